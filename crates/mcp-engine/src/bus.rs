@@ -1,0 +1,140 @@
+//! Events for those who watch. A watcher that is slow misses events and is told how many; the data
+//! path never waits for one, and does no work at all while nobody watches.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcp_wire::Message;
+use tokio::sync::mpsc;
+
+use crate::envelope::Side;
+
+/// Something a watcher may want to know.
+#[derive(Clone, Debug)]
+pub enum Event {
+    Message {
+        sequence: u64,
+        time_ns: u64,
+        from: Side,
+        message: Message,
+        correlated: Option<u64>,
+        origin: Origin,
+    },
+    /// Something happened where a message should have been.
+    Fault {
+        sequence: u64,
+        from: Side,
+        text: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Peer,
+    /// A line of the server's output that is no message.
+    Noise,
+    Proxy,
+}
+
+#[derive(Clone, Default)]
+pub struct Bus {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// Read on the path before anything else is done.
+    watchers: AtomicUsize,
+    queues: Mutex<Vec<Queue>>,
+}
+
+struct Queue {
+    sender: mpsc::Sender<Event>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Bus {
+    /// Begins to watch; at most `depth` events wait to be read.
+    pub fn subscribe(&self, depth: usize) -> Subscription {
+        let (sender, receiver) = mpsc::channel(depth);
+        let missed = Arc::new(AtomicU64::new(0));
+        let mut queues = self.shared.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.push(Queue { sender, missed: Arc::clone(&missed) });
+        self.shared.watchers.store(queues.len(), Ordering::Release);
+        Subscription { receiver, missed }
+    }
+
+    /// Tells every watcher. `event` is not even made when there is none.
+    pub fn publish(&self, event: impl FnOnce() -> Event) {
+        if self.shared.watchers.load(Ordering::Acquire) > 0 {
+            self.publish_to_all(event());
+        }
+    }
+
+    #[cold]
+    fn publish_to_all(&self, event: Event) {
+        let mut queues = self.shared.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.retain(|queue| match queue.sender.try_send(event.clone()) {
+            Ok(()) => true,
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                queue.missed.fetch_add(1, Ordering::AcqRel);
+                true
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => false,
+        });
+        self.shared.watchers.store(queues.len(), Ordering::Release);
+    }
+}
+
+/// One watcher's view of the bus.
+pub struct Subscription {
+    receiver: mpsc::Receiver<Event>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Subscription {
+    /// The next event; `None` once the bus is gone.
+    pub async fn next(&mut self) -> Option<Event> {
+        self.receiver.recv().await
+    }
+
+    pub fn try_next(&mut self) -> Option<Event> {
+        self.receiver.try_recv().ok()
+    }
+
+    /// How many events were missed since this was last asked.
+    pub fn missed(&self) -> u64 {
+        self.missed.swap(0, Ordering::AcqRel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(sequence: u64) -> Event {
+        Event::Fault { sequence, from: Side::Client, text: String::new() }
+    }
+
+    #[test]
+    fn nothing_is_made_for_nobody() {
+        let bus = Bus::default();
+        bus.publish(|| unreachable!("nobody watches"));
+        drop(bus.subscribe(1));
+        bus.publish(|| fault(1));
+        bus.publish(|| unreachable!("the only watcher is gone"));
+    }
+
+    #[test]
+    fn a_slow_watcher_misses_and_is_told() {
+        let bus = Bus::default();
+        let mut slow = bus.subscribe(2);
+        let mut fast = bus.subscribe(10);
+        for sequence in 1..=5 {
+            bus.publish(|| fault(sequence));
+        }
+        assert_eq!(std::iter::from_fn(|| slow.try_next()).count(), 2);
+        assert_eq!((slow.missed(), slow.missed()), (3, 0));
+        assert_eq!((std::iter::from_fn(|| fast.try_next()).count(), fast.missed()), (5, 0));
+    }
+}

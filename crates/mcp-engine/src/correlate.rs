@@ -1,0 +1,241 @@
+//! Requests that still await an answer, and the answers that meet them.
+
+use std::collections::{HashMap, VecDeque};
+
+use mcp_wire::{Id, Kind, Message, scan};
+
+use crate::envelope::Side;
+
+/// Requests remembered per direction before the oldest half is forgotten: far more than any peer
+/// keeps open, little enough to hold.
+const PENDING_MAX: usize = 65_536;
+/// Requests remembered under one id. Some clients use the same id for everything.
+const SAME_ID_MAX: usize = 1_024;
+
+/// Requests without an answer, keyed by the id their sender chose.
+///
+/// The two directions are separate tables: client and server number their requests independently,
+/// and both like to start at 1.
+#[derive(Debug, Default)]
+pub struct Pending {
+    from_client: Table,
+    from_server: Table,
+}
+
+/// A request that was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestMark {
+    pub sequence: u64,
+    /// Its sender no longer waits for an answer, though one may still come.
+    pub cancelled: bool,
+}
+
+impl Pending {
+    /// Takes note of `message`. Returns the sequence of the request it answers, if it answers one.
+    pub fn correlate(&mut self, from: Side, message: &Message, sequence: u64) -> Option<u64> {
+        match message.kind() {
+            Kind::Request => {
+                self.table(from).insert(message.id()?, sequence);
+                None
+            }
+            Kind::Response | Kind::Error => self.table(from.other()).remove(&message.id()?).map(|mark| mark.sequence),
+            Kind::Notification => {
+                if message.peek().request_id.is_some() && message.method().as_deref() == Some("notifications/cancelled")
+                {
+                    self.table(from).cancel(&message.cancelled_id()?);
+                }
+                None
+            }
+            Kind::Batch => self.correlate_batch(from, message, sequence),
+            Kind::OtherJson | Kind::NotJson => None,
+        }
+    }
+
+    /// Each item of a batch counts by itself; the batch is shown as the answer to the first request
+    /// it answers.
+    fn correlate_batch(&mut self, from: Side, message: &Message, sequence: u64) -> Option<u64> {
+        let mut first = None;
+        for item in scan::batch_items(message.bytes()) {
+            let item = Message::new(message.bytes().slice(item.range()));
+            if item.kind() != Kind::Batch {
+                first = first.or(self.correlate(from, &item, sequence));
+            }
+        }
+        first
+    }
+
+    pub fn awaits(&self, from: Side, id: &Id) -> bool {
+        match from {
+            Side::Client => &self.from_client,
+            Side::Server => &self.from_server,
+        }
+        .contains(id)
+    }
+
+    /// Forgets the oldest request under `id` and returns its mark.
+    pub fn take(&mut self, from: Side, id: &Id) -> Option<RequestMark> {
+        self.table(from).remove(id)
+    }
+
+    /// Forgets every request `from` waits on and returns them, oldest first.
+    pub fn take_all(&mut self, from: Side) -> Vec<(Id, RequestMark)> {
+        let mut all = self.table(from).drain();
+        all.retain(|(_, mark)| !mark.cancelled);
+        all.sort_by_key(|(_, mark)| mark.sequence);
+        all
+    }
+
+    /// Requests `from` waits on.
+    pub fn count(&self, from: Side) -> usize {
+        match from {
+            Side::Client => self.from_client.len(),
+            Side::Server => self.from_server.len(),
+        }
+    }
+
+    fn table(&mut self, from: Side) -> &mut Table {
+        match from {
+            Side::Client => &mut self.from_client,
+            Side::Server => &mut self.from_server,
+        }
+    }
+}
+
+/// Two generations: when the young one is full the old one is forgotten. Bounded, and forgetting
+/// the oldest costs nothing per request.
+#[derive(Debug, Default)]
+struct Table {
+    young: HashMap<Id, Marks>,
+    old: HashMap<Id, Marks>,
+}
+
+#[derive(Debug)]
+struct Marks {
+    first: RequestMark,
+    /// Later requests under the same id; nearly always empty, and then without an allocation.
+    more: VecDeque<RequestMark>,
+}
+
+impl Table {
+    fn insert(&mut self, id: Id, sequence: u64) {
+        if self.young.len() >= PENDING_MAX / 2 {
+            self.old = std::mem::take(&mut self.young);
+        }
+        let mark = RequestMark { sequence, cancelled: false };
+        match self.young.entry(id) {
+            std::collections::hash_map::Entry::Occupied(mut entry) => {
+                let marks = entry.get_mut();
+                if marks.more.len() < SAME_ID_MAX {
+                    marks.more.push_back(mark);
+                }
+            }
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(Marks { first: mark, more: VecDeque::new() });
+            }
+        }
+    }
+
+    /// The oldest request under `id` is the one that is answered first.
+    fn remove(&mut self, id: &Id) -> Option<RequestMark> {
+        for generation in [&mut self.old, &mut self.young] {
+            let Some(marks) = generation.get_mut(id) else { continue };
+            let first = marks.first;
+            match marks.more.pop_front() {
+                Some(next) => marks.first = next,
+                None => drop(generation.remove(id)),
+            }
+            return Some(first);
+        }
+        None
+    }
+
+    fn cancel(&mut self, id: &Id) {
+        for generation in [&mut self.old, &mut self.young] {
+            if let Some(marks) = generation.get_mut(id) {
+                marks.first.cancelled = true;
+            }
+        }
+    }
+
+    fn contains(&self, id: &Id) -> bool {
+        self.young.contains_key(id) || self.old.contains_key(id)
+    }
+
+    fn len(&self) -> usize {
+        let waiting = |marks: &Marks| usize::from(!marks.first.cancelled) + marks.more.len();
+        self.old.values().chain(self.young.values()).map(waiting).sum()
+    }
+
+    fn drain(&mut self) -> Vec<(Id, RequestMark)> {
+        let mut all = Vec::new();
+        for (id, marks) in self.old.drain().chain(self.young.drain()) {
+            all.extend(marks.more.into_iter().map(|mark| (id.clone(), mark)));
+            all.push((id, marks.first));
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn send(pending: &mut Pending, from: Side, sequence: u64, text: &str) -> Option<u64> {
+        pending.correlate(from, &Message::new(text.to_owned().into()), sequence)
+    }
+
+    #[test]
+    fn answers_meet_their_requests() {
+        let mut pending = Pending::default();
+        send(&mut pending, Side::Client, 1, r#"{"id":1,"method":"a"}"#);
+        send(&mut pending, Side::Client, 2, r#"{"id":"1","method":"b"}"#);
+        send(&mut pending, Side::Server, 3, r#"{"id":1,"method":"sampling/createMessage"}"#);
+        assert_eq!(send(&mut pending, Side::Server, 4, r#"{"result":{},"id":"1"}"#), Some(2));
+        assert_eq!(send(&mut pending, Side::Client, 5, r#"{"id":1,"result":{}}"#), Some(3));
+        assert_eq!(send(&mut pending, Side::Server, 6, r#"{"id":1,"error":{}}"#), Some(1));
+        assert_eq!(send(&mut pending, Side::Server, 7, r#"{"id":1,"result":{}}"#), None);
+    }
+
+    #[test]
+    fn one_id_used_for_everything_is_answered_in_order() {
+        let mut pending = Pending::default();
+        for sequence in 1..=3 {
+            send(&mut pending, Side::Client, sequence, r#"{"id":1,"method":"a"}"#);
+        }
+        for sequence in 1..=3 {
+            assert_eq!(send(&mut pending, Side::Server, 9, r#"{"id":1,"result":{}}"#), Some(sequence));
+        }
+    }
+
+    #[test]
+    fn a_cancelled_request_waits_no_more_but_a_late_answer_is_known() {
+        let mut pending = Pending::default();
+        send(&mut pending, Side::Client, 1, r#"{"id":7,"method":"a"}"#);
+        send(&mut pending, Side::Client, 2, r#"{"id":8,"method":"a"}"#);
+        send(&mut pending, Side::Client, 3, r#"{"method":"notifications/cancelled","params":{"requestId":7}}"#);
+        assert_eq!(pending.count(Side::Client), 1);
+        assert_eq!(send(&mut pending, Side::Server, 4, r#"{"id":7,"result":{}}"#), Some(1));
+        let open = pending.take_all(Side::Client);
+        assert_eq!(open, [(Id::Integer(8), RequestMark { sequence: 2, cancelled: false })]);
+    }
+
+    #[test]
+    fn batches_count_item_by_item() {
+        let mut pending = Pending::default();
+        send(&mut pending, Side::Client, 1, r#"[{"id":1,"method":"a"},{"id":2,"method":"b"},{"method":"n"}]"#);
+        assert_eq!(pending.count(Side::Client), 2);
+        assert_eq!(send(&mut pending, Side::Server, 2, r#"[{"id":2,"result":1},{"id":1,"result":1}]"#), Some(1));
+        assert_eq!(pending.count(Side::Client), 0);
+    }
+
+    #[test]
+    fn a_peer_that_never_answers_costs_a_bounded_table() {
+        let mut pending = Pending::default();
+        for sequence in 1..=3 * PENDING_MAX as u64 {
+            send(&mut pending, Side::Client, sequence, &format!(r#"{{"id":{sequence},"method":"a"}}"#));
+        }
+        assert!(pending.count(Side::Client) <= PENDING_MAX);
+        let newest = 3 * PENDING_MAX as u64;
+        assert_eq!(send(&mut pending, Side::Server, 1, &format!(r#"{{"id":{newest},"result":1}}"#)), Some(newest));
+    }
+}

@@ -1,0 +1,17 @@
+//! The data plane. A transport hands over what one read brought; the pipeline decides all of it at
+//! once and says what leaves where. It knows no socket, no process and no terminal.
+
+pub mod bus;
+pub mod correlate;
+pub mod envelope;
+pub mod intercept;
+pub mod pipeline;
+pub mod policy;
+pub mod record;
+pub mod resolve;
+
+pub use bus::{Bus, Event, Subscription};
+pub use envelope::{ProxyMessage, Side};
+pub use pipeline::{Outbox, Pipeline};
+pub use policy::Judged;
+pub use record::{Evidence, OnStoreFailure, Recorder, RecorderOptions, StoreFailed};

@@ -1,0 +1,217 @@
+//! Hands what passes to the store. On the path this is a copy of a few bytes or a shared handle per
+//! message, and one write per batch: after the batch has left, or before it if the evidence must be
+//! complete.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use bytes::Bytes;
+use mcp_store::{End, RecordHead, RecordKind, SegmentWriter, SessionHeader, StoreError};
+use uuid::Uuid;
+
+use crate::envelope::{ProxyMessage, Side};
+
+/// A session is divided when it reaches any of these.
+const SESSION_MESSAGES_MAX: u64 = 1_000_000;
+const SESSION_BYTES_MAX: u64 = 1 << 30;
+const SESSION_NS_MAX: u64 = 24 * 3600 * 1_000_000_000;
+
+/// When a message counts as kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// Written right after it was passed on; a kill may lose the last batch.
+    Normal,
+    /// Written before it is passed on.
+    Strict,
+}
+
+/// What to do when the store cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnStoreFailure {
+    Forward,
+    Stop,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct RecorderOptions {
+    pub evidence: Evidence,
+    pub on_failure: OnStoreFailure,
+}
+
+/// The store failed, and the user said that nothing may then pass.
+#[derive(Debug, thiserror::Error)]
+#[error("the recording cannot be written")]
+pub struct StoreFailed(#[source] pub io::Error);
+
+/// Chooses where the segment of a session goes.
+pub type Place = Box<dyn Fn(&Uuid) -> PathBuf + Send>;
+
+pub struct Recorder {
+    capture: Option<Capture>,
+    options: RecorderOptions,
+    /// Told once, when writing first fails and when it works again.
+    trouble: Option<String>,
+    failing: bool,
+}
+
+struct Capture {
+    writer: SegmentWriter,
+    header: SessionHeader,
+    place: Place,
+    /// Sequences count from 1 in each session; these many came before it.
+    earlier: u64,
+    messages: u64,
+    part: u32,
+    /// Sessions that are full and on their way to the disk.
+    ending: Vec<JoinHandle<()>>,
+    /// Every session of this run, the current one last.
+    sessions: Vec<(SessionHeader, PathBuf)>,
+}
+
+impl Recorder {
+    /// Records nothing.
+    pub fn off() -> Self {
+        let options = RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward };
+        Self { capture: None, options, trouble: None, failing: false }
+    }
+
+    /// Begins the session `header` describes.
+    pub fn begin(header: SessionHeader, place: Place, options: RecorderOptions) -> Result<Self, StoreError> {
+        let path = place(&header.id);
+        let writer = SegmentWriter::create(&path, &header)?;
+        let sessions = vec![(header.clone(), path)];
+        let capture = Capture { writer, header, place, earlier: 0, messages: 0, part: 1, ending: Vec::new(), sessions };
+        Ok(Self { capture: Some(capture), options, trouble: None, failing: false })
+    }
+
+    pub fn is_strict(&self) -> bool {
+        self.options.evidence == Evidence::Strict
+    }
+
+    pub fn message(&mut self, message: &ProxyMessage, flags: u16) {
+        let Some(capture) = &mut self.capture else { return };
+        let head = capture.head(RecordKind::Message, message.from, message.sequence, message.time_ns, flags);
+        let correlated = message.correlated.map_or(0, |sequence| sequence.saturating_sub(capture.earlier));
+        capture.messages += 1;
+        capture.writer.push(&RecordHead { correlated, ..head }, message.message.bytes());
+    }
+
+    /// Records that something happened where a message should have been.
+    pub fn event(&mut self, from: Side, sequence: u64, time_ns: u64, text: &str) {
+        let Some(capture) = &mut self.capture else { return };
+        let head = capture.head(RecordKind::Event, from, sequence, time_ns, 0);
+        capture.messages += 1;
+        capture.writer.push(&head, &Bytes::copy_from_slice(text.as_bytes()));
+    }
+
+    /// Writes what was recorded since the last time. Fails only if nothing may pass unrecorded.
+    pub fn commit(&mut self, now_ns: u64) -> Result<(), StoreFailed> {
+        let Some(capture) = &mut self.capture else { return Ok(()) };
+        match capture.writer.commit() {
+            Ok(()) => {
+                if std::mem::take(&mut self.failing) {
+                    self.trouble = Some("the recording can be written again".into());
+                }
+                if capture.is_full(now_ns)
+                    && let Err(error) = capture.divide(now_ns)
+                {
+                    // The old session goes on; the next batch tries again.
+                    self.trouble = Some(format!("a new session cannot be begun: {error}"));
+                }
+                Ok(())
+            }
+            Err(error) if self.options.on_failure == OnStoreFailure::Stop => Err(StoreFailed(error)),
+            Err(error) => {
+                if !std::mem::replace(&mut self.failing, true) {
+                    self.trouble = Some(format!(
+                        "the recording cannot be written ({error}); messages pass unrecorded until it can"
+                    ));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What the user should be told about the store, once.
+    pub fn take_trouble(&mut self) -> Option<String> {
+        self.trouble.take()
+    }
+
+    /// Ends the recording. Returns the sessions of this run with their segments.
+    pub fn finish(self, now_ns: u64, end: &End) -> io::Result<Vec<(SessionHeader, PathBuf)>> {
+        let Some(capture) = self.capture else { return Ok(Vec::new()) };
+        capture.writer.finish(now_ns, end)?;
+        for ending in capture.ending {
+            let _ = ending.join();
+        }
+        Ok(capture.sessions)
+    }
+}
+
+impl Capture {
+    fn head(&self, kind: RecordKind, from: Side, sequence: u64, time_ns: u64, flags: u16) -> RecordHead {
+        RecordHead {
+            kind,
+            direction: from.direction(),
+            flags,
+            conversation: 0,
+            sequence: sequence - self.earlier,
+            time_ns,
+            correlated: 0,
+        }
+    }
+
+    fn is_full(&self, now_ns: u64) -> bool {
+        self.messages >= SESSION_MESSAGES_MAX
+            || self.writer.len() >= SESSION_BYTES_MAX
+            || now_ns.saturating_sub(self.header.started_ns) >= SESSION_NS_MAX
+    }
+
+    /// Goes on in a new session. The old one ends on a thread of its own: its last bytes have to
+    /// reach the disk, and the path does not wait for that.
+    fn divide(&mut self, now_ns: u64) -> Result<(), StoreError> {
+        let id = Uuid::new_v4();
+        let header = SessionHeader {
+            id,
+            started_ns: now_ns,
+            continues: Some(self.header.id),
+            session_file: self.header.session_file.as_deref().map(|file| numbered(file, self.part, self.part + 1)),
+            ..self.header.clone()
+        };
+        let path = (self.place)(&id);
+        let full = std::mem::replace(&mut self.writer, SegmentWriter::create(&path, &header)?);
+        let end = End { continued_in: Some(id), ..End::default() };
+        self.ending.retain(|ending| !ending.is_finished());
+        self.ending.push(std::thread::spawn(move || drop(full.finish(now_ns, &end))));
+        self.earlier += self.messages;
+        self.messages = 0;
+        self.part += 1;
+        self.sessions.push((header.clone(), path));
+        self.header = header;
+        Ok(())
+    }
+}
+
+/// `session.json` goes on in `session-2.json`, and that in `session-3.json`.
+fn numbered(file: &Path, part: u32, next: u32) -> PathBuf {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let stem = stem.strip_suffix(&format!("-{part}")).unwrap_or(&stem);
+    let name = match file.extension() {
+        Some(extension) => format!("{stem}-{next}.{}", extension.to_string_lossy()),
+        None => format!("{stem}-{next}"),
+    };
+    file.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_long_run_get_numbered_files() {
+        assert_eq!(numbered(Path::new("/a/s.json"), 1, 2), Path::new("/a/s-2.json"));
+        assert_eq!(numbered(Path::new("/a/s-2.json"), 2, 3), Path::new("/a/s-3.json"));
+        assert_eq!(numbered(Path::new("s"), 1, 2), Path::new("s-2"));
+    }
+}

@@ -1,0 +1,233 @@
+//! The command line: what can be asked, and who answers it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use mcp_store::StateDir;
+
+use crate::failure::{Failure, exit};
+use crate::report::{self, ColorChoice, Page};
+use crate::{demo, doctor, inspect, run, sessions};
+
+/// See, record and shape MCP traffic between any client and any server
+#[derive(Parser)]
+#[command(name = "mcp-proxy", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 the command's own negative answer, 2 wrong usage, 3 could not run, 130 interrupted. `run` gives the server's own code."
+)]
+pub struct Cli {
+    /// Where recordings are kept [default: ~/.local/state/mcp-proxy]
+    #[arg(long, global = true, value_name = "DIR", env = "MCP_PROXY_STATE_DIR", hide_env_values = true)]
+    pub state_dir: Option<PathBuf>,
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "auto",
+        value_name = "WHEN",
+        help = "Colour the output: auto, always or never",
+        hide_possible_values = true
+    )]
+    pub color: ColorChoice,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Stand between a client and a server
+    Proxy(ProxyArgs),
+    /// The same for client configs: everything after `--` is the server's command
+    Run(RunArgs),
+    /// Print a recorded session
+    Inspect(inspect::InspectArgs),
+    /// List, show, annotate and remove recorded sessions
+    Sessions {
+        #[command(subcommand)]
+        command: sessions::SessionsCommand,
+    },
+    /// See it work: a bundled server, a scripted client, no network
+    Demo(demo::DemoArgs),
+    /// Check that everything mcp-proxy needs is in order
+    Doctor,
+    /// Print a shell's completion script
+    Completions {
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+#[derive(Args)]
+pub struct ProxyArgs {
+    /// How the server is reached
+    #[arg(long, value_enum)]
+    pub transport: TransportArg,
+    /// The server's command line; split like a shell would, but no shell runs it
+    #[arg(long, value_name = "CMD")]
+    pub target_command: Option<String>,
+    /// The server's address, for the HTTP transports
+    #[arg(long, value_name = "URL")]
+    pub target_url: Option<String>,
+    /// Start in intercept mode: hold every message for a face that is attached
+    #[arg(long)]
+    pub intercept: bool,
+    /// Port of the client side of the HTTP transports
+    #[arg(long, value_name = "PORT", default_value_t = 8888)]
+    pub listen_port: u16,
+    /// What to show: `none` is headless
+    #[arg(long, value_enum)]
+    pub ui: Option<Ui>,
+    #[command(flatten)]
+    pub recording: RecordingArgs,
+}
+
+#[derive(Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub recording: RecordingArgs,
+    /// The server's program and its arguments, exactly as they are to be
+    #[arg(last = true, required = true, value_name = "CMD ARGS")]
+    pub command: Vec<OsString>,
+}
+
+/// What both forms of the proxy take.
+#[derive(Args, Clone)]
+pub struct RecordingArgs {
+    /// Write the session to this file when it ends
+    #[arg(long, value_name = "FILE")]
+    pub session_file: Option<PathBuf>,
+    /// Format of the session file
+    #[arg(long, value_enum, default_value = "json", value_name = "FORMAT")]
+    pub output_format: OutputFormat,
+    /// Set a variable in the server's environment
+    #[arg(long, value_name = "K=V", value_parser = pair)]
+    pub env: Vec<(String, String)>,
+    /// What to call this server
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Note something about the session
+    #[arg(long, value_name = "K=V", value_parser = pair)]
+    pub note: Vec<(String, String)>,
+    /// Keep no recording
+    #[arg(long)]
+    pub no_record: bool,
+    /// `strict` passes a message on only once it is recorded
+    #[arg(long, value_enum, default_value = "normal")]
+    pub evidence: EvidenceArg,
+    /// When the recording cannot be written [default: forward, with strict evidence stop]
+    #[arg(long, value_enum)]
+    pub on_store_failure: Option<OnStoreFailureArg>,
+    /// The largest message that is passed on
+    #[arg(long, value_name = "BYTES", default_value_t = mcp_wire::framing::MESSAGE_BYTES_MAX, value_parser = message_limit)]
+    pub message_limit: usize,
+    /// Say nothing on standard error unless something is wrong
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TransportArg {
+    Stdio,
+    Sse,
+    StreamableHttp,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Ui {
+    Tui,
+    None,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    Json,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EvidenceArg {
+    Normal,
+    Strict,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnStoreFailureArg {
+    Forward,
+    Stop,
+}
+
+pub fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("expected KEY=VALUE".into()),
+    }
+}
+
+/// From a kilobyte, below which no handshake fits, to what a record can hold.
+fn message_limit(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(bytes @ 1024..=1_073_741_824) => Ok(bytes),
+        _ => Err("expected a number of bytes from 1024 to 1073741824".into()),
+    }
+}
+
+impl Cli {
+    fn state_dir(&self) -> Result<StateDir, Failure> {
+        StateDir::find(self.state_dir.as_deref()).ok_or_else(|| {
+            Failure::new(exit::CANNOT_RUN, "cannot tell where to keep recordings: there is no home directory")
+                .hint("set HOME, or give --state-dir DIR")
+        })
+    }
+}
+
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match answer(&cli) {
+        Ok(code) => code,
+        Err(failure) => {
+            report::say(&failure.to_string());
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
+    let outcome = match &cli.command {
+        Command::Proxy(args) => return run::proxy(args, cli.state_dir()),
+        Command::Run(args) => return run::run(args, cli.state_dir()),
+        Command::Doctor => return doctor::doctor(&cli.state_dir()?, cli.color),
+        Command::Inspect(args) => inspect::inspect(args, &cli.state_dir()?, cli.color),
+        Command::Sessions { command } => sessions::sessions(command, &cli.state_dir()?, cli.color),
+        Command::Demo(args) => demo::demo(args, cli.color),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "mcp-proxy", &mut script);
+            print_all(&script)
+        }
+        Command::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page).and_then(|()| {
+                for command in Cli::command().get_subcommands() {
+                    let man = clap_mangen::Man::new(command.clone());
+                    man.render_name_section(&mut page)?;
+                    man.render_synopsis_section(&mut page)?;
+                    man.render_options_section(&mut page)?;
+                }
+                Ok(())
+            })?;
+            print_all(&page)
+        }
+    };
+    outcome
+        .map(|()| ExitCode::SUCCESS)
+        .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) })
+}
+
+fn print_all(bytes: &[u8]) -> Result<(), Failure> {
+    let mut page = Page::new(ColorChoice::Never);
+    page.raw(bytes)?;
+    Ok(page.end()?)
+}

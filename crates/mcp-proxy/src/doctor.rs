@@ -1,0 +1,139 @@
+//! Looks at everything the proxy needs and says what is wrong with it, with one step that helps.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use mcp_store::{Catalogue, StateDir};
+use mcp_transport::child::{self, ChildEvent, ExitStatus, ServerCommand};
+
+use crate::failure::{Failure, exit, quoted};
+use crate::report::{self, ColorChoice, Page, Style};
+
+/// Recordings stop when the disk is full; this much left deserves a word.
+const DISK_LOW: u64 = 1 << 30;
+
+enum Finding {
+    Ok(String),
+    Warn { what: String, fix: String },
+    Fail { what: String, fix: String },
+}
+
+pub fn doctor(state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
+    let checks: [(&str, Finding); 5] = [
+        ("store", store(state)),
+        ("disk", disk(state)),
+        ("sessions", sessions(state)),
+        ("guard", guard()?),
+        ("program", program()),
+    ];
+    let mut page = Page::new(color);
+    let mut failed = false;
+    for (name, finding) in checks {
+        let (mark, style, what, fix) = match finding {
+            Finding::Ok(what) => ("ok", Style::Good, what, None),
+            Finding::Warn { what, fix } => ("warn", Style::Bad, what, Some(fix)),
+            Finding::Fail { what, fix } => {
+                failed = true;
+                ("FAIL", Style::Bad, what, Some(fix))
+            }
+        };
+        page.line(&format!("{}  {name:<9} {what}", page.styled(style, &format!("{mark:<4}"))))?;
+        if let Some(fix) = fix {
+            page.line(&format!("{:16}fix: {fix}", ""))?;
+        }
+    }
+    page.end()?;
+    Ok(if failed { ExitCode::from(exit::NEGATIVE) } else { ExitCode::SUCCESS })
+}
+
+fn store(state: &StateDir) -> Finding {
+    let root = state.root();
+    let fix = format!("mkdir -p {0} && chmod 700 {0}", quoted(root));
+    if let Err(error) = state.prepare() {
+        return Finding::Fail { what: Failure::from(error).to_string().replace("error: ", ""), fix };
+    }
+    match tempfile::tempfile_in(state.sessions()) {
+        Ok(_) => Finding::Ok(format!("{} is private and can be written", root.display())),
+        Err(error) => Finding::Fail { what: format!("{} cannot be written: {error}", root.display()), fix },
+    }
+}
+
+fn disk(state: &StateDir) -> Finding {
+    let Ok(disk) = rustix::fs::statvfs(nearest(state.root())) else {
+        return Finding::Warn { what: "free space is unknown".into(), fix: format!("df {}", quoted(state.root())) };
+    };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    let used: u64 =
+        state.segments().unwrap_or_default().iter().filter_map(|path| Some(path.metadata().ok()?.len())).sum();
+    let what = format!("recordings take {}, {} is free", report::size(used), report::size(free));
+    if free < DISK_LOW {
+        return Finding::Warn { what, fix: "mcp-proxy sessions list, then mcp-proxy sessions rm ID".into() };
+    }
+    Finding::Ok(what)
+}
+
+/// The path itself or the first of its parents that exists.
+fn nearest(path: &Path) -> &Path {
+    path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"))
+}
+
+fn sessions(state: &StateDir) -> Finding {
+    let fix = "mcp-proxy sessions list".to_owned();
+    let catalogue = match Catalogue::open(state) {
+        Ok(catalogue) => catalogue,
+        Err(error) => return Finding::Fail { what: format!("the catalogue cannot be opened: {error}"), fix },
+    };
+    let entries = catalogue.entries().unwrap_or_default();
+    let what = format!("{} recorded, {} running", entries.len(), entries.iter().filter(|entry| entry.live).count());
+    match catalogue.findings.as_slice() {
+        [] => Finding::Ok(what),
+        findings => Finding::Warn { what: format!("{what}; {}", findings.join("; ")), fix },
+    }
+}
+
+/// Starts and ends a process the way servers are started and ended.
+fn guard() -> Result<Finding, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let command = ServerCommand { program: "true".into(), args: Vec::new(), env: Vec::new() };
+    let fix = "run mcp-proxy from a file system that allows execution, with /proc mounted".to_owned();
+    Ok(runtime.block_on(async {
+        let mut started = match child::start(&command) {
+            Ok(started) => started,
+            Err(error) => return Finding::Fail { what: format!("the process guard cannot be started: {error}"), fix },
+        };
+        loop {
+            match started.child.event().await {
+                ChildEvent::Started => {}
+                ChildEvent::Ended(ExitStatus::Code(0)) => {
+                    return Finding::Ok("servers can be started and are ended with the proxy".into());
+                }
+                event => {
+                    return Finding::Fail {
+                        what: format!("a process could not be run under the guard: {event:?}"),
+                        fix,
+                    };
+                }
+            }
+        }
+    }))
+}
+
+/// Client configs name a program; a different one earlier on the PATH would be started instead.
+fn program() -> Finding {
+    let own = std::env::current_exe().and_then(std::fs::canonicalize).ok();
+    let version = env!("CARGO_PKG_VERSION");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let first = std::env::split_paths(&path).map(|dir| dir.join("mcp-proxy")).find(|candidate| candidate.is_file());
+    let shown = own.as_deref().map(|own| own.display().to_string()).unwrap_or_else(|| "mcp-proxy".into());
+    match first {
+        Some(first) if std::fs::canonicalize(&first).ok() == own => Finding::Ok(format!("{version}, {shown}")),
+        Some(first) => Finding::Warn {
+            what: format!("{version}, but `mcp-proxy` on the PATH is {}", first.display()),
+            fix: format!("name {shown} in client configs"),
+        },
+        None => Finding::Warn {
+            what: format!("{version}, not on the PATH"),
+            fix: format!("name {shown} in client configs"),
+        },
+    }
+}

@@ -1,0 +1,289 @@
+//! Prints a session: what it is, then a line a message.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use mcp_store::catalogue::open_session;
+use mcp_store::{Direction, Recorded, Session, StateDir, Summary};
+use mcp_wire::visible::{visible, visible_bytes, visible_lines};
+use mcp_wire::{Kind, Message};
+
+use crate::failure::Failure;
+use crate::report::{self, ColorChoice, Page, Style, say};
+
+#[derive(Args)]
+pub struct InspectArgs {
+    /// A session file, or the id of a recorded session or its beginning
+    #[arg(required_unless_present = "session_file")]
+    session: Option<String>,
+    #[arg(long, value_name = "FILE", conflicts_with = "session", help = "The same, as a file")]
+    session_file: Option<PathBuf>,
+    /// Print what the messages say
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+pub fn inspect(args: &InspectArgs, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
+    let session = match (&args.session_file, &args.session) {
+        (Some(file), _) => Session::open(file, Some(state))?,
+        (None, wanted) => {
+            let (session, findings) = open_session(wanted.as_deref().unwrap_or_default(), state)?;
+            findings.iter().for_each(|finding| say(&format!("mcp-proxy: {finding}")));
+            session
+        }
+    };
+    let mut page = Page::new(color);
+    print_header(&mut page, session.summary())?;
+    page.line("")?;
+    let mut lines = Lines::default();
+    session.for_each(|message| -> Result<(), Failure> {
+        page.line(&lines.line(&page, &message))?;
+        if args.verbose {
+            print_payload(&mut page, &message)?;
+        }
+        Ok(())
+    })?;
+    Ok(page.end()?)
+}
+
+pub fn print_header(page: &mut Page, summary: &Summary) -> Result<(), Failure> {
+    let header = &summary.header;
+    let server = header.server_command.as_deref().or(header.server_url.as_deref()).unwrap_or("unknown");
+    let mut facts = vec![("session", header.id.to_string())];
+    if let Some(name) = &header.name {
+        facts.push(("name", visible(name).to_string()));
+    }
+    facts.push(("server", format!("{} ({})", visible(server), header.transport.as_str())));
+    facts.push(("started", format!("{:.3}", header.started_at())));
+    facts.push(("ended", ending(summary)));
+    facts.push(("messages", summary.messages.to_string()));
+    if let Some(next) = summary.end.as_ref().and_then(|end| end.continued_in) {
+        facts.push(("goes on in", next.to_string()));
+    }
+    if let Some(earlier) = header.continues {
+        facts.push(("goes on from", earlier.to_string()));
+    }
+    for (key, value) in &summary.notes {
+        facts.push(("note", format!("{} = {}", visible(key), visible(value))));
+    }
+    for warning in &summary.warnings {
+        facts.push(("warning", visible(warning).to_string()));
+    }
+    for (label, fact) in facts {
+        let label = page.styled(Style::Heading, &format!("{label:<12}"));
+        page.line(&format!("{label} {fact}"))?;
+    }
+    Ok(())
+}
+
+fn ending(summary: &Summary) -> String {
+    let Some(ended_ns) = summary.ended_ns else {
+        return if summary.live { "still running".into() } else { "unknown: it was interrupted".into() };
+    };
+    let lasted = report::duration(ended_ns.saturating_sub(summary.header.started_ns));
+    let how = match &summary.end {
+        Some(end) if end.recovered => ", interrupted".to_owned(),
+        Some(end) => end.server.as_ref().map(|status| format!(", server: {}", visible(status))).unwrap_or_default(),
+        None => String::new(),
+    };
+    format!("{:.3} (after {lasted}{how})", mcp_store::recorded::timestamp(ended_ns))
+}
+
+/// Turns messages into lines; remembers open requests, so that answers can name what they answer.
+#[derive(Default)]
+pub struct Lines {
+    open: HashMap<String, Open>,
+}
+
+struct Open {
+    what: String,
+    time_ns: u64,
+}
+
+impl Lines {
+    /// `#003 → tools/call [read_file] id=2`, `#004 ← tools/call [read_file] id=2 12ms ok`
+    pub fn line(&mut self, page: &Page, recorded: &Recorded) -> String {
+        let message = Message::new(recorded.raw.clone());
+        let number = page.styled(Style::Faint, &format!("#{:03}", recorded.sequence));
+        let mut parts = vec![number, recorded.direction.arrow().to_string()];
+        if let Some(event) = &recorded.event {
+            parts.push(page.styled(Style::Bad, &format!("! {}", visible(event))));
+        } else if recorded.noise {
+            parts.push(format!("noise {}", quote(&recorded.raw)));
+        } else {
+            self.describe(page, recorded, &message, &mut parts);
+        }
+        if recorded.from_proxy {
+            parts.push("by the proxy".into());
+        }
+        if recorded.modified {
+            parts.push("modified".into());
+        }
+        if let Some(ambiguity) = message.peek().ambiguity.filter(|_| !recorded.noise && recorded.event.is_none()) {
+            parts.push(page.styled(Style::Bad, &format!("opaque: {ambiguity}")));
+        }
+        parts.join(" ")
+    }
+
+    fn describe(&mut self, page: &Page, recorded: &Recorded, message: &Message, parts: &mut Vec<String>) {
+        let id = message.peek().id.map(|span| format!("id={}", visible_bytes(message.slice(span))));
+        match message.kind() {
+            Kind::Request | Kind::Notification => {
+                let what = what(message);
+                parts.push(what.clone());
+                parts.extend(id);
+                if message.kind() == Kind::Request {
+                    self.open.insert(recorded.id.clone(), Open { what, time_ns: recorded.time_ns });
+                }
+            }
+            Kind::Response | Kind::Error => {
+                let request = recorded.correlated_id.as_ref().and_then(|id| self.open.remove(id));
+                parts.push(request.as_ref().map_or("response".to_owned(), |request| request.what.clone()));
+                parts.extend(id);
+                parts.extend(request.map(|request| report::duration(recorded.time_ns.saturating_sub(request.time_ns))));
+                parts.push(status(page, message));
+            }
+            Kind::Batch => parts.push(format!("batch of {}", mcp_wire::scan::batch_items(message.bytes()).len())),
+            Kind::OtherJson => parts.push(format!("json {}", quote(&recorded.raw))),
+            Kind::NotJson => parts.push(format!("bytes {}", quote(&recorded.raw))),
+        }
+    }
+}
+
+/// A method, with the tool, prompt or resource it is about.
+fn what(message: &Message) -> String {
+    let method = message.method().unwrap_or_default();
+    match message.name().or_else(|| message.uri()) {
+        Some(subject) => format!("{} [{}]", visible(&method), visible(&subject)),
+        None => visible(&method).to_string(),
+    }
+}
+
+fn status(page: &Page, message: &Message) -> String {
+    #[derive(serde::Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        error: Option<Fault<'a>>,
+        result: Option<Outcome>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Fault<'a> {
+        #[serde(borrow)]
+        code: Option<&'a serde_json::value::RawValue>,
+        #[serde(borrow)]
+        message: Option<std::borrow::Cow<'a, str>>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Outcome {
+        #[serde(rename = "isError", default)]
+        is_error: bool,
+    }
+    match serde_json::from_slice::<Answer<'_>>(message.bytes()) {
+        Ok(Answer { error: Some(fault), .. }) => {
+            let code = fault.code.map(|code| format!(" {}", visible(code.get()))).unwrap_or_default();
+            let text = fault.message.map(|text| format!(" {}", quote(text.as_bytes()))).unwrap_or_default();
+            page.styled(Style::Bad, &format!("error{code}{text}"))
+        }
+        Ok(Answer { result: Some(Outcome { is_error: true }), .. }) => page.styled(Style::Bad, "tool error"),
+        _ if message.kind() == Kind::Error => page.styled(Style::Bad, "error"),
+        _ => page.styled(Style::Good, "ok"),
+    }
+}
+
+/// The beginning of something a peer sent.
+fn quote(bytes: &[u8]) -> String {
+    const SHOWN: usize = 72;
+    let text = visible_bytes(&bytes[..bytes.len().min(4 * SHOWN)]);
+    let mut shown: String = text.chars().take(SHOWN).collect();
+    if shown.len() < text.len() || bytes.len() > 4 * SHOWN {
+        shown.push('…');
+    }
+    format!("\"{shown}\"")
+}
+
+fn print_payload(page: &mut Page, recorded: &Recorded) -> Result<(), Failure> {
+    if recorded.event.is_some() {
+        return Ok(());
+    }
+    let side = match recorded.direction {
+        Direction::ClientToServer => "client to server",
+        Direction::ServerToClient => "server to client",
+    };
+    page.line(
+        &page.styled(Style::Faint, &format!("    {:.3} {side}, {} bytes", recorded.timestamp(), recorded.raw.len())),
+    )?;
+    for line in visible_lines(&indented(&recorded.raw)).to_string().lines() {
+        page.line(&format!("    {line}"))?;
+    }
+    Ok(())
+}
+
+/// JSON over several lines for reading, with every number and string as it was spelled. What is not
+/// JSON is shown as it is.
+fn indented(raw: &[u8]) -> String {
+    let message = Message::new(bytes::Bytes::copy_from_slice(raw));
+    if message.kind() == Kind::NotJson {
+        return String::from_utf8_lossy(raw).into_owned();
+    }
+    let mut out = String::with_capacity(raw.len() * 2);
+    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+    let text = String::from_utf8_lossy(raw);
+    let mut chars = text.chars().filter(|c| !c.is_control()).peekable();
+    while let Some(c) = chars.next() {
+        if in_string {
+            out.push(c);
+            (in_string, escaped) = (escaped || c != '"', !escaped && c == '\\');
+            continue;
+        }
+        match c {
+            ' ' => {}
+            '"' => {
+                in_string = true;
+                out.push(c);
+            }
+            '{' | '[' => {
+                out.push(c);
+                while chars.next_if(|next| *next == ' ').is_some() {}
+                match chars.next_if(|next| matches!(next, '}' | ']')) {
+                    Some(close) => out.push(close),
+                    None => {
+                        depth += 1;
+                        new_line(&mut out, depth);
+                    }
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                new_line(&mut out, depth);
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                new_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn new_line(out: &mut String, depth: usize) {
+    /// Deeper than this, more blanks help nobody, and a hostile message could ask for gigabytes.
+    const INDENT_MAX: usize = 64;
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth.min(INDENT_MAX)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::indented;
+
+    #[test]
+    fn payloads_keep_their_spelling() {
+        let shown = indented(br#"{ "a":1e400,"b" : [ ],"c":[1,{"d":"x, {y} \" \u0000"}] }"#);
+        let expected = "{\n  \"a\": 1e400,\n  \"b\": [],\n  \"c\": [\n    1,\n    {\n      \"d\": \"x, {y} \\\" \\u0000\"\n    }\n  ]\n}";
+        assert_eq!(shown, expected);
+    }
+}

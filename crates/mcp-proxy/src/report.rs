@@ -1,0 +1,95 @@
+//! Everything people read. Standard output belongs to the protocol while a proxy runs; commands that
+//! answer a question may use it, and only through here. Text from a peer is made visible on the way.
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use mcp_wire::visible::visible_lines;
+
+/// Says one line on standard error.
+pub fn say(text: &str) {
+    let mut stderr = io::stderr().lock();
+    // Nobody may be reading; there is nobody else to tell.
+    let _ = writeln!(stderr, "{}", visible_lines(text));
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ColorChoice {
+    Auto,
+    Always,
+    Never,
+}
+
+/// The answer of a command, on standard output.
+pub struct Page {
+    out: BufWriter<io::StdoutLock<'static>>,
+    color: bool,
+}
+
+/// What a piece of text means; shown by colour only in addition to words.
+#[derive(Clone, Copy)]
+pub enum Style {
+    Heading,
+    Faint,
+    Good,
+    Bad,
+}
+
+impl Page {
+    pub fn new(color: ColorChoice) -> Self {
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let color = match color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => !plain && io::stdout().is_terminal(),
+        };
+        Self { out: BufWriter::new(io::stdout().lock()), color }
+    }
+
+    /// Prints a line of our own making; what came from a peer has been made visible by then.
+    pub fn line(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "{text}")
+    }
+
+    pub fn styled(&self, style: Style, text: &str) -> String {
+        if !self.color {
+            return text.to_owned();
+        }
+        let code = match style {
+            Style::Heading => "1",
+            Style::Faint => "2",
+            Style::Good => "32",
+            Style::Bad => "31",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+
+    pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.out.write_all(bytes)
+    }
+
+    pub fn end(mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A duration as people say it.
+pub fn duration(ns: u64) -> String {
+    match ns {
+        0..1_000_000 => format!("{}\u{b5}s", ns / 1_000),
+        1_000_000..10_000_000 => format!("{:.1}ms", ns as f64 / 1e6),
+        10_000_000..1_000_000_000 => format!("{}ms", ns / 1_000_000),
+        _ => format!("{:.1}s", ns as f64 / 1e9),
+    }
+}
+
+/// A size as people say it.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_024 => format!("{bytes} B"),
+        1_024..1_048_576 => format!("{:.1} KB", bytes as f64 / 1_024.0),
+        1_048_576..1_073_741_824 => format!("{:.1} MB", bytes as f64 / 1_048_576.0),
+        _ => format!("{:.1} GB", bytes as f64 / 1_073_741_824.0),
+    }
+}

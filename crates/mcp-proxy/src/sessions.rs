@@ -1,0 +1,147 @@
+//! The recorded sessions: list, show, annotate, remove.
+
+use std::collections::BTreeMap;
+
+use clap::Subcommand;
+use mcp_engine::pipeline::wall_ns;
+use mcp_store::{Catalogue, Entry, Session, StateDir, segment};
+use mcp_wire::visible::visible;
+use serde_json::json;
+
+use crate::cli::pair;
+use crate::failure::{Failure, quoted};
+use crate::inspect::print_header;
+use crate::report::{self, ColorChoice, Page, Style, say};
+
+#[derive(Subcommand)]
+pub enum SessionsCommand {
+    /// List them, newest first
+    List {
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what is known of one, without its messages
+    Show { session: String },
+    /// Remove recordings for good
+    Rm {
+        #[arg(required = true)]
+        sessions: Vec<String>,
+    },
+    /// Add notes to one
+    Note {
+        session: String,
+        #[arg(required = true, value_name = "K=V", value_parser = pair)]
+        notes: Vec<(String, String)>,
+    },
+}
+
+pub fn sessions(command: &SessionsCommand, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
+    let catalogue = Catalogue::open(state)?;
+    catalogue.findings.iter().for_each(|finding| say(&format!("mcp-proxy: {finding}")));
+    match command {
+        SessionsCommand::List { json: true } => list_json(&catalogue),
+        SessionsCommand::List { json: false } => list(&catalogue, color),
+        SessionsCommand::Show { session } => show(&catalogue.find(session)?, color),
+        SessionsCommand::Rm { sessions } => remove(&catalogue, sessions),
+        SessionsCommand::Note { session, notes } => {
+            let entry = catalogue.find(session)?;
+            let notes: BTreeMap<String, String> = notes.iter().cloned().collect();
+            Ok(segment::append_note(&entry.path, wall_ns(), &notes)?)
+        }
+    }
+}
+
+fn list(catalogue: &Catalogue, color: ColorChoice) -> Result<(), Failure> {
+    let entries = catalogue.entries()?;
+    let mut page = Page::new(color);
+    if entries.is_empty() {
+        page.line("no sessions are recorded yet; `mcp-proxy run -- CMD` records one")?;
+        return Ok(page.end()?);
+    }
+    let heading =
+        format!("{:<8}  {:<19}  {:<11}  {:>8}  {:>9}  SERVER", "ID", "STARTED (UTC)", "STATE", "MESSAGES", "SIZE");
+    page.line(&page.styled(Style::Heading, &heading))?;
+    for entry in entries {
+        let started = entry.header.started_at().strftime("%Y-%m-%d %H:%M:%S").to_string();
+        page.line(&format!(
+            "{:<8}  {started:<19}  {:<11}  {:>8}  {:>9}  {}",
+            &entry.header.id.to_string()[..8],
+            state_of(&entry),
+            entry.messages,
+            report::size(entry.bytes),
+            visible(&server_of(&entry)),
+        ))?;
+    }
+    Ok(page.end()?)
+}
+
+fn list_json(catalogue: &Catalogue) -> Result<(), Failure> {
+    let mut page = Page::new(ColorChoice::Never);
+    for entry in catalogue.entries()? {
+        let object = json!({
+            "id": entry.header.id,
+            "name": entry.header.name,
+            "started_at": entry.header.started_at(),
+            "ended_at": entry.ended_ns.map(mcp_store::recorded::timestamp),
+            "state": state_of(&entry),
+            "transport": entry.header.transport,
+            "server_command": entry.header.server_command,
+            "server_url": entry.header.server_url,
+            "messages": entry.messages,
+            "bytes": entry.bytes,
+            "metadata": entry.notes,
+            "warnings": entry.warnings,
+            "path": entry.path,
+        });
+        page.line(&object.to_string())?;
+    }
+    Ok(page.end()?)
+}
+
+fn state_of(entry: &Entry) -> &'static str {
+    match (entry.live, entry.ended_ns, entry.interrupted) {
+        (true, ..) => "running",
+        (false, Some(_), false) => "ended",
+        _ => "interrupted",
+    }
+}
+
+fn server_of(entry: &Entry) -> String {
+    let header = &entry.header;
+    let server = header.server_command.as_deref().or(header.server_url.as_deref()).unwrap_or("unknown");
+    match &header.name {
+        Some(name) => format!("{name}: {server}"),
+        None => server.to_owned(),
+    }
+}
+
+fn show(entry: &Entry, color: ColorChoice) -> Result<(), Failure> {
+    let session = Session::open_segment(&entry.path)?;
+    let mut page = Page::new(color);
+    print_header(&mut page, session.summary())?;
+    let size = report::size(entry.bytes);
+    page.line(&format!(
+        "{} {size} in {}",
+        page.styled(Style::Heading, &format!("{:<12}", "recording")),
+        quoted(&entry.path)
+    ))?;
+    let words = session.summary().end.as_ref().map(|end| end.last_words.as_str()).unwrap_or_default();
+    if !words.is_empty() {
+        page.line(&page.styled(Style::Heading, "last words"))?;
+        for line in words.lines() {
+            page.line(&format!("  {}", visible(line)))?;
+        }
+    }
+    Ok(page.end()?)
+}
+
+/// All are found before any is removed, so that a slip removes nothing.
+fn remove(catalogue: &Catalogue, wanted: &[String]) -> Result<(), Failure> {
+    let entries = wanted.iter().map(|wanted| catalogue.find(wanted)).collect::<Result<Vec<_>, _>>()?;
+    for entry in entries {
+        catalogue.remove(&entry)?;
+        say(&format!("removed {}", entry.header.id));
+    }
+    Ok(())
+}

@@ -1,0 +1,273 @@
+//! The catalogue of sessions: a SQLite table filled from the segment files. It is a cache. What it
+//! lacks is read from the segments, what is damaged is thrown away and read again, and where it
+//! cannot be written it lives in memory.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, params};
+use uuid::Uuid;
+
+use crate::StoreError;
+use crate::recorded::SessionHeader;
+use crate::session::{self, Session, Summary};
+use crate::state_dir::StateDir;
+
+/// Raised with every change of the table; an older catalogue is filled anew.
+const SCHEMA_VERSION: i64 = 1;
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const SCHEMA: &str = "
+    DROP TABLE IF EXISTS sessions;
+    CREATE TABLE sessions (
+        id TEXT PRIMARY KEY,
+        path TEXT NOT NULL UNIQUE,
+        file_len INTEGER NOT NULL,
+        file_mtime_ns INTEGER NOT NULL,
+        started_ns INTEGER NOT NULL,
+        ended_ns INTEGER,
+        interrupted INTEGER NOT NULL,
+        messages INTEGER NOT NULL,
+        header TEXT NOT NULL,
+        notes TEXT NOT NULL,
+        warnings TEXT NOT NULL
+    ) STRICT;";
+
+pub struct Catalogue {
+    state: StateDir,
+    connection: Connection,
+    /// What opening it found out, for people.
+    pub findings: Vec<String>,
+}
+
+/// A session as a list shows it.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub path: PathBuf,
+    pub header: SessionHeader,
+    pub ended_ns: Option<u64>,
+    pub live: bool,
+    /// Its process died before it could end it.
+    pub interrupted: bool,
+    pub messages: u64,
+    pub bytes: u64,
+    pub notes: std::collections::BTreeMap<String, String>,
+    pub warnings: Vec<String>,
+}
+
+impl Catalogue {
+    /// Opens the catalogue and brings it up to date with the segments. Sessions whose process died
+    /// are ended on the way.
+    pub fn open(state: &StateDir) -> Result<Self, StoreError> {
+        let mut findings = Vec::new();
+        let connection = match connect(&state.catalogue()) {
+            Ok(connection) => connection,
+            Err(error) => {
+                if state.catalogue().exists() {
+                    findings.push(format!("the catalogue was unusable and is filled anew ({error})"));
+                    for suffix in ["", "-wal", "-shm"] {
+                        let mut path = state.catalogue().into_os_string();
+                        path.push(suffix);
+                        let _ = fs::remove_file(path);
+                    }
+                }
+                connect(&state.catalogue()).or_else(|_| in_memory())?
+            }
+        };
+        let mut catalogue = Self { state: state.clone(), connection, findings };
+        catalogue.refresh()?;
+        Ok(catalogue)
+    }
+
+    /// Every session, newest first.
+    pub fn entries(&self) -> Result<Vec<Entry>, StoreError> {
+        let mut statement = self.connection.prepare(
+            "SELECT path, file_len, ended_ns, interrupted, messages, header, notes, warnings FROM sessions ORDER BY started_ns DESC, id",
+        )?;
+        let rows = statement.query_map([], |row| {
+            let json = |index: usize| row.get::<_, String>(index);
+            let path = PathBuf::from(json(0)?);
+            Ok(Entry {
+                bytes: row.get(1)?,
+                ended_ns: row.get(2)?,
+                interrupted: row.get(3)?,
+                messages: row.get(4)?,
+                header: parse(&json(5)?)?,
+                notes: parse(&json(6)?)?,
+                warnings: parse(&json(7)?)?,
+                live: false,
+                path,
+            })
+        })?;
+        let mut entries = rows.collect::<Result<Vec<_>, _>>()?;
+        for entry in &mut entries {
+            entry.live = entry.ended_ns.is_none() && crate::segment::is_live(&entry.path).unwrap_or(false);
+        }
+        Ok(entries)
+    }
+
+    /// The one session whose id begins with `wanted`, or whose name it is if no id does.
+    pub fn find(&self, wanted: &str) -> Result<Entry, StoreError> {
+        let entries = self.entries()?;
+        let starts = |entry: &&Entry| entry.header.id.to_string().starts_with(&wanted.to_ascii_lowercase());
+        let mut found: Vec<&Entry> =
+            if wanted.is_empty() { Vec::new() } else { entries.iter().filter(starts).collect() };
+        if found.is_empty() {
+            found = entries.iter().filter(|entry| entry.header.name.as_deref() == Some(wanted)).collect();
+        }
+        match found.as_slice() {
+            [] => Err(StoreError::Unknown { wanted: wanted.to_owned() }),
+            [entry] => Ok((*entry).clone()),
+            several => Err(StoreError::Ambiguous {
+                wanted: wanted.to_owned(),
+                candidates: several.iter().take(8).map(|entry| entry.header.id.to_string()).collect(),
+            }),
+        }
+    }
+
+    pub fn remove(&self, entry: &Entry) -> Result<(), StoreError> {
+        if crate::segment::is_live(&entry.path)? {
+            return Err(StoreError::Live { id: entry.header.id.to_string() });
+        }
+        fs::remove_file(&entry.path).map_err(StoreError::io("remove", &entry.path))?;
+        self.connection.execute("DELETE FROM sessions WHERE path = ?1", [path_text(&entry.path)])?;
+        Ok(())
+    }
+
+    fn refresh(&mut self) -> Result<(), StoreError> {
+        let segments = self.state.segments()?;
+        let known = self.known()?;
+        let present: HashSet<String> = segments.iter().map(|path| path_text(path)).collect();
+        for (path, ..) in known.iter().filter(|(path, ..)| !present.contains(path)) {
+            self.connection.execute("DELETE FROM sessions WHERE path = ?1", [path])?;
+        }
+        for path in segments {
+            let Ok(meta) = fs::metadata(&path) else { continue };
+            let stamp = (path_text(&path), meta.len(), mtime_ns(&meta));
+            if known.contains(&stamp) {
+                continue;
+            }
+            if let Err(error) = self.add(&path) {
+                self.findings.push(format!("`{}` is left out: {}", path.display(), with_cause(&error)));
+            }
+        }
+        Ok(())
+    }
+
+    fn known(&self) -> Result<HashSet<(String, u64, i64)>, StoreError> {
+        // An unended session is looked at again: its process may have died without a last write.
+        let mut statement =
+            self.connection.prepare("SELECT path, file_len, file_mtime_ns FROM sessions WHERE ended_ns IS NOT NULL")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    fn add(&mut self, path: &Path) -> Result<(), StoreError> {
+        let mut summary = Session::open_segment(path)?.summary().clone();
+        match session::recover(path, &summary) {
+            Ok(None) => {}
+            Ok(Some(done)) => {
+                self.findings.push(done);
+                let warnings = summary.warnings;
+                summary = Session::open_segment(path)?.summary().clone();
+                summary.warnings = warnings;
+            }
+            Err(error) => self.findings.push(format!(
+                "session {} was interrupted and cannot be ended: {}",
+                summary.header.id,
+                with_cause(&error)
+            )),
+        }
+        let meta = fs::metadata(path).map_err(StoreError::io("look at", path))?;
+        self.insert(path, &meta, &summary)
+    }
+
+    fn insert(&self, path: &Path, meta: &fs::Metadata, summary: &Summary) -> Result<(), StoreError> {
+        self.connection.execute(
+            "INSERT OR REPLACE INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            params![
+                summary.header.id.to_string(),
+                path_text(path),
+                meta.len(),
+                mtime_ns(meta),
+                summary.header.started_ns,
+                summary.ended_ns,
+                summary.end.as_ref().is_some_and(|end| end.recovered),
+                summary.messages,
+                to_json(&summary.header),
+                to_json(&summary.notes),
+                to_json(&summary.warnings),
+            ],
+        )?;
+        Ok(())
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
+    let connection =
+        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    restrict(path);
+    prepare(connection)
+}
+
+fn in_memory() -> Result<Connection, rusqlite::Error> {
+    prepare(Connection::open_in_memory()?)
+}
+
+fn prepare(connection: Connection) -> Result<Connection, rusqlite::Error> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    let _: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if version != SCHEMA_VERSION {
+        connection
+            .execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"))?;
+    }
+    connection.query_row("SELECT count(*) FROM sessions", [], |row| row.get::<_, i64>(0))?;
+    Ok(connection)
+}
+
+/// Headers hold command lines; the file is its owner's alone, as its directory is.
+fn restrict(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o600));
+}
+
+fn mtime_ns(meta: &fs::Metadata) -> i64 {
+    meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec())
+}
+
+fn path_text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).expect("plain data always serialises")
+}
+
+fn parse<T: serde::de::DeserializeOwned>(json: &str) -> Result<T, rusqlite::Error> {
+    serde_json::from_str(json)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error)))
+}
+
+fn with_cause(error: &StoreError) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
+}
+
+/// A session given as a file, an id, or the beginning of one.
+pub fn open_session(wanted: &str, state: &StateDir) -> Result<(Session, Vec<String>), StoreError> {
+    let path = Path::new(wanted);
+    if path.exists() {
+        return Ok((Session::open(path, Some(state))?, Vec::new()));
+    }
+    if wanted.contains('/') || Uuid::parse_str(wanted).is_err() && path.extension().is_some() {
+        return Err(StoreError::io("open", path)(std::io::ErrorKind::NotFound.into()));
+    }
+    let catalogue = Catalogue::open(state)?;
+    let entry = catalogue.find(wanted)?;
+    Ok((Session::open_segment(&entry.path)?, catalogue.findings))
+}

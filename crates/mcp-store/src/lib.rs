@@ -1,0 +1,53 @@
+//! What was captured. Bytes go to an append-only segment file per session, as fast as they pass;
+//! the catalogue (SQLite) is filled from the segments and can be rebuilt from them at any time.
+//! Session files are the exchange format people keep.
+
+pub mod catalogue;
+pub mod recorded;
+pub mod segment;
+pub mod session;
+pub mod session_file;
+pub mod state_dir;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use catalogue::{Catalogue, Entry};
+pub use recorded::{Direction, Recorded, SessionHeader, Transport};
+pub use segment::{End, Record, RecordHead, RecordKind, SegmentReader, SegmentWriter};
+pub use session::{Session, Summary};
+pub use state_dir::StateDir;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("cannot {what} `{path}`")]
+    Io {
+        what: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("`{path}` is not a session: {reason}")]
+    NotASession { path: PathBuf, reason: String },
+    #[error("`{path}` belongs to another user or is open to others")]
+    NotPrivate { path: PathBuf },
+    #[error("no session `{wanted}`")]
+    Unknown { wanted: String },
+    #[error("`{wanted}` fits several sessions: {}", .candidates.join(", "))]
+    Ambiguous { wanted: String, candidates: Vec<String> },
+    #[error("session {id} is still being recorded")]
+    Live { id: String },
+    #[error("the catalogue cannot be used")]
+    Catalogue(#[from] rusqlite::Error),
+}
+
+impl StoreError {
+    pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { what, path, source }
+    }
+
+    pub(crate) fn not_a_session(path: &Path, reason: impl Into<String>) -> Self {
+        Self::NotASession { path: path.to_owned(), reason: reason.into() }
+    }
+}

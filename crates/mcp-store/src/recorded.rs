@@ -1,0 +1,121 @@
+//! The envelope of a captured message and of a session, as every reader sees them.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    ClientToServer,
+    ServerToClient,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transport {
+    Stdio,
+    Sse,
+    StreamableHttp,
+}
+
+impl Transport {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Sse => "sse",
+            Self::StreamableHttp => "streamable_http",
+        }
+    }
+}
+
+/// What is known of a session when it begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionHeader {
+    pub id: Uuid,
+    /// Nanoseconds since 1970, UTC.
+    pub started_ns: u64,
+    /// The server side.
+    pub transport: Transport,
+    pub server_command: Option<String>,
+    pub server_url: Option<String>,
+    /// What the user calls this server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub notes: BTreeMap<String, String>,
+    /// Where the user wants this session as a file when it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_file: Option<PathBuf>,
+    /// The session this one goes on from, when a long run is divided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<Uuid>,
+}
+
+impl SessionHeader {
+    pub fn started_at(&self) -> Timestamp {
+        timestamp(self.started_ns)
+    }
+}
+
+/// One captured message, or an event that stands where a message should have been.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    pub id: String,
+    pub sequence: u64,
+    pub time_ns: u64,
+    pub direction: Direction,
+    /// The side it arrived on.
+    pub transport: Transport,
+    /// Verbatim, JSON or not. Empty for an event.
+    pub raw: Bytes,
+    /// The id of the request that this answers.
+    pub correlated_id: Option<String>,
+    pub modified: bool,
+    pub original_raw: Option<Bytes>,
+    /// A line of the server's standard output that was no message, and was kept from the client.
+    pub noise: bool,
+    /// The proxy made this message itself.
+    pub from_proxy: bool,
+    /// What happened instead of a message.
+    pub event: Option<String>,
+}
+
+impl Recorded {
+    pub fn timestamp(&self) -> Timestamp {
+        timestamp(self.time_ns)
+    }
+}
+
+pub fn timestamp(ns: u64) -> Timestamp {
+    Timestamp::from_nanosecond(i128::from(ns)).unwrap_or(Timestamp::MAX)
+}
+
+/// The id of a message: a UUIDv8 made of the session's id and the sequence, so that none needs to
+/// be made or stored while messages pass.
+pub fn message_id(session: &Uuid, sequence: u64) -> String {
+    let mut bytes = *session.as_bytes();
+    // 48 bits hold the sequence; what is left of the session's id keeps sessions apart.
+    for (byte, part) in bytes[10..].iter_mut().zip(&sequence.to_be_bytes()[2..]) {
+        *byte ^= part;
+    }
+    uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_ids_are_stable_and_distinct() {
+        let session = Uuid::parse_str("7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a").expect("a uuid");
+        assert_eq!(message_id(&session, 1), "7f3a9a52-0c3f-8d34-9b0e-1f2e3d4c5b6b");
+        assert_eq!(message_id(&session, 1), message_id(&session, 1));
+        let ids: std::collections::HashSet<_> = (0..10_000).map(|n| message_id(&session, n)).collect();
+        assert_eq!(ids.len(), 10_000);
+    }
+}

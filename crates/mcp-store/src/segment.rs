@@ -1,0 +1,137 @@
+//! The segment file: a header that says which session this is, then records, each with its length
+//! and checksum. Only ever appended to; a record that a crash tore is told by its checksum.
+
+mod reader;
+mod writer;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::recorded::Direction;
+
+pub use reader::{SegmentReader, Tail, append_end, append_note, cut_tail, is_live};
+pub use writer::SegmentWriter;
+
+pub(crate) const MAGIC: &[u8; 8] = b"MCPSEG01";
+const HEAD_LEN: usize = 40;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordKind {
+    Message,
+    /// Something happened where a message should have been; the payload is text.
+    Event,
+    /// Notes added to the session; a JSON object of strings.
+    Note,
+    /// Messages passed that could not be written; the payload is their count as text.
+    Gap,
+    End,
+}
+
+/// What a record says besides its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordHead {
+    pub kind: RecordKind,
+    pub direction: Direction,
+    pub flags: u16,
+    pub conversation: u32,
+    pub sequence: u64,
+    pub time_ns: u64,
+    /// The sequence of the request that this answers; 0 for none.
+    pub correlated: u64,
+}
+
+impl RecordHead {
+    pub const NOISE: u16 = 1;
+    pub const FROM_PROXY: u16 = 2;
+
+    fn encode(&self, payload: &[u8]) -> [u8; HEAD_LEN] {
+        let mut head = [0; HEAD_LEN];
+        head[0..4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        head[8..16].copy_from_slice(&self.sequence.to_le_bytes());
+        head[16..24].copy_from_slice(&self.time_ns.to_le_bytes());
+        head[24..32].copy_from_slice(&self.correlated.to_le_bytes());
+        head[32..36].copy_from_slice(&self.conversation.to_le_bytes());
+        head[36] = match self.kind {
+            RecordKind::Message => 1,
+            RecordKind::Event => 2,
+            RecordKind::Note => 3,
+            RecordKind::Gap => 4,
+            RecordKind::End => 5,
+        };
+        head[37] = match self.direction {
+            Direction::ClientToServer => 0,
+            Direction::ServerToClient => 1,
+        };
+        head[38..40].copy_from_slice(&self.flags.to_le_bytes());
+        let checksum = checksum(&head, payload);
+        head[4..8].copy_from_slice(&checksum.to_le_bytes());
+        head
+    }
+
+    /// `None` if no version of this program wrote such a record.
+    fn decode(head: &[u8; HEAD_LEN]) -> Option<Self> {
+        Some(Self {
+            sequence: u64::from_le_bytes(part(head, 8)),
+            time_ns: u64::from_le_bytes(part(head, 16)),
+            correlated: u64::from_le_bytes(part(head, 24)),
+            conversation: u32::from_le_bytes(part(head, 32)),
+            kind: match head[36] {
+                1 => RecordKind::Message,
+                2 => RecordKind::Event,
+                3 => RecordKind::Note,
+                4 => RecordKind::Gap,
+                5 => RecordKind::End,
+                _ => return None,
+            },
+            direction: match head[37] {
+                0 => Direction::ClientToServer,
+                1 => Direction::ServerToClient,
+                _ => return None,
+            },
+            flags: u16::from_le_bytes(part(head, 38)),
+        })
+    }
+}
+
+fn part<const N: usize>(head: &[u8; HEAD_LEN], at: usize) -> [u8; N] {
+    head[at..at + N].try_into().expect("inside the head")
+}
+
+/// Covers the head after the checksum itself, the length, and the payload.
+fn checksum(head: &[u8; HEAD_LEN], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&head[0..4]);
+    hasher.update(&head[8..]);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub head: RecordHead,
+    pub payload: Bytes,
+}
+
+/// How a session ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Nobody was there to end it; a later command did.
+    #[serde(default)]
+    pub recovered: bool,
+    /// How the server ended, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// The last of what it wrote to standard error.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub last_words: String,
+    /// The session that goes on from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continued_in: Option<uuid::Uuid>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, u64>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! The reading end of a segment. It never changes the file; what a crash tore off the end is told,
+//! and cut by [`cut_tail`] once nobody writes any more.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::writer::bookkeeping;
+use super::{End, HEAD_LEN, MAGIC, Record, RecordHead, RecordKind, checksum};
+use crate::StoreError;
+use crate::recorded::SessionHeader;
+
+/// A header longer than this was not written by us.
+const HEADER_MAX: u32 = 16 * 1024 * 1024;
+
+/// What stood after the last record that could be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tail {
+    Clean,
+    /// Part of a record: the writer was killed in the middle of a write, or is in the middle of one.
+    Torn {
+        bytes: u64,
+    },
+}
+
+pub struct SegmentReader {
+    path: PathBuf,
+    input: BufReader<File>,
+    header: SessionHeader,
+    /// Where the next record begins, and how long the file was when it was opened.
+    offset: u64,
+    len: u64,
+    damaged: u64,
+    tail: Tail,
+}
+
+impl SegmentReader {
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let file = File::open(path).map_err(StoreError::io("open", path))?;
+        let len = file.metadata().map_err(StoreError::io("look at", path))?.len();
+        let mut input = BufReader::with_capacity(256 * 1024, file);
+        let (header, offset) = read_header(&mut input).map_err(|reason| StoreError::not_a_session(path, reason))?;
+        Ok(Self { path: path.to_owned(), input, header, offset, len, damaged: 0, tail: Tail::Clean })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn header(&self) -> &SessionHeader {
+        &self.header
+    }
+
+    /// Records whose checksum was wrong and that were passed over.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    /// How the file ends, once every record has been read.
+    pub fn tail(&self) -> Tail {
+        self.tail
+    }
+
+    /// Where the last whole record ends.
+    pub fn whole_len(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next record that is whole.
+    pub fn next_record(&mut self) -> io::Result<Option<Record>> {
+        loop {
+            match self.record_here()? {
+                Here::Record(record) => {
+                    self.offset += (HEAD_LEN + record.payload.len()) as u64;
+                    return Ok(Some(record));
+                }
+                Here::End => return Ok(None),
+                Here::Bad { length } => {
+                    // A single bad record is passed over if what follows it makes sense; else
+                    // nothing after it can be trusted to be where it seems.
+                    let next = self.offset + HEAD_LEN as u64 + u64::from(length);
+                    let torn = self.len - self.offset;
+                    if next >= self.len || !self.makes_sense_at(next)? {
+                        self.tail = Tail::Torn { bytes: torn };
+                        return Ok(None);
+                    }
+                    self.damaged += 1;
+                    self.offset = next;
+                    self.input.seek(SeekFrom::Start(next))?;
+                }
+            }
+        }
+    }
+
+    fn record_here(&mut self) -> io::Result<Here> {
+        let left = self.len - self.offset;
+        if left == 0 {
+            return Ok(Here::End);
+        }
+        let mut head = [0; HEAD_LEN];
+        if left < HEAD_LEN as u64 {
+            return Ok(Here::Bad { length: u32::MAX });
+        }
+        self.input.read_exact(&mut head)?;
+        let length = u32::from_le_bytes(super::part(&head, 0));
+        if u64::from(length) > left - HEAD_LEN as u64 {
+            return Ok(Here::Bad { length });
+        }
+        let mut payload = vec![0; length as usize];
+        self.input.read_exact(&mut payload)?;
+        let good = u32::from_le_bytes(super::part(&head, 4)) == checksum(&head, &payload);
+        Ok(match RecordHead::decode(&head) {
+            Some(head) if good => Here::Record(Record { head, payload: payload.into() }),
+            _ => Here::Bad { length },
+        })
+    }
+
+    fn makes_sense_at(&mut self, offset: u64) -> io::Result<bool> {
+        let back = self.offset;
+        self.input.seek(SeekFrom::Start(offset))?;
+        self.offset = offset;
+        let here = self.record_here()?;
+        self.offset = back;
+        self.input.seek(SeekFrom::Start(back))?;
+        Ok(matches!(here, Here::Record(_)))
+    }
+}
+
+enum Here {
+    Record(Record),
+    Bad { length: u32 },
+    End,
+}
+
+fn read_header(input: &mut impl Read) -> Result<(SessionHeader, u64), String> {
+    let mut fixed = [0; 16];
+    input.read_exact(&mut fixed).map_err(|_| "too short".to_owned())?;
+    if &fixed[..8] != MAGIC {
+        return Err("it does not begin as a segment does".into());
+    }
+    let number = |at: usize| u32::from_le_bytes(fixed[at..at + 4].try_into().expect("four bytes"));
+    let length = number(8);
+    if length > HEADER_MAX {
+        return Err("its header is damaged".into());
+    }
+    let mut json = vec![0; length as usize];
+    input.read_exact(&mut json).map_err(|_| "its header is cut short".to_owned())?;
+    if crc32fast::hash(&json) != number(12) {
+        return Err("its header is damaged".into());
+    }
+    let header = serde_json::from_slice(&json).map_err(|error| format!("its header cannot be read: {error}"))?;
+    Ok((header, 16 + u64::from(length)))
+}
+
+/// Whether somebody is writing this segment now.
+pub fn is_live(path: &Path) -> Result<bool, StoreError> {
+    let file = File::open(path).map_err(StoreError::io("open", path))?;
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(StoreError::io("lock", path)(error)),
+    }
+}
+
+/// Cuts what a crash tore: everything after the first `whole_len` bytes.
+pub fn cut_tail(path: &Path, whole_len: u64) -> Result<(), StoreError> {
+    let file = open_exclusive(path)?;
+    file.set_len(whole_len).map_err(StoreError::io("cut", path))
+}
+
+pub fn append_end(path: &Path, time_ns: u64, end: &End) -> Result<(), StoreError> {
+    append(path, &bookkeeping(RecordKind::End, time_ns), serde_json::to_vec(end))
+}
+
+pub fn append_note(path: &Path, time_ns: u64, notes: &BTreeMap<String, String>) -> Result<(), StoreError> {
+    append(path, &bookkeeping(RecordKind::Note, time_ns), serde_json::to_vec(notes))
+}
+
+fn append(path: &Path, head: &RecordHead, payload: serde_json::Result<Vec<u8>>) -> Result<(), StoreError> {
+    let payload = Bytes::from(payload.map_err(|error| StoreError::io("write", path)(error.into()))?);
+    let record = [head.encode(&payload).as_slice(), &payload].concat();
+    open_exclusive(path)?.write_all(&record).map_err(StoreError::io("write", path))
+}
+
+fn open_exclusive(path: &Path) -> Result<File, StoreError> {
+    let file = OpenOptions::new().append(true).open(path).map_err(StoreError::io("open", path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+            Err(StoreError::Live { id })
+        }
+        Err(TryLockError::Error(error)) => Err(StoreError::io("lock", path)(error)),
+    }
+}

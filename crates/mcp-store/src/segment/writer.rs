@@ -1,0 +1,205 @@
+//! The writing end of a segment: records gather until `commit`, which is one write for them all.
+
+use std::fs::File;
+use std::io::{self, IoSlice, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp_wire::gather::{Gather, SLICES};
+
+use super::{End, MAGIC, RecordHead, RecordKind};
+use crate::StoreError;
+use crate::recorded::{Direction, SessionHeader};
+use crate::state_dir::create_private;
+
+/// A crash of the machine, not only of the process, loses at most this much.
+const SYNC_AFTER: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub struct SegmentWriter {
+    path: PathBuf,
+    file: File,
+    gather: Gather,
+    /// Everything before this is whole; a failed write is cut back to it.
+    whole_len: u64,
+    /// Messages gathered since the last commit, and those that could not be written at all.
+    gathered: u64,
+    lost: u64,
+    sync: Sync,
+}
+
+impl SegmentWriter {
+    /// Begins a segment at `path`, which must not exist. It is locked while it is being written.
+    pub fn create(path: &Path, header: &SessionHeader) -> Result<Self, StoreError> {
+        let file = create_private(path).map_err(StoreError::io("create", path))?;
+        let begin = || -> io::Result<Self> {
+            file.try_lock().map_err(io::Error::from)?;
+            let json = serde_json::to_vec(header)?;
+            let mut gather = Gather::default();
+            gather.copy(MAGIC);
+            gather.copy(&(json.len() as u32).to_le_bytes());
+            gather.copy(&crc32fast::hash(&json).to_le_bytes());
+            gather.copy(&json);
+            let sync = Sync::start(file.try_clone()?)?;
+            let mut writer = Self { path: path.to_owned(), file, gather, whole_len: 0, gathered: 0, lost: 0, sync };
+            writer.write_gathered()?;
+            Ok(writer)
+        };
+        begin().map_err(|error| {
+            let _ = std::fs::remove_file(path);
+            StoreError::io("write", path)(error)
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn len(&self) -> u64 {
+        self.whole_len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.whole_len == 0
+    }
+
+    /// Adds a record to the next commit. Large payloads are shared, not copied.
+    pub fn push(&mut self, head: &RecordHead, payload: &Bytes) {
+        if self.lost > 0 && self.gathered == 0 {
+            let count = Bytes::from(self.lost.to_string());
+            let gap = RecordHead { kind: RecordKind::Gap, flags: 0, correlated: 0, ..*head };
+            self.gather.copy(&gap.encode(&count));
+            self.gather.copy(&count);
+        }
+        self.gather.copy(&head.encode(payload));
+        self.gather.share(payload);
+        self.gathered += 1;
+    }
+
+    /// Hands everything gathered to the kernel in one write: from then on it survives this process.
+    pub fn commit(&mut self) -> io::Result<()> {
+        if self.gathered == 0 {
+            return Ok(());
+        }
+        let result = self.write_gathered();
+        match result {
+            Ok(()) => self.lost = 0,
+            Err(_) => self.lost += self.gathered,
+        }
+        self.gathered = 0;
+        result
+    }
+
+    /// Writes the last record and waits for the disk.
+    pub fn finish(mut self, time_ns: u64, end: &End) -> io::Result<()> {
+        self.commit()?;
+        let payload = Bytes::from(serde_json::to_vec(end)?);
+        self.push(&bookkeeping(RecordKind::End, time_ns), &payload);
+        self.commit()
+    }
+
+    fn write_gathered(&mut self) -> io::Result<()> {
+        let mut written = 0;
+        while !self.gather.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            match self.file.write_vectored(self.gather.slices(&mut slices)) {
+                Ok(0) => return self.cut_back(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    self.gather.advance(count);
+                    written += count as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return self.cut_back(error),
+            }
+        }
+        self.whole_len += written;
+        self.sync.soon();
+        Ok(())
+    }
+
+    /// Removes what a failed write left, so that the next record follows a whole one.
+    fn cut_back(&mut self, error: io::Error) -> io::Result<()> {
+        self.gather.clear();
+        let _ = self.file.set_len(self.whole_len);
+        Err(error)
+    }
+}
+
+pub(super) fn bookkeeping(kind: RecordKind, time_ns: u64) -> RecordHead {
+    RecordHead {
+        kind,
+        direction: Direction::ClientToServer,
+        flags: 0,
+        conversation: 0,
+        sequence: 0,
+        time_ns,
+        correlated: 0,
+    }
+}
+
+/// Sees to it that what was written reaches the disk soon, off the path.
+#[derive(Debug)]
+struct Sync {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    dirty: AtomicBool,
+    stopped: AtomicBool,
+}
+
+impl Sync {
+    fn start(file: File) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("segment-sync".into())
+            .stack_size(64 * 1024)
+            .spawn(move || sync_when_dirty(&file, &theirs))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    fn soon(&self) {
+        // Only the first write after a sync pays for a wake-up.
+        if !self.shared.dirty.swap(true, Ordering::AcqRel)
+            && let Some(thread) = &self.thread
+        {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Drop for Sync {
+    fn drop(&mut self) {
+        self.shared.stopped.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+fn sync_when_dirty(file: &File, shared: &Shared) {
+    loop {
+        let stopped = shared.stopped.load(Ordering::Acquire);
+        if shared.dirty.swap(false, Ordering::AcqRel) {
+            // A disk that cannot sync has already failed the write, or will fail the next one.
+            let _ = file.sync_data();
+        }
+        if stopped {
+            return;
+        }
+        while !shared.dirty.load(Ordering::Acquire) && !shared.stopped.load(Ordering::Acquire) {
+            std::thread::park();
+        }
+        if !shared.stopped.load(Ordering::Acquire) {
+            std::thread::park_timeout(SYNC_AFTER);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! A session as its readers see it, whether it lies in the store or in a file somebody sent.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use crate::StoreError;
+use crate::recorded::{Recorded, SessionHeader, Transport, message_id};
+use crate::segment::{self, End, Record, RecordHead, RecordKind, SegmentReader, Tail};
+use crate::session_file::{self, FileSession};
+use crate::state_dir::StateDir;
+
+/// A session that can be read from the start, any number of times.
+pub struct Session {
+    source: Source,
+    summary: Summary,
+}
+
+enum Source {
+    Segment(PathBuf),
+    File(FileSession),
+}
+
+/// Everything about a session but its messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    pub header: SessionHeader,
+    pub ended_ns: Option<u64>,
+    pub end: Option<End>,
+    pub live: bool,
+    pub messages: u64,
+    pub notes: BTreeMap<String, String>,
+    /// What a reader must be told: a torn tail, damaged records, messages never written.
+    pub warnings: Vec<String>,
+    /// Of a segment: where its last whole record ends, and the time of it.
+    pub whole_len: u64,
+    pub last_ns: u64,
+    pub torn: bool,
+}
+
+impl Session {
+    /// Opens a segment or a session file, whichever `path` is. A session file that was never
+    /// completed is read from the store instead, where its messages are.
+    pub fn open(path: &Path, state: Option<&StateDir>) -> Result<Self, StoreError> {
+        if session_file::looks_like_segment(path)? {
+            return Self::open_segment(path);
+        }
+        let file = FileSession::read(path)?;
+        if file.is_placeholder()
+            && let Some(segment) = state.map(|state| state.segment(&file.header.id)).filter(|segment| segment.exists())
+        {
+            let mut session = Self::open_segment(&segment)?;
+            let note = format!("`{}` was not completed; this is what the store has", path.display());
+            session.summary.warnings.insert(0, note);
+            return Ok(session);
+        }
+        let summary = file.summary();
+        Ok(Self { source: Source::File(file), summary })
+    }
+
+    pub fn open_segment(path: &Path) -> Result<Self, StoreError> {
+        let summary = summarise(path)?;
+        Ok(Self { source: Source::Segment(path.to_owned()), summary })
+    }
+
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// Calls `visit` with each message in order. Nothing but the current one is held in memory,
+    /// for a session that lies in the store.
+    pub fn for_each<E: From<StoreError>>(&self, mut visit: impl FnMut(Recorded) -> Result<(), E>) -> Result<(), E> {
+        match &self.source {
+            Source::File(file) => file.messages.iter().cloned().try_for_each(visit),
+            Source::Segment(path) => {
+                let mut reader = SegmentReader::open(path)?;
+                let (session, transport) = (reader.header().id, reader.header().transport);
+                while let Some(record) = reader.next_record().map_err(StoreError::io("read", path))? {
+                    if let Some(recorded) = recorded(&session, transport, record) {
+                        visit(recorded)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The record as a message, if it is one or stands for one.
+fn recorded(session: &Uuid, transport: Transport, record: Record) -> Option<Recorded> {
+    let Record { head, payload } = record;
+    let (raw, event) = match head.kind {
+        RecordKind::Message => (payload, None),
+        RecordKind::Event => (bytes::Bytes::new(), Some(String::from_utf8_lossy(&payload).into_owned())),
+        RecordKind::Note | RecordKind::Gap | RecordKind::End => return None,
+    };
+    Some(Recorded {
+        id: message_id(session, head.sequence),
+        sequence: head.sequence,
+        time_ns: head.time_ns,
+        direction: head.direction,
+        transport,
+        raw,
+        correlated_id: (head.correlated > 0).then(|| message_id(session, head.correlated)),
+        modified: false,
+        original_raw: None,
+        noise: head.flags & RecordHead::NOISE != 0,
+        from_proxy: head.flags & RecordHead::FROM_PROXY != 0,
+        event,
+    })
+}
+
+fn summarise(path: &Path) -> Result<Summary, StoreError> {
+    let live = segment::is_live(path)?;
+    let mut reader = SegmentReader::open(path)?;
+    let header = reader.header().clone();
+    let mut summary = Summary {
+        ended_ns: None,
+        end: None,
+        live,
+        messages: 0,
+        notes: header.notes.clone(),
+        warnings: Vec::new(),
+        whole_len: 0,
+        last_ns: header.started_ns,
+        torn: false,
+        header,
+    };
+    let mut unwritten = 0u64;
+    while let Some(Record { head, payload }) = reader.next_record().map_err(StoreError::io("read", path))? {
+        summary.last_ns = summary.last_ns.max(head.time_ns);
+        match head.kind {
+            RecordKind::Message | RecordKind::Event => summary.messages += 1,
+            RecordKind::Note => {
+                summary.notes.extend(serde_json::from_slice::<BTreeMap<_, _>>(&payload).unwrap_or_default())
+            }
+            RecordKind::Gap => {
+                unwritten += std::str::from_utf8(&payload).ok().and_then(|count| count.parse::<u64>().ok()).unwrap_or(1)
+            }
+            RecordKind::End => {
+                summary.ended_ns = Some(head.time_ns);
+                summary.end = Some(serde_json::from_slice(&payload).unwrap_or_default());
+            }
+        }
+    }
+    summary.whole_len = reader.whole_len();
+    if let Tail::Torn { bytes } = reader.tail()
+        && !live
+    {
+        summary.torn = true;
+        summary.warnings.push(format!(
+            "a torn tail of {bytes} bytes was cut: the recording was interrupted in the middle of a write"
+        ));
+    }
+    if reader.damaged() > 0 {
+        summary.warnings.push(format!("{} damaged records were passed over", reader.damaged()));
+    }
+    if unwritten > 0 {
+        summary
+            .warnings
+            .push(format!("{unwritten} messages passed while the disk could not be written, and are not here"));
+    }
+    Ok(summary)
+}
+
+/// Ends a session whose process is gone: cuts a torn tail, writes the end, completes its session
+/// file. Returns what was done, in words, or nothing if there was nothing to do.
+pub fn recover(path: &Path, summary: &Summary) -> Result<Option<String>, StoreError> {
+    if summary.live || summary.ended_ns.is_some() {
+        return Ok(None);
+    }
+    if summary.torn {
+        segment::cut_tail(path, summary.whole_len)?;
+    }
+    segment::append_end(path, summary.last_ns, &End { recovered: true, ..End::default() })?;
+    let mut done =
+        format!("session {} was interrupted; its {} messages are whole", summary.header.id, summary.messages);
+    if summary.torn {
+        done.push_str(", a torn tail was cut");
+    }
+    if let Some(file) = &summary.header.session_file
+        && session_file::is_placeholder_of(file, &summary.header.id)
+    {
+        session_file::write(file, &Session::open_segment(path)?)?;
+        done.push_str(&format!(", `{}` was completed", file.display()));
+    }
+    Ok(Some(done))
+}

@@ -1,0 +1,95 @@
+//! Where an instance and the commands meet: one private directory, found from the user's home
+//! alone, because clients pass on almost no environment.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::StoreError;
+
+const BELOW_HOME: &str = ".local/state/mcp-proxy";
+const SEGMENT_EXTENSION: &str = "mcpseg";
+
+#[derive(Clone, Debug)]
+pub struct StateDir {
+    root: PathBuf,
+}
+
+impl StateDir {
+    /// The directory given, else the one below the home directory. `None` without either.
+    pub fn find(given: Option<&Path>) -> Option<Self> {
+        let root = match given {
+            Some(given) => given.to_owned(),
+            None => std::env::home_dir().filter(|home| home.is_absolute())?.join(BELOW_HOME),
+        };
+        Some(Self { root })
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn sessions(&self) -> PathBuf {
+        self.root.join("sessions")
+    }
+
+    pub fn segment(&self, id: &uuid::Uuid) -> PathBuf {
+        self.sessions().join(format!("{id}.{SEGMENT_EXTENSION}"))
+    }
+
+    pub fn catalogue(&self) -> PathBuf {
+        self.root.join("catalogue.sqlite")
+    }
+
+    /// Makes the directories if need be, and sees to it that they are ours alone.
+    pub fn prepare(&self) -> Result<(), StoreError> {
+        for dir in [self.root.clone(), self.sessions()] {
+            DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(StoreError::io("create", &dir))?;
+            make_private(&dir)?;
+        }
+        Ok(())
+    }
+
+    /// Every segment file there is.
+    pub fn segments(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let dir = self.sessions();
+        let entries = match fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(StoreError::io("read", &dir)(error)),
+        };
+        let mut segments: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|extension| extension == SEGMENT_EXTENSION))
+            .collect();
+        segments.sort();
+        Ok(segments)
+    }
+}
+
+fn make_private(dir: &Path) -> Result<(), StoreError> {
+    let not_private = || StoreError::NotPrivate { path: dir.to_owned() };
+    let meta = fs::symlink_metadata(dir).map_err(StoreError::io("look at", dir))?;
+    if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() {
+        return Err(not_private());
+    }
+    if meta.mode() & 0o077 != 0 {
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(|_| not_private())?;
+    }
+    Ok(())
+}
+
+/// A new file that only its owner may read, wherever it is and whatever the umask says. Never an
+/// existing one, and never through a link.
+pub fn create_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create_new(true)
+        .mode(0o600)
+        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+        .open(path)
+}

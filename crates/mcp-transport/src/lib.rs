@@ -1,0 +1,6 @@
+//! Every byte that crosses the process boundary. Owns the read and write loops, and the processes
+//! that servers are.
+
+pub mod child;
+mod os;
+pub mod stdio;

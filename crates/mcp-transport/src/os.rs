@@ -1,0 +1,86 @@
+//! What processes and pipes need from the operating system: the one place for code that differs
+//! between systems, and the only unsafe code there is.
+#![expect(unsafe_code, reason = "between fork and exec, and where a descriptor's ownership must be promised")]
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::io::FdFlags;
+use tokio::io::unix::AsyncFd;
+
+/// The program that is running, even if its file was replaced since.
+pub(crate) fn own_program() -> io::Result<OsString> {
+    if cfg!(target_os = "linux") {
+        return Ok("/proc/self/exe".into());
+    }
+    Ok(std::env::current_exe()?.into())
+}
+
+/// Lets the process that `command` starts inherit `socket`, and passes its number as an argument.
+pub(crate) fn inherit(command: &mut Command, socket: UnixStream) {
+    command.arg(socket.as_raw_fd().to_string());
+    // SAFETY: a single fcntl, which may be called between fork and exec.
+    unsafe {
+        command.pre_exec(move || Ok(rustix::io::fcntl_setfd(&socket, FdFlags::empty())?));
+    }
+}
+
+/// Takes over a socket that was inherited under this number; nobody the guard starts gets it.
+pub(crate) fn inherited(number: RawFd) -> io::Result<UnixStream> {
+    if number <= 2 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: the guard's parent put exactly one descriptor there, for the guard to own; that it is
+    // open is checked by the call that follows.
+    let socket = unsafe { OwnedFd::from_raw_fd(number) };
+    rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+    Ok(UnixStream::from(socket))
+}
+
+/// Puts the server into a session of its own, so that it cannot touch the client's terminal and no
+/// signal meant for the client's group reaches it, and has it die with its guard.
+pub(crate) fn detach(command: &mut Command) {
+    // SAFETY: two system calls that may be made between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::setsid()?;
+            #[cfg(target_os = "linux")]
+            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+            Ok(())
+        });
+    }
+}
+
+/// Makes orphans of the tree children of this process.
+pub(crate) fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+}
+
+/// A name for process lists.
+pub(crate) fn set_name(name: &str) {
+    #[cfg(target_os = "linux")]
+    if let Ok(name) = std::ffi::CString::new(name) {
+        let _ = rustix::thread::set_name(&name);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = name;
+}
+
+/// More room in a pipe, where the system allows it; without it things are slower, not wrong.
+pub(crate) fn enlarge_pipe(pipe: &OwnedFd, bytes: usize) {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, bytes);
+    #[cfg(not(target_os = "linux"))]
+    let _ = (pipe, bytes);
+}
+
+/// Has the runtime watch `fd`. Fails for what cannot be waited for, such as a plain file.
+pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` is the same open descriptor until it is dropped, and the watch owns it.
+    Ok(unsafe { AsyncFd::register(fd) }?)
+}

@@ -1,0 +1,9 @@
+//! MCP over pipes: the client on our standard input and output, the server's process behind pipes
+//! of its own.
+
+pub mod pipe;
+pub mod relay;
+pub mod session;
+pub mod stderr;
+
+pub use session::{Ended, Options, serve};

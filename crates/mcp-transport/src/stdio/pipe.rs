@@ -1,0 +1,171 @@
+//! The two ends of a byte stream that is not ours to choose: pipes, sockets (Node gives its children
+//! those), terminals, plain files. Read and written without ever blocking the loop, and without
+//! changing the mode of a descriptor that other processes share.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::task::{Context, Poll, ready};
+
+use mcp_wire::gather::{Gather, SLICES};
+use rustix::buffer::spare_capacity;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
+use tokio::io::unix::AsyncFd;
+
+use crate::os;
+
+/// A read asks for at least this much; what a pipe holds by default fits.
+const READ_AT_LEAST: usize = 64 * 1024;
+
+/// One end of a stream.
+pub struct Pipe {
+    way: Way,
+    /// The mode a shared descriptor had, where it had to be changed; put back at the end.
+    restore: Option<OFlags>,
+    /// A read that brings less than there was room for has emptied the stream. True for pipes and
+    /// stream sockets; a terminal gives a line at a time.
+    short_read_empties: bool,
+}
+
+enum Way {
+    /// A pipe or a terminal, in a non-blocking mode of our own.
+    Polled(AsyncFd<OwnedFd>),
+    /// A socket, whose calls take "do not wait" one by one.
+    Socket(AsyncFd<OwnedFd>),
+    /// A plain file or the null device: always ready.
+    Ready(OwnedFd),
+}
+
+impl Pipe {
+    /// A pipe end that is ours alone.
+    pub fn owned(fd: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        Ok(Self { way: Way::Polled(os::watch(fd)?), restore: None, short_read_empties: true })
+    }
+
+    /// Standard input, output or error: shared with whoever gave it to us.
+    pub fn shared(fd: BorrowedFd<'_>, mode: OFlags) -> io::Result<Self> {
+        let file_type = FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
+        let way = match file_type {
+            FileType::Socket => Way::Socket(os::watch(fd.try_clone_to_owned()?)?),
+            FileType::Fifo | FileType::CharacterDevice => match reopen(fd, mode).and_then(os::watch) {
+                Ok(fd) => Way::Polled(fd),
+                Err(_) => return Self::shared_mode_changed(fd),
+            },
+            _ => Way::Ready(fd.try_clone_to_owned()?),
+        };
+        let short_read_empties = match file_type {
+            FileType::Socket => rustix::net::sockopt::socket_type(fd)? == rustix::net::SocketType::STREAM,
+            other => other == FileType::Fifo,
+        };
+        Ok(Self { way, restore: None, short_read_empties })
+    }
+
+    /// Where a descriptor cannot be opened anew, its own mode is changed while we use it.
+    fn shared_mode_changed(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        let before = rustix::fs::fcntl_getfl(fd)?;
+        let copy = fd.try_clone_to_owned()?;
+        rustix::fs::fcntl_setfl(fd, before | OFlags::NONBLOCK)?;
+        match os::watch(copy) {
+            Ok(fd) => Ok(Self { way: Way::Polled(fd), restore: Some(before), short_read_empties: false }),
+            // The null device and its like cannot be waited for, and need not be.
+            Err(_) => {
+                rustix::fs::fcntl_setfl(fd, before)?;
+                Ok(Self { way: Way::Ready(fd.try_clone_to_owned()?), restore: None, short_read_empties: false })
+            }
+        }
+    }
+
+    /// Appends what can be read now to `buffer`; 0 is the end of the stream.
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        if buffer.capacity() - buffer.len() < READ_AT_LEAST {
+            buffer.reserve(READ_AT_LEAST);
+        }
+        let (Way::Polled(fd) | Way::Socket(fd)) = &self.way else {
+            return Poll::Ready(Ok(rustix::io::read(self.as_fd(), spare_capacity(buffer))?));
+        };
+        loop {
+            let mut guard = ready!(fd.poll_read_ready(cx))?;
+            let room = buffer.capacity() - buffer.len();
+            let read = match &self.way {
+                Way::Socket(fd) => {
+                    rustix::net::recv(fd, spare_capacity(buffer), RecvFlags::DONTWAIT).map(|(_, count)| count)
+                }
+                _ => rustix::io::read(fd, spare_capacity(buffer)),
+            };
+            match read {
+                Ok(count) => {
+                    if self.short_read_empties && count < room && count > 0 {
+                        // The next byte brings a new wake-up, so a read that fails is spared.
+                        guard.clear_ready();
+                    }
+                    return Poll::Ready(Ok(count));
+                }
+                Err(rustix::io::Errno::AGAIN) => guard.clear_ready(),
+                Err(rustix::io::Errno::INTR) => {}
+                // A terminal whose other side is gone, or a peer that reset the connection.
+                Err(rustix::io::Errno::IO | rustix::io::Errno::CONNRESET) => return Poll::Ready(Ok(0)),
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
+
+    /// Writes as much of `bytes` as the stream takes. Ready once nothing is left.
+    pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &mut Gather) -> Poll<io::Result<()>> {
+        while !bytes.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let slices = bytes.slices(&mut slices);
+            let written = match &self.way {
+                Way::Ready(fd) => rustix::io::writev(fd, slices),
+                Way::Polled(fd) => {
+                    let mut guard = ready!(fd.poll_write_ready(cx))?;
+                    let written = rustix::io::writev(fd, slices);
+                    if written == Err(rustix::io::Errno::AGAIN) {
+                        guard.clear_ready();
+                    }
+                    written
+                }
+                Way::Socket(fd) => {
+                    let mut guard = ready!(fd.poll_write_ready(cx))?;
+                    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                    let written = rustix::net::sendmsg(fd, slices, &mut SendAncillaryBuffer::default(), flags);
+                    if written == Err(rustix::io::Errno::AGAIN) {
+                        guard.clear_ready();
+                    }
+                    written
+                }
+            };
+            match written {
+                Ok(count) => bytes.advance(count),
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsFd for Pipe {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.way {
+            Way::Polled(fd) | Way::Socket(fd) => fd.get_ref().as_fd(),
+            Way::Ready(fd) => fd.as_fd(),
+        }
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        if let Some(mode) = self.restore {
+            let _ = rustix::fs::fcntl_setfl(self.as_fd(), mode);
+        }
+    }
+}
+
+/// The same pipe or terminal under a descriptor with a mode of its own.
+pub(super) fn reopen(fd: BorrowedFd<'_>, mode: OFlags) -> io::Result<OwnedFd> {
+    use std::os::fd::AsRawFd;
+    let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let flags = mode | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
+}

@@ -1,0 +1,220 @@
+//! The loop between a client's pipes and a server's: read what is there, pass all of it through the
+//! pipeline, write once, read again. Both directions run on one task, each in lock step with what it
+//! writes to, so a peer that does not read holds up its own direction and nothing grows.
+
+use std::io;
+use std::task::{Context, Poll};
+
+use mcp_engine::{Outbox, Pipeline, Side, StoreFailed};
+use mcp_wire::framing::encode;
+use mcp_wire::reply::Refusal;
+use mcp_wire::{Cut, Deframer, Ending, Framing, Gather};
+
+use super::pipe::Pipe;
+
+pub struct Relay {
+    client: Peer,
+    server: Peer,
+    pub pipeline: Pipeline,
+    cuts: Vec<Cut>,
+    outbox: Outbox,
+}
+
+/// What the relay cannot go on from by itself.
+#[derive(Debug)]
+pub enum Stop {
+    /// The client sends no more, and everything it sent has reached the server.
+    ClientDone,
+    /// The client no longer reads.
+    ClientGone,
+    /// The server sends no more.
+    ServerDone,
+    StoreFailed(StoreFailed),
+}
+
+/// One side: a stream in, a stream out, and what waits to go out.
+struct Peer {
+    input: Option<Pipe>,
+    output: Option<Pipe>,
+    deframer: Deframer,
+    waiting: Gather,
+    crlf: bool,
+    /// Its end was told.
+    told: bool,
+}
+
+impl Peer {
+    fn new(input: Pipe, output: Pipe, limit: usize) -> Self {
+        let deframer = Deframer::new(limit);
+        Self {
+            input: Some(input),
+            output: Some(output),
+            deframer,
+            waiting: Gather::default(),
+            crlf: false,
+            told: false,
+        }
+    }
+
+    /// Writes what waits, as far as the peer takes it. An output that fails is closed: its reader
+    /// is gone.
+    fn flush(&mut self, cx: &mut Context<'_>) {
+        let Some(output) = &mut self.output else { return self.waiting.clear() };
+        if let Poll::Ready(Err(_)) = output.poll_write(cx, &mut self.waiting) {
+            self.output = None;
+            self.waiting.clear();
+        }
+    }
+}
+
+impl Relay {
+    pub fn new(client: (Pipe, Pipe), server: (Pipe, Pipe), pipeline: Pipeline, message_bytes_max: usize) -> Self {
+        Self {
+            client: Peer::new(client.0, client.1, message_bytes_max),
+            server: Peer::new(server.0, server.1, message_bytes_max),
+            pipeline,
+            cuts: Vec::new(),
+            outbox: Outbox::default(),
+        }
+    }
+
+    /// Moves bytes both ways until neither side has any, and tells what has come to an end.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Stop> {
+        loop {
+            let moved = match (self.poll_from(Side::Client, cx), self.poll_from(Side::Server, cx)) {
+                (Err(failed), _) | (_, Err(failed)) => return Poll::Ready(Stop::StoreFailed(failed)),
+                (Ok(client), Ok(server)) => client || server,
+            };
+            if let Some(stop) = self.ended() {
+                return Poll::Ready(stop);
+            }
+            if !moved {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// One read from `side` and everything that follows from it. False if there was nothing to do.
+    fn poll_from(&mut self, side: Side, cx: &mut Context<'_>) -> Result<bool, StoreFailed> {
+        let (from, to) = match side {
+            Side::Client => (&mut self.client, &mut self.server),
+            Side::Server => (&mut self.server, &mut self.client),
+        };
+        from.flush(cx);
+        to.flush(cx);
+        // Only what this side sends waits for the other to read. That it does not read itself must
+        // not keep it from being read: it may be writing before it reads.
+        if !to.waiting.is_empty() {
+            return Ok(false);
+        }
+        let Some(input) = &mut from.input else { return Ok(false) };
+        match input.poll_read(cx, from.deframer.buffer()) {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(Ok(count)) if count > 0 => from.deframer.cut(&mut self.cuts),
+            Poll::Ready(_) => {
+                from.input = None;
+                from.deframer.finish(&mut self.cuts);
+            }
+        }
+        if !self.cuts.is_empty() {
+            self.note_line_ends(side);
+            self.pipeline.pass(side, &mut self.cuts, &mut self.outbox);
+            self.dispatch(cx)?;
+        }
+        Ok(true)
+    }
+
+    /// Sends what the pipeline let out, and has it recorded: first if it must be, else after.
+    fn dispatch(&mut self, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
+        if self.pipeline.records_first() {
+            self.pipeline.commit().inspect_err(|_| self.outbox.clear())?;
+        }
+        self.encode_outbox();
+        self.server.flush(cx);
+        self.client.flush(cx);
+        if !self.pipeline.records_first() {
+            self.pipeline.commit()?;
+        }
+        Ok(())
+    }
+
+    /// Frames what leaves as its receiver speaks: its own way, or the client's for a server that has
+    /// not spoken yet.
+    fn encode_outbox(&mut self) {
+        let client_framing = self.client.deframer.framing();
+        let server_framing = self.server.deframer.framing().or(client_framing);
+        for (peer, framing, outgoing) in [
+            (&mut self.client, client_framing, &mut self.outbox.to_client),
+            (&mut self.server, server_framing, &mut self.outbox.to_server),
+        ] {
+            let line_end: &[u8] = if peer.crlf { b"\r\n" } else { b"\n" };
+            for out in outgoing.drain(..) {
+                encode(&out.frame(), framing.unwrap_or(Framing::Line), line_end, &mut peer.waiting);
+            }
+        }
+    }
+
+    /// Remembers how a peer ends its lines, for the lines we write to it ourselves.
+    fn note_line_ends(&mut self, side: Side) {
+        let ending = self.cuts.iter().rev().find_map(|cut| match cut {
+            Cut::Frame(frame) => Some(frame.ending),
+            Cut::TooLarge { .. } | Cut::Unframed { .. } => None,
+        });
+        self.peer(side).crlf = ending == Some(Ending::CrLf);
+    }
+
+    fn ended(&mut self) -> Option<Stop> {
+        if self.client.output.is_none() && !std::mem::replace(&mut self.client.told, true) {
+            return Some(Stop::ClientGone);
+        }
+        if self.client.input.is_none() && self.server.waiting.is_empty() && self.server.output.is_some() {
+            return Some(Stop::ClientDone);
+        }
+        if self.server.input.is_none() && !std::mem::replace(&mut self.server.told, true) {
+            return Some(Stop::ServerDone);
+        }
+        None
+    }
+
+    fn peer(&mut self, side: Side) -> &mut Peer {
+        match side {
+            Side::Client => &mut self.client,
+            Side::Server => &mut self.server,
+        }
+    }
+
+    /// Closes the server's standard input: it is asked to end. What the client still sends is not
+    /// read any more.
+    pub fn close_server_input(&mut self) {
+        self.server.output = None;
+        self.server.waiting.clear();
+        self.client.input = None;
+    }
+
+    /// Answers the calls that are still open, because the server will not.
+    pub fn answer_open_calls(&mut self, refusal: &Refusal, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
+        self.pipeline.answer_pending(Side::Client, refusal, &mut self.outbox);
+        self.dispatch(cx)
+    }
+
+    /// Ready when everything for the client has left, or nobody reads it.
+    pub fn poll_client_flushed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.client.flush(cx);
+        if self.client.waiting.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Whether the server's output is still open.
+    pub fn server_speaks(&self) -> bool {
+        self.server.input.is_some()
+    }
+
+    pub fn client_reads(&self) -> bool {
+        self.client.output.is_some()
+    }
+}
+
+/// The two ends of standard input and output as a client gave them to us.
+pub fn client_pipes() -> io::Result<(Pipe, Pipe)> {
+    use rustix::fs::OFlags;
+    Ok((Pipe::shared(rustix::stdio::stdin(), OFlags::RDONLY)?, Pipe::shared(rustix::stdio::stdout(), OFlags::WRONLY)?))
+}

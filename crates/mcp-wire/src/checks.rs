@@ -1,0 +1,169 @@
+//! What must hold for any bytes whatever. The fuzz targets and the property tests both call these,
+//! so a crash found by one can be replayed by the other.
+
+use bytes::Bytes;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::framing::{self, Cut, Deframer, Ending, Frame, Framing};
+use crate::gather::Gather;
+use crate::scan::{self, Kind, Peek, Span};
+use crate::splice::splice;
+
+/// The scanner agrees with a full parser, or says that it will not judge.
+pub fn scan_agrees_with_parser(bytes: &[u8]) {
+    let peek = scan::scan(bytes);
+    let parsed = serde_json::from_slice::<&RawValue>(bytes);
+    if parsed.is_err() {
+        assert!(peek.is_opaque(), "the parser refuses what the scanner took for {:?}", peek.kind);
+        return;
+    }
+    assert_ne!(peek.kind, Kind::NotJson, "the parser takes what the scanner refused");
+    if peek.is_opaque() {
+        return;
+    }
+    let Ok(envelope) = serde_json::from_slice::<Members<'_>>(bytes) else {
+        assert!(!matches!(peek.kind, Kind::Request | Kind::Notification | Kind::Response) || bytes.contains(&b'\\'));
+        return;
+    };
+    compare_envelope(bytes, &peek, &envelope);
+}
+
+fn compare_envelope(bytes: &[u8], peek: &Peek, envelope: &Members<'_>) {
+    let found = |span: Option<Span>| span.map(|span| std::str::from_utf8(&bytes[span.range()]).expect("it is JSON"));
+    let params = envelope.object("params");
+    let meta = params.as_ref().and_then(|params| params.object("_meta"));
+    let get =
+        |members: &Option<Members<'_>>, key| members.as_ref().and_then(|members| members.get(key)).map(str::to_owned);
+    assert_eq!(found(peek.id), envelope.get("id"));
+    assert_eq!(found(peek.method), envelope.get("method"));
+    assert_eq!(found(peek.name), get(&params, "name").as_deref());
+    assert_eq!(found(peek.uri), get(&params, "uri").as_deref());
+    assert_eq!(found(peek.request_id), get(&params, "requestId").as_deref());
+    let tokens = [get(&params, "progressToken"), get(&meta, "progressToken")];
+    assert_eq!(peek.progress_token.is_some(), tokens.iter().any(Option::is_some));
+    assert!(peek.progress_token.is_none() || tokens.iter().any(|token| token.as_deref() == found(peek.progress_token)));
+    let has_method = envelope.get("method").is_some_and(|method| method.starts_with('"'));
+    let expected = match (has_method, envelope.get("id").is_some()) {
+        (true, true) => Kind::Request,
+        (true, false) => Kind::Notification,
+        (false, true) if envelope.get("result").is_some() => Kind::Response,
+        (false, _) if envelope.get("error").is_some() => Kind::Error,
+        _ => Kind::OtherJson,
+    };
+    assert_eq!(peek.kind, expected);
+}
+
+/// A splice changes one span and nothing else.
+pub fn splice_changes_one_span(bytes: &[u8], replacement: &[u8]) {
+    let peek = scan::scan(bytes);
+    for span in [peek.id, peek.method, peek.name, peek.uri, peek.progress_token].into_iter().flatten() {
+        let range = span.range();
+        let spliced = splice(bytes, span, replacement);
+        assert_eq!(&spliced[..range.start], &bytes[..range.start]);
+        assert_eq!(&spliced[range.start..range.start + replacement.len()], replacement);
+        assert_eq!(&spliced[range.start + replacement.len()..], &bytes[range.end..]);
+    }
+}
+
+/// Cutting does not depend on how the bytes arrive, and loses none of them.
+pub fn lines_survive_any_reads(stream: &[u8], chunk: usize, limit: usize) {
+    let whole = cut_stream(stream, stream.len().max(1), limit);
+    let pieces = cut_stream(stream, chunk.max(1), limit);
+    assert_eq!(whole.1, pieces.1, "the framing found depends on the reads");
+    if whole.1 == Some(Framing::ContentLength) {
+        return;
+    }
+    assert_eq!(sizes(&whole.0), sizes(&pieces.0), "the cuts depend on the reads");
+    if whole.0.iter().all(|cut| matches!(cut, Cut::Frame(_))) {
+        assert_eq!(encode_all(&whole.0, Framing::Line), stream, "bytes were lost or changed");
+    }
+}
+
+/// Messages that are framed with their length come back as they went in, however the bytes arrive,
+/// and garbage before a message costs at most that garbage.
+pub fn counted_messages_survive_any_reads(messages: &[Vec<u8>], chunk: usize) {
+    let frames: Vec<Cut> =
+        messages.iter().map(|bytes| Cut::Frame(Frame::composed(Bytes::copy_from_slice(bytes)))).collect();
+    let stream = encode_all(&frames, Framing::ContentLength);
+    let (cuts, _) = cut_stream(&stream, chunk.max(1), framing::MESSAGE_BYTES_MAX);
+    assert_eq!(cuts, frames);
+}
+
+/// No stream whatever makes the deframer fail, hang or hold more than its limit.
+pub fn any_stream_is_survived(stream: &[u8], chunk: usize, limit: usize) {
+    let (cuts, _) = cut_stream(stream, chunk.max(1), limit);
+    let held: usize = sizes(&cuts).iter().map(|(_, size)| *size as usize).sum();
+    assert!(held <= stream.len(), "more came out than went in");
+}
+
+fn cut_stream(stream: &[u8], chunk: usize, limit: usize) -> (Vec<Cut>, Option<Framing>) {
+    let mut deframer = Deframer::new(limit);
+    let mut cuts = Vec::new();
+    for piece in stream.chunks(chunk) {
+        deframer.buffer().extend_from_slice(piece);
+        deframer.cut(&mut cuts);
+    }
+    deframer.finish(&mut cuts);
+    (cuts, deframer.framing())
+}
+
+fn sizes(cuts: &[Cut]) -> Vec<(Option<Ending>, u64)> {
+    cuts.iter()
+        .map(|cut| match cut {
+            Cut::Frame(frame) => (Some(frame.ending), frame.bytes.len() as u64),
+            Cut::TooLarge { size, .. } => (None, *size),
+            Cut::Unframed { sample } => (None, sample.len() as u64),
+        })
+        .collect()
+}
+
+fn encode_all(cuts: &[Cut], framing: Framing) -> Vec<u8> {
+    let mut gather = Gather::default();
+    let mut stream = Vec::new();
+    for cut in cuts {
+        let Cut::Frame(frame) = cut else { continue };
+        framing::encode(frame, framing, b"\n", &mut gather);
+        let mut slices = [std::io::IoSlice::new(&[]); crate::gather::SLICES];
+        for slice in gather.slices(&mut slices) {
+            stream.extend_from_slice(slice);
+        }
+        gather.clear();
+    }
+    stream
+}
+
+/// The members of one object as a full parser sees them.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'a> Members<'a> {
+    fn get(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.get())
+    }
+
+    fn object(&self, key: &str) -> Option<Members<'a>> {
+        serde_json::from_str(self.get(key)?).ok()
+    }
+}
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Collect;
+        impl<'de> Visitor<'de> for Collect {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Collect)
+    }
+}

@@ -1,0 +1,20 @@
+//! MCP messages as bytes: what a message says about itself, how to change one part of it, and how
+//! messages are cut from a stream. No async, no I/O, no clock: everything here can be tested and
+//! fuzzed by calling it.
+
+#[cfg(any(test, feature = "checks"))]
+pub mod checks;
+pub mod framing;
+pub mod gather;
+pub mod id;
+pub mod message;
+pub mod reply;
+pub mod scan;
+pub mod splice;
+pub mod visible;
+
+pub use framing::{Cut, Deframer, Ending, Frame, Framing};
+pub use gather::Gather;
+pub use id::Id;
+pub use message::Message;
+pub use scan::{Ambiguity, Kind, Peek, Span};

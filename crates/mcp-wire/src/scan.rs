@@ -1,0 +1,324 @@
+//! One forward pass over a message: what kind it is, and where the parts stand that routing, rules
+//! and people ask about. Members may come in any order. What can be read two ways is marked, never
+//! resolved by a guess.
+
+mod json;
+mod names;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use json::{NotJson, Walk};
+use names::{Named, Names};
+
+/// Nesting past this is ambiguous: common parsers refuse it, others do not.
+pub const DEPTH_MAX: usize = 128;
+
+/// What the scan found. Spans are those of the JSON values, quotes included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peek {
+    pub kind: Kind,
+    /// Why this message must not be judged by what it seems to say, if so.
+    pub ambiguity: Option<Ambiguity>,
+    pub id: Option<Span>,
+    pub method: Option<Span>,
+    /// `params.name`
+    pub name: Option<Span>,
+    /// `params.uri`
+    pub uri: Option<Span>,
+    /// `params._meta.progressToken` of a request, `params.progressToken` of a notification
+    pub progress_token: Option<Span>,
+    /// `params.requestId`: what a cancellation cancels
+    pub request_id: Option<Span>,
+}
+
+impl Peek {
+    pub fn is_opaque(&self) -> bool {
+        self.ambiguity.is_some()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Request,
+    Response,
+    /// A response that carries an error.
+    Error,
+    Notification,
+    /// A JSON array: legal in one revision, and a list of messages in any.
+    Batch,
+    /// JSON, but not JSON-RPC.
+    OtherJson,
+    NotJson,
+}
+
+impl Kind {
+    pub fn is_response(self) -> bool {
+        matches!(self, Self::Response | Self::Error)
+    }
+}
+
+/// Why two readers could disagree about a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ambiguity {
+    NotJson,
+    InvalidUtf8,
+    /// A member that decides something stands there twice.
+    RepeatedKey,
+    /// A key that some parsers take for one that decides something: other case, a trailing NUL.
+    LookAlikeKey,
+    /// The method, name, uri or id is a string that cannot be decoded, such as a lone surrogate.
+    Undecodable,
+    TooDeep,
+    /// Request and response at once, or result and error at once.
+    TwoKinds,
+}
+
+impl fmt::Display for Ambiguity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotJson => "not JSON",
+            Self::InvalidUtf8 => "not UTF-8",
+            Self::RepeatedKey => "a key stands twice",
+            Self::LookAlikeKey => "a key that some parsers take for another",
+            Self::Undecodable => "a string that cannot be decoded",
+            Self::TooDeep => "nested too deep",
+            Self::TwoKinds => "two kinds of message at once",
+        })
+    }
+}
+
+/// A byte range inside one message; messages are bounded far below 4 GiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    pub fn new(range: Range<usize>) -> Self {
+        let narrow = |at| u32::try_from(at).expect("messages are bounded below 4 GiB");
+        Self { start: narrow(range.start), end: narrow(range.end) }
+    }
+
+    pub fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// Scans a whole message.
+pub fn scan(bytes: &[u8]) -> Peek {
+    let mut scan = Scan::new(bytes);
+    let finished = scan.message();
+    scan.judge(finished)
+}
+
+/// The id of a message of which only the beginning and the end are there, for answering a call
+/// whose message is too large to hold. `None` where it cannot be told for certain enough.
+pub fn salvage_id<'a>(head: &'a [u8], tail: &'a [u8]) -> Option<&'a [u8]> {
+    let mut scan = Scan::new(head);
+    if scan.message().is_err() && scan.peek.ambiguity.is_none() {
+        if let Some(span) = scan.peek.id {
+            // A value that runs into the cut may go on after it.
+            return (span.range().end < head.len()).then(|| &head[span.range()]);
+        }
+    }
+    last_member_id(tail)
+}
+
+/// Takes `…,"id":7}` at the very end, where servers that write the result first put the id.
+fn last_member_id(tail: &[u8]) -> Option<&[u8]> {
+    let key = memchr::memmem::rfind(tail, b"\"id\"")?;
+    let mut walk = Walk::new(tail);
+    walk.at = key + 4;
+    walk.skip_blanks();
+    walk.expect(b':').ok()?;
+    walk.skip_blanks();
+    let start = walk.at;
+    walk.value().ok()?;
+    let id = &tail[start..walk.at];
+    walk.skip_blanks();
+    walk.expect(b'}').ok()?;
+    walk.skip_blanks();
+    (walk.at == tail.len()).then_some(id)
+}
+
+/// The spans of a batch's items; empty if `bytes` is not a JSON array.
+pub fn batch_items(bytes: &[u8]) -> Vec<Span> {
+    let mut items = Vec::new();
+    let mut walk = Walk::new(bytes);
+    walk.skip_blanks();
+    let mut read = || -> Result<(), NotJson> {
+        walk.expect(b'[')?;
+        loop {
+            walk.skip_blanks();
+            let start = walk.at;
+            walk.value()?;
+            items.push(Span::new(start..walk.at));
+            walk.skip_blanks();
+            walk.expect(b',')?;
+        }
+    };
+    // Ends at the closing bracket, or wherever the array stops being one.
+    let _ = read();
+    items
+}
+
+/// The text of a JSON string, borrowed where it has no escapes. `None` if it is not a string or
+/// cannot be decoded.
+pub fn decode_string(json: &[u8]) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if memchr::memchr(b'\\', inner).is_none() {
+        return std::str::from_utf8(inner).ok().map(Cow::Borrowed);
+    }
+    serde_json::from_slice::<String>(json).ok().map(Cow::Owned)
+}
+
+struct Scan<'a> {
+    walk: Walk<'a>,
+    peek: Peek,
+    has_result: bool,
+    has_error: bool,
+}
+
+impl<'a> Scan<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        let peek = Peek {
+            kind: Kind::NotJson,
+            ambiguity: None,
+            id: None,
+            method: None,
+            name: None,
+            uri: None,
+            progress_token: None,
+            request_id: None,
+        };
+        Self { walk: Walk::new(bytes), peek, has_result: false, has_error: false }
+    }
+
+    fn message(&mut self) -> Result<(), NotJson> {
+        self.walk.skip_blanks();
+        match self.walk.peek()? {
+            b'{' => self.envelope()?,
+            b'[' => {
+                self.peek.kind = Kind::Batch;
+                self.walk.value()?;
+            }
+            _ => {
+                self.peek.kind = Kind::OtherJson;
+                self.walk.value()?;
+            }
+        }
+        self.walk.skip_blanks();
+        if self.walk.at == self.walk.bytes.len() { Ok(()) } else { Err(NotJson) }
+    }
+
+    fn envelope(&mut self) -> Result<(), NotJson> {
+        let Self { walk, peek, has_result, has_error } = self;
+        let mut names = Names::top_level();
+        walk.members(|walk, key| {
+            let named = names.find(key, &mut peek.ambiguity);
+            if named == Named::Params && walk.peek()? == b'{' {
+                return params(walk, peek);
+            }
+            let span = value_span(walk)?;
+            match named {
+                Named::Id => peek.id = peek.id.or(Some(span)),
+                Named::Method => peek.method = peek.method.or(Some(span)),
+                Named::Result => *has_result = true,
+                Named::Error => *has_error = true,
+                _ => {}
+            }
+            Ok(())
+        })
+    }
+
+    /// Settles kind and ambiguity once the walk is over.
+    fn judge(mut self, finished: Result<(), NotJson>) -> Peek {
+        let bytes = self.walk.bytes;
+        if finished.is_err() {
+            let ambiguity = match std::str::from_utf8(bytes) {
+                Ok(_) => Ambiguity::NotJson,
+                Err(_) => Ambiguity::InvalidUtf8,
+            };
+            return Peek { ambiguity: Some(ambiguity), ..Scan::new(b"").peek };
+        }
+        if self.peek.kind == Kind::NotJson {
+            self.peek.kind = self.envelope_kind();
+        }
+        if self.walk.deepest > DEPTH_MAX {
+            self.mark(Ambiguity::TooDeep);
+        }
+        let strings = [self.peek.id, self.peek.method, self.peek.name, self.peek.uri];
+        for span in strings.into_iter().flatten() {
+            let json = &bytes[span.range()];
+            if json[0] == b'"' && decode_string(json).is_none() {
+                self.mark(Ambiguity::Undecodable);
+            }
+        }
+        if std::str::from_utf8(bytes).is_err() {
+            self.mark(Ambiguity::InvalidUtf8);
+        }
+        self.peek
+    }
+
+    fn envelope_kind(&mut self) -> Kind {
+        let has_method = self.peek.method.is_some_and(|span| self.walk.bytes[span.range()][0] == b'"');
+        if usize::from(has_method) + usize::from(self.has_result) + usize::from(self.has_error) > 1 {
+            self.mark(Ambiguity::TwoKinds);
+        }
+        match (has_method, self.peek.id) {
+            (true, Some(_)) => Kind::Request,
+            (true, None) => Kind::Notification,
+            (false, Some(_)) if self.has_result => Kind::Response,
+            (false, _) if self.has_error => Kind::Error,
+            _ => Kind::OtherJson,
+        }
+    }
+
+    fn mark(&mut self, ambiguity: Ambiguity) {
+        self.peek.ambiguity.get_or_insert(ambiguity);
+    }
+}
+
+fn value_span(walk: &mut Walk<'_>) -> Result<Span, NotJson> {
+    let start = walk.at;
+    walk.value()?;
+    Ok(Span::new(start..walk.at))
+}
+
+fn params(walk: &mut Walk<'_>, peek: &mut Peek) -> Result<(), NotJson> {
+    let mut names = Names::params();
+    walk.members(|walk, key| {
+        let named = names.find(key, &mut peek.ambiguity);
+        if named == Named::Meta && walk.peek()? == b'{' {
+            return meta(walk, peek);
+        }
+        let span = value_span(walk)?;
+        let slot = match named {
+            Named::Name => &mut peek.name,
+            Named::Uri => &mut peek.uri,
+            Named::RequestId => &mut peek.request_id,
+            Named::ProgressToken => &mut peek.progress_token,
+            _ => return Ok(()),
+        };
+        slot.get_or_insert(span);
+        Ok(())
+    })
+}
+
+fn meta(walk: &mut Walk<'_>, peek: &mut Peek) -> Result<(), NotJson> {
+    let mut names = Names::meta();
+    walk.members(|walk, key| {
+        let named = names.find(key, &mut peek.ambiguity);
+        let span = value_span(walk)?;
+        if named == Named::ProgressToken {
+            peek.progress_token.get_or_insert(span);
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests;

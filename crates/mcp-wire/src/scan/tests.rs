@@ -1,0 +1,218 @@
+//! What the scanner says of particular messages, and that it never disagrees with a full parser.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::Message;
+use crate::checks;
+
+#[track_caller]
+fn check(text: &str, kind: Kind, ambiguity: Option<Ambiguity>) {
+    let peek = scan(text.as_bytes());
+    assert_eq!((peek.kind, peek.ambiguity), (kind, ambiguity), "{text}");
+    checks::scan_agrees_with_parser(text.as_bytes());
+}
+
+#[test]
+fn kinds() {
+    check(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, Kind::Request, None);
+    check(r#"{"method":"ping","id":null}"#, Kind::Request, None);
+    check(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, Kind::Notification, None);
+    check(r#"{"result":{"a":[1,{}]},"jsonrpc":"2.0","id":"x"}"#, Kind::Response, None);
+    check(r#"{"id":1,"error":{"code":1}}"#, Kind::Error, None);
+    check(r#"{"error":{"code":1}}"#, Kind::Error, None);
+    check(r#" [ {"id":1,"method":"a"} , 2 ] "#, Kind::Batch, None);
+    check(r#"{}"#, Kind::OtherJson, None);
+    check(r#"{"hello":"world"}"#, Kind::OtherJson, None);
+    check(r#"{"method":5,"id":1}"#, Kind::OtherJson, None);
+    check("-0.5e+10", Kind::OtherJson, None);
+    check("true", Kind::OtherJson, None);
+    check(r#"{"id":1,"method":"a","params":[1,2]}"#, Kind::Request, None);
+}
+
+#[test]
+fn what_is_not_json_is_not_judged() {
+    let bad = Some(Ambiguity::NotJson);
+    for text in [
+        "",
+        " ",
+        "nonsense",
+        "{",
+        "{}}",
+        "{} {}",
+        r#"{"id":1,"method":"a"}{"id":2}"#,
+        r#"{"a":01}"#,
+        r#"{"a":1.}"#,
+        r#"{"a":+1}"#,
+        r#"{"a":.5}"#,
+        r#"{"a":1e}"#,
+        r#"{"a":"\x"}"#,
+        r#"{"a":"\u12g4"}"#,
+        "{\"a\":\"\n\"}",
+        r#"{"a":1,}"#,
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        r#"{a:1}"#,
+        r#"{"a" 1}"#,
+        "nul",
+        "[1}",
+        r#"{"a":1]"#,
+        "\u{feff}{}",
+        r#"{'a':1}"#,
+        "NaN",
+    ] {
+        check(text, Kind::NotJson, bad);
+    }
+}
+
+#[test]
+fn what_can_be_read_two_ways_is_marked() {
+    check(r#"{"id":1,"id":2,"method":"a"}"#, Kind::Request, Some(Ambiguity::RepeatedKey));
+    check(r#"{"method":"a","\u006dethod":"b"}"#, Kind::Notification, Some(Ambiguity::RepeatedKey));
+    check(
+        r#"{"method":"tools/call","params":{"name":"a","name":"b"}}"#,
+        Kind::Notification,
+        Some(Ambiguity::RepeatedKey),
+    );
+    check(r#"{"method":"a","params":{},"params":{}}"#, Kind::Notification, Some(Ambiguity::RepeatedKey));
+    check(r#"{"method":"a","Method":"b"}"#, Kind::Notification, Some(Ambiguity::LookAlikeKey));
+    check(r#"{"method":"a","param\u017f":{}}"#, Kind::Notification, Some(Ambiguity::LookAlikeKey));
+    check("{\"method\":\"a\",\"param\u{17f}\":{}}", Kind::Notification, Some(Ambiguity::LookAlikeKey));
+    check(r#"{"method":"a","method\u0000":"b"}"#, Kind::Notification, Some(Ambiguity::LookAlikeKey));
+    check(r#"{"method":"a","params":{"NAME":1}}"#, Kind::Notification, Some(Ambiguity::LookAlikeKey));
+    check(r#"{"method":"\ud800"}"#, Kind::Notification, Some(Ambiguity::Undecodable));
+    check(r#"{"method":"a","id":1,"result":{}}"#, Kind::Request, Some(Ambiguity::TwoKinds));
+    check(r#"{"id":1,"result":{},"error":{}}"#, Kind::Response, Some(Ambiguity::TwoKinds));
+    // Repeats where nothing is decided are the sender's own business.
+    check(r#"{"method":"a","params":{"arguments":{"x":1,"x":2}}}"#, Kind::Notification, None);
+    check(r#"{"result":"\ud800","id":1}"#, Kind::Response, None);
+    check(r#"{"result":1e400,"id":123456789012345678901234567890}"#, Kind::Response, None);
+}
+
+#[test]
+fn invalid_utf8_is_marked() {
+    let peek = scan(b"{\"id\":1,\"method\":\"a\",\"params\":\"\xff\"}");
+    assert_eq!((peek.kind, peek.ambiguity), (Kind::Request, Some(Ambiguity::InvalidUtf8)));
+}
+
+#[test]
+fn depth_is_bounded_for_judging_but_not_for_reading() {
+    let nested = |levels: usize| {
+        format!(r#"{{"id":1,"method":"a","params":{{"x":{}{}}}}}"#, "[".repeat(levels), "]".repeat(levels))
+    };
+    check(&nested(DEPTH_MAX - 2), Kind::Request, None);
+    check(&nested(DEPTH_MAX - 1), Kind::Request, Some(Ambiguity::TooDeep));
+    check(&nested(100_000), Kind::Request, Some(Ambiguity::TooDeep));
+    let mixed = format!("{}1{}", "[{\"a\":".repeat(5_000), "}]".repeat(5_000));
+    check(&mixed, Kind::Batch, Some(Ambiguity::TooDeep));
+    check(&mixed.replacen("}]", "]}", 1), Kind::NotJson, Some(Ambiguity::NotJson));
+}
+
+#[test]
+fn spans_in_any_order() {
+    let message = Message::new(
+        br#"{"params":{"_meta":{"progressToken":"t"},"uri":"memo:x","name":"re\u0061d"},"method":"tools/call","id":"7"}"#.as_slice().into(),
+    );
+    assert_eq!(message.method().as_deref(), Some("tools/call"));
+    assert_eq!(message.name().as_deref(), Some("read"));
+    assert_eq!(message.uri().as_deref(), Some("memo:x"));
+    assert_eq!(message.id(), Some(crate::Id::Text("7".into())));
+    assert_eq!(message.slice(message.peek().progress_token.expect("there is one")), b"\"t\"");
+    let cancel = Message::new(br#"{"method":"notifications/cancelled","params":{"requestId":12}}"#.as_slice().into());
+    assert_eq!(cancel.cancelled_id(), Some(crate::Id::Integer(12)));
+}
+
+#[test]
+fn batches_are_lists_of_messages() {
+    let items = |text: &'static str| {
+        batch_items(text.as_bytes()).into_iter().map(|span| &text[span.range()]).collect::<Vec<_>>()
+    };
+    assert_eq!(items(r#" [ {"id":1} , [2] ,3 ] "#), [r#"{"id":1}"#, "[2]", "3"]);
+    assert_eq!(items("[]"), Vec::<&str>::new());
+    assert_eq!(items("{}"), Vec::<&str>::new());
+}
+
+#[test]
+fn an_id_is_salvaged_from_the_ends_of_a_message() {
+    let head = br#"{"jsonrpc":"2.0","id":41,"method":"tools/call","params":{"x":"aaaa"#;
+    assert_eq!(salvage_id(head, b"aaaa\"}}"), Some(b"41".as_slice()));
+    assert_eq!(
+        salvage_id(br#"{"result":{"content":"aaa"#, br#"aaa"},"jsonrpc":"2.0","id":"x-9"}"#),
+        Some(b"\"x-9\"".as_slice())
+    );
+    assert_eq!(salvage_id(br#"{"result":{"content":"aaa"#, br#"aaa"},"jsonrpc":"2.0"}"#), None);
+    assert_eq!(salvage_id(b"{\"id\":12", b""), None);
+    assert_eq!(salvage_id(b"garbage", b"garbage"), None);
+}
+
+/// JSON that looks like messages, with every member in doubt.
+fn nearly_messages() -> impl Strategy<Value = String> {
+    let key = prop::sample::select(vec![
+        "id",
+        "method",
+        "params",
+        "result",
+        "error",
+        "jsonrpc",
+        "name",
+        "uri",
+        "_meta",
+        "progressToken",
+        "requestId",
+        "Method",
+        "x",
+        "m\\u0065thod",
+        "id\\u0000",
+    ]);
+    let scalar = prop::sample::select(vec![
+        "1",
+        "\"1\"",
+        "null",
+        "1e400",
+        "-0",
+        "\"\\ud800\"",
+        "\"tools/call\"",
+        "true",
+        "\"\\n\\\"\"",
+        "01",
+        "\"é\"",
+        "",
+        "123456789012345678901234567890",
+    ]);
+    let leaf = scalar.prop_map(str::to_owned);
+    let blank = prop::sample::select(vec!["", "", "", " ", "\t", "\r\n"]);
+    leaf.prop_recursive(4, 48, 6, move |inner| {
+        let member = (key.clone(), inner.clone(), blank.clone())
+            .prop_map(|(key, value, blank)| format!("{blank}\"{key}\"{blank}:{blank}{value}"));
+        prop_oneof![
+            prop::collection::vec(member, 0..6).prop_map(|members| format!("{{{}}}", members.join(","))),
+            prop::collection::vec(inner, 0..4).prop_map(|items| format!("[{}]", items.join(","))),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    #[test]
+    fn agrees_on_nearly_messages(text in nearly_messages()) {
+        checks::scan_agrees_with_parser(text.as_bytes());
+        checks::splice_changes_one_span(text.as_bytes(), b"\"other\"");
+    }
+
+    #[test]
+    fn agrees_on_damaged_messages(text in nearly_messages(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut bytes = text.into_bytes();
+        if !bytes.is_empty() {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        checks::scan_agrees_with_parser(&bytes);
+    }
+
+    #[test]
+    fn agrees_on_noise(bytes in prop::collection::vec(prop::sample::select(b"{}[]\",:\\u0123456789eE+-.truefalsnl \t\n\x00\x1f\x7f\xc3\xa9\xff".to_vec()), 0..40)) {
+        checks::scan_agrees_with_parser(&bytes);
+    }
+}

@@ -1,0 +1,105 @@
+"""The MCP Inspector's command line as a client: one process, and thus one connection, per method.
+
+It cannot complete, subscribe, cancel or listen, and it declares neither sampling nor elicitation, so this
+client covers less than the others. Standard library only; the Inspector itself runs on Node.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TOOLS = Path(os.environ["MCP_INTEROP_DIR"])
+LAUNCHER = TOOLS / "inspector/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+
+PATIENCE_SECONDS = 30
+AT_ONCE = 3  # some servers outlive their connection by two idle seconds, so there is time to overlap
+TOOL_ERROR, PROTOCOL_ERROR = 5, 1  # the Inspector's exit codes
+TIME_OF_DAY = re.compile(r"\b\d{1,2}:\d\d:\d\d(\s[AP]M)?")
+
+
+ROOTS = [{"uri": "file:///interop/project", "name": "project"}]
+
+
+def call(tool):
+    return ["tools/call", "--tool-name", tool["name"], "--tool-args-json", json.dumps(tool["arguments"])]
+
+
+def plan(profile, era):
+    """Feature, expected exit code, and the arguments that follow `--method`; one process each, so few of them."""
+    prompt = profile["prompts"][0]
+    arguments = [f"{key}={value}" for key, value in prompt["arguments"].items()]
+    yield "handshake", 0, ["initialize"]
+    yield "tools-list", 0, ["tools/list"]
+    yield "structured", 0, call(profile["structured"])
+    yield "tool-error", TOOL_ERROR, call(profile["errors"][0])
+    yield "roots", 0, call(profile["roots"]["calls"][0])
+    yield "resource-templates", 0, ["resources/templates/list"]
+    yield "resource-read", 0, ["resources/read", "--uri", profile["reads"][-1]]
+    yield "protocol-error", PROTOCOL_ERROR, ["resources/read", "--uri", profile["missing"]]
+    yield "prompt-get", 0, ["prompts/get", "--prompt-name", prompt["name"], *(["--prompt-args", *arguments] if arguments else [])]
+    if era == "legacy":
+        yield "logging", 0, ["logging/setLevel", "--log-level", "info"]
+
+
+def invoke(config, expected, arguments):
+    command = [TOOLS / "bin/node", LAUNCHER, "--cli", "--config", config, "--server", "peer"]
+    command += ["--quiet", "--format", "json", "--method", *arguments]
+    # Left to itself it opens a browser and looks for a keychain.
+    environment = os.environ | {"MCP_AUTO_OPEN_ENABLED": "false", "MCP_INSPECTOR_SECRET_STORE": "memory"}
+    # A server that lingers keeps our stderr open, so that is a file: it is the Inspector's exit that counts.
+    with tempfile.TemporaryFile("w+") as stderr:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": stderr}
+        try:
+            done = subprocess.run(command, env=environment, **streams, text=True, timeout=PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"still running after {PATIENCE_SECONDS} s") from None
+        stderr.seek(0)
+        complaint = stderr.read().strip()
+    if done.returncode != expected:
+        raise RuntimeError(f"exit {done.returncode} instead of {expected}: {complaint[-400:]}")
+    # On success stderr is noise; on failure its last line is the error.
+    said = [done.stdout] if expected == 0 else [done.stdout, complaint.splitlines()[-1]]
+    documents = [json.loads(TIME_OF_DAY.sub("<time>", text)) for text in said if text.strip()]
+    if expected == PROTOCOL_ERROR and "resource" not in documents[-1]["error"]["message"].lower():
+        raise RuntimeError(f"not the server's refusal: {documents[-1]}")
+    return {"exit": done.returncode, "output": documents}
+
+
+def main(arguments):
+    split = arguments.index("--")
+    options = dict(zip(arguments[:split:2], arguments[1:split:2]))
+    era, name = options["--era"], options["--profile"]
+    command, *args = arguments[split + 1 :]
+    profile = json.loads((HERE.parent / "profiles.json").read_text())[name]
+    profile |= profile.get(era, {})
+
+    chosen = options.get("--features", "").split(",")
+    steps = [step for step in plan(profile, era) if chosen == [""] or step[0] in chosen]
+
+    peer = {"type": "stdio", "command": command, "args": args, "protocolEra": era, "roots": ROOTS}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as config, ThreadPoolExecutor(AT_ONCE) as pool:
+        json.dump({"mcpServers": {"peer": peer}}, config)
+        config.flush()
+        running = {feature: pool.submit(invoke, config.name, *step) for feature, *step in steps}
+        features = {}
+        for feature, run in running.items():
+            try:
+                features[feature] = {"observed": run.result()}
+            except Exception as error:
+                raise RuntimeError(f"{feature}: {error}") from error
+    document = {"client": "inspector", "era": era, "profile": name, "features": features}
+    print(json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except Exception as error:
+        print(f"inspector: {error}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,92 @@
+// What every TypeScript client has around its features: arguments, the SDK packages, and the printed document.
+
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+import { ANSWERS, observe } from './features.mjs';
+import { Journal, PATIENCE_MS } from './journal.mjs';
+
+/** Loads a package from the installation that `setup.sh` made. */
+export const sdk = createRequire(join(process.env.MCP_INTEROP_DIR, 'sdk', 'anchor.js'));
+
+/**
+ * Connects, observes every feature and prints the document.
+ *
+ * `open(era)` makes the SDK's client; the other members hide where the two generations differ.
+ */
+export async function runClient({ name, Transport, open, onRequest, onNotification, callTool, describe }) {
+  try {
+    const { era, profileName, command, args } = parseArguments(process.argv.slice(2));
+    const journal = new Journal();
+    const client = open(era);
+    const session = {
+      client,
+      asked: [],
+      logged: [],
+      updated: [],
+      call: (params, options) => callTool(client, params, { timeout: PATIENCE_MS, ...options }),
+      describe: () => describe(client),
+    };
+
+    for (const [asked, answer] of Object.entries(ANSWERS)) {
+      onRequest(client, asked, ({ method, params }) => {
+        session.asked.push({ method, params });
+        return answer(params);
+      });
+    }
+    const collect = (method, list) => onNotification(client, method, ({ params }) => {
+      list.push(params);
+      journal.poke();
+    });
+    collect('notifications/message', session.logged);
+    collect('notifications/resources/updated', session.updated);
+
+    const transport = new Transport({ command, args });
+    journal.tap(transport);
+    await client.connect(transport);
+    const features = await observe({ session, journal, profile: loadProfile(profileName, era), era });
+    await client.close();
+    printDocument({ client: name, era, profile: profileName, features });
+  } catch (error) {
+    console.error(`${name}: ${error.message}`);
+    process.exit(1);
+  }
+}
+
+/** `--era ERA --profile NAME -- COMMAND ARGS...` */
+function parseArguments(argv) {
+  const split = argv.indexOf('--');
+  const options = Object.fromEntries(argv.slice(0, split).join(' ').split('--').filter(Boolean).map((o) => o.trim().split(' ')));
+  const [command, ...args] = argv.slice(split + 1);
+  if (split < 0 || !command || !options.era || !options.profile) {
+    throw new Error('usage: CLIENT --era legacy|modern|auto --profile NAME -- COMMAND ARGS...');
+  }
+  return { era: options.era, profileName: options.profile, command, args };
+}
+
+/** The data of one profile, with what only holds for this era laid over the rest. */
+function loadProfile(name, era) {
+  const all = JSON.parse(readFileSync(new URL('../../profiles.json', import.meta.url), 'utf8'));
+  return { ...all[name], ...all[name][era] };
+}
+
+const VOLATILE = [
+  [/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '<uuid>'],
+  [/\b\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})/g, '<time>'],
+  [/\b\d{1,2}:\d{2}:\d{2}(\s[AP]M)?/g, '<time>'],
+];
+
+/** Sorts keys and replaces what differs between two runs of the same server. */
+function canonical(value, key) {
+  if (key === 'requestState') return '<state>'; // sealed with a key of the process
+  if (typeof value === 'string') return VOLATILE.reduce((s, [pattern, mask]) => s.replace(pattern, mask), value);
+  if (Array.isArray(value)) return value.map((item) => canonical(item));
+  if (value === null || typeof value !== 'object') return value;
+  const members = Object.entries(value).filter(([, v]) => v !== undefined).sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(members.map(([k, v]) => [k, canonical(v, k)]));
+}
+
+function printDocument(document) {
+  process.stdout.write(JSON.stringify(canonical(document), null, 1) + '\n');
+}

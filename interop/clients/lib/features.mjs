@@ -1,0 +1,263 @@
+// What a TypeScript client does to a server, feature by feature. Both SDK generations share this file; the few
+// places where they differ are methods of the `session` that the client passes in.
+
+import { createHash } from 'node:crypto';
+
+import { PATIENCE_MS } from './journal.mjs';
+
+const FEATURE_LIMIT_MS = PATIENCE_MS * 2;
+const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
+const echo = (message) => ({ name: 'echo', arguments: { message } });
+const textOf = (result) => result.content?.[0]?.text;
+
+/** A refusal by the server is an observation like any other; an error of the SDK's own making, a timeout say, is not. */
+async function outcome(journal, promise) {
+  try {
+    return { result: await promise };
+  } catch (error) {
+    if (!journal.received.some((message) => message.error?.code === error.code)) throw error;
+    return { error: { code: error.code, message: error.message, data: error.data } };
+  }
+}
+
+async function each(items, observe) {
+  const seen = [];
+  for (const item of items) seen.push(await observe(item));
+  return seen;
+}
+
+/** Calls that have to work: two equal failures would otherwise pass for agreement. */
+const succeedEach = (session, calls) => each(calls, async (call) => {
+  const result = await session.call(call);
+  if (result.isError) throw new Error(`${call.name} failed: ${textOf(result)}`);
+  return result;
+});
+
+/**
+ * Makes a call that has the server announce something, and waits until `isHeard`.
+ *
+ * One server acknowledges a subscription a moment before it keeps it, so that the first announcement can get
+ * lost. It also writes what it announces before the result of the call: no news by then means ask again.
+ */
+async function provoke({ session, journal, profile }, call, what, isHeard) {
+  const deadline = Date.now() + PATIENCE_MS;
+  let result = await session.call(call);
+  while (profile.acknowledges_early && !isHeard() && Date.now() < deadline) result = await session.call(call);
+  await journal.until(what, isHeard);
+  return result;
+}
+
+/** Accepts a form with something fitting in each field, unless the question itself suggests to decline. */
+function answerElicitation({ message, requestedSchema }) {
+  if (/decline/.test(message)) return { action: 'decline' };
+  const { properties, required } = requestedSchema;
+  const wanted = required?.length ? required : Object.keys(properties);
+  const choice = (schema) => {
+    if (schema.type === 'array') return [choice(schema.items)];
+    const fixed = schema.const ?? schema.enum?.[0] ?? (schema.oneOf ?? schema.anyOf)?.[0]?.const;
+    return fixed ?? { boolean: true, integer: 7, number: 7 }[schema.type] ?? 'Ada';
+  };
+  return { action: 'accept', content: Object.fromEntries(wanted.map((name) => [name, choice(properties[name])])) };
+}
+
+const answerSampling = ({ messages }) => ({
+  role: 'assistant',
+  model: 'interop-model',
+  stopReason: 'endTurn',
+  content: { type: 'text', text: `an answer to: ${messages.at(-1).content.text}` },
+});
+
+const answerRoots = () => ({
+  roots: [{ uri: 'file:///interop/project', name: 'project' }, { uri: 'file:///interop/b%20c', name: 'with space' }],
+});
+
+export const ANSWERS = {
+  'sampling/createMessage': answerSampling,
+  'elicitation/create': answerElicitation,
+  'roots/list': answerRoots,
+};
+
+/** The server asks while a call runs; what it asked and what it made of the answers is the observation. */
+const questions = (kind) => async ({ session, profile }) => {
+  const mark = session.asked.length;
+  const results = await succeedEach(session, profile[kind].calls ?? profile[kind]);
+  return { results, asked: session.asked.slice(mark) };
+};
+
+/** [name, whether the profile has it, what to do]; in this order. */
+const FEATURES = [
+  ['handshake', () => true, ({ session, journal }) => ({
+    ...session.describe(),
+    answer: journal.received.find((message) => message.result)?.result ?? session.client.getDiscoverResult(),
+  })],
+
+  ['roots', (p) => p.roots, async (all) => {
+    // This server asks by itself, a moment after the handshake, and logs what it got. Until then
+    // its messages could land in any feature, so this one comes first.
+    const phrase = all.profile.roots.unsolicited_then_logged;
+    if (phrase) await all.journal.until('unsolicited roots', () => all.session.logged.some((m) => `${m.data}`.includes(phrase)));
+    return { ...(await questions('roots')(all)), asked: all.session.asked.filter((q) => q.method === 'roots/list') };
+  }],
+
+  ['ping', (p, era) => era === 'legacy', ({ session }) => session.client.ping()],
+  ['discover', (p, era) => era === 'modern', ({ session }) => session.client.discover()],
+  ['tools-list', () => true, ({ session }) => session.client.listTools()],
+  ['request-bytes', (p) => p.request_bytes, async ({ session, profile }) =>
+    Buffer.from(textOf(await session.call(profile.request_bytes)), 'base64').toString()],
+  ['tool-call', (p) => p.calls, ({ session, profile }) => succeedEach(session, [echo('hello'), ...profile.calls])],
+  ['tool-error', (p) => p.errors, ({ session, journal, profile }) =>
+    each(profile.errors, (call) => outcome(journal, session.call(call)))],
+  ['structured', (p) => p.structured, ({ session, profile }) => session.call(profile.structured)],
+  ['protocol-error', (p) => p.missing, ({ session, journal, profile }) =>
+    outcome(journal, session.client.readResource({ uri: profile.missing }))],
+
+  ['concurrent-calls', () => true, async ({ session }) => {
+    const results = await Promise.all(Array.from({ length: 20 }, (_, i) => session.call(echo(`call ${i}`))));
+    return results.map(textOf);
+  }],
+
+  ['large-message', () => true, async ({ session }) => {
+    const text = textOf(await session.call(echo('0123456789abcdé '.repeat(20_000))));
+    return { length: text.length, sha256: createHash('sha256').update(text).digest('hex') };
+  }],
+
+  ['progress', (p) => p.progress, async ({ session, journal, profile: { progress } }) => {
+    const mark = journal.received.length;
+    const delivered = [];
+    const onWire = () => journal.notifications('notifications/progress', mark);
+    const running = session.call(progress.call, {
+      onprogress: (update) => {
+        delivered.push(update);
+        journal.poke();
+      },
+    });
+    running.catch(() => {}); // its failure is seen below; until then a missing update is the better story
+    await journal.until('progress', () => onWire().length >= progress.count);
+    if (progress.release) {
+      await journal.until('progress callbacks', () => delivered.length >= progress.count);
+      await session.call(progress.release);
+    }
+    const result = await running;
+    // Without a release the last update shares a read with the response now and then, and the SDK then drops it.
+    return { result, progress: onWire(), ...(progress.release && { delivered }) };
+  }],
+
+  ['logging', (p) => p.logging, async ({ session, journal, era, profile: { logging } }) => {
+    if (era === 'legacy') await session.client.setLoggingLevel(logging.level);
+    const mark = session.logged.length;
+    const meta = era === 'modern' ? { _meta: { [LOG_LEVEL]: logging.level } } : {};
+    await each(logging.calls, (call) => session.call({ ...call, ...meta }));
+    await journal.until('log messages', () => session.logged.length >= mark + logging.count);
+    await each(logging.after ?? [], (call) => session.call(call));
+    const messages = session.logged.slice(mark);
+    return logging.random ? messages.map(({ level, data }) => ({ keys: [typeof level, typeof data] })) : messages;
+  }],
+
+  ['sampling', (p) => p.sampling, questions('sampling')],
+  ['elicitation', (p) => p.elicitation, questions('elicitation')],
+  ['rounds', (p) => p.rounds, questions('rounds')],
+  ['resources-list', () => true, ({ session }) => session.client.listResources()],
+  ['resource-templates', () => true, ({ session }) => session.client.listResourceTemplates()],
+  ['resource-read', (p) => p.reads, ({ session, profile }) => each(profile.reads, (uri) => session.client.readResource({ uri }))],
+  ['prompts-list', () => true, ({ session }) => session.client.listPrompts()],
+  ['prompt-get', (p) => p.prompts, ({ session, profile }) => each(profile.prompts, (prompt) => session.client.getPrompt(prompt))],
+  ['completion', (p) => p.completions, ({ session, profile }) => each(profile.completions, ({ ref, argument, context }) =>
+    session.client.complete({ ref, argument, ...(context && { context: { arguments: context } }) }))],
+
+  ['subscription', (p) => p.subscription, async ({ session, journal, profile, era }) => {
+    const { uri, touch } = profile.subscription;
+    const [mark, wireMark] = [session.updated.length, journal.received.length];
+    const isOnWire = () => journal.notifications('notifications/resources/updated', wireMark).length > 0;
+    const listening = era === 'modern' ? await session.client.listen({ resourceSubscriptions: [uri] }) : undefined;
+    if (!listening) await session.client.subscribeResource({ uri });
+    await provoke({ session, journal, profile }, touch[0], 'a resource update', isOnWire);
+    await journal.until('its delivery', () => session.updated.length > mark);
+    await each(touch.slice(1), (call) => session.call(call));
+    if (listening) await listening.close();
+    else await session.client.unsubscribeResource({ uri });
+    await each(touch, (call) => session.call(call)); // nobody listens any more
+    return {
+      updates: session.updated.slice(mark),
+      ...(listening && { granted: listening.honoredFilter, closed: await listening.closed }),
+    };
+  }],
+
+  ['server-closes-subscription', (p, era) => era === 'modern' && p.subscription?.server_closes,
+    async ({ session, journal, profile }) => {
+      const listening = await session.client.listen({ promptsListChanged: true });
+      let closed;
+      listening.closed.then((how) => {
+        closed = how;
+        journal.poke();
+      });
+      await provoke({ session, journal, profile }, profile.subscription.server_closes, 'the end of the subscription', () => closed);
+      return { granted: listening.honoredFilter, closed };
+    }],
+
+  ['list-changed', (p) => p.growth, async ({ session, journal, profile, era }) => {
+    const { kind, call } = profile.growth;
+    const mark = journal.received.length;
+    const isAnnounced = () => journal.notifications(`notifications/${kind}/list_changed`, mark).length > 0;
+    const listening = era === 'modern' ? await session.client.listen({ [`${kind}ListChanged`]: true }) : undefined;
+    const result = await provoke({ session, journal, profile }, call, 'a changed list', isAnnounced);
+    await listening?.close();
+    const list = kind === 'tools' ? 'listTools' : 'listResources';
+    const { [kind]: items } = await session.client[list]({}, { cacheMode: 'refresh' });
+    return { result, names: items.map((item) => item.name) };
+  }],
+
+  // Last, because polling for its effect spends an unknown number of request ids.
+  ['cancellation', (p) => p.cancel, async ({ session, journal, profile: { cancel } }) => {
+    const abort = new AbortController();
+    const deadline = Date.now() + PATIENCE_MS;
+    const mark = journal.received.length;
+    const progress = () => journal.notifications('notifications/progress', mark);
+    const call = session.call(cancel.call, { signal: abort.signal, onprogress: () => {} });
+    const ended = call.then(() => { throw new Error('not cancelled'); }, (error) => error.name);
+    ended.catch(() => {});
+    if (cancel.running === 'progress') await journal.until('the call to run', () => progress().length > 0);
+    else await session.call(echo('is it running?'));
+    const { id } = journal.sent.findLast((message) => message.params?.name === cancel.call.name);
+    abort.abort('no longer needed');
+
+    const seen = { rejectedWith: await ended };
+    if (cancel.witness) {
+      const { call: ask, until: wanted } = cancel.witness;
+      do seen.witness = textOf(await session.call(ask));
+      while (wanted !== undefined && seen.witness !== wanted && Date.now() < deadline);
+      if (wanted !== undefined && seen.witness !== wanted) throw new Error('the server never heard of it');
+    }
+    // A server that works on to the end must at least keep its answer to itself.
+    const last = cancel.ignored?.progress_to_the_end;
+    if (last) await journal.until('the end of the work', () => progress().some((p) => p.progress === last));
+    seen.afterwards = await session.call(echo('still there'));
+    if (journal.received.some((message) => message.id === id && !message.method)) throw new Error('answered all the same');
+    seen.told = journal.sent.filter((m) => m.method === 'notifications/cancelled').length;
+    return seen;
+  }],
+];
+
+const AFTER_FALLBACK = ['handshake', 'roots', 'tools-list', 'tool-call'];
+
+/** Whatever a feature waits for, and be it a promise of the SDK that never settles, it does not wait forever. */
+function limited(promise) {
+  let timer;
+  const limit = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error('took too long')), FEATURE_LIMIT_MS)));
+  return Promise.race([promise, limit]).finally(() => clearTimeout(timer));
+}
+
+/** Runs every feature that the profile has data for; a failure names the feature it happened in. */
+export async function observe({ session, journal, profile, era }) {
+  const features = {};
+  for (const [name, isCovered, act] of FEATURES) {
+    if (!isCovered(profile, era) || (era === 'auto' && !AFTER_FALLBACK.includes(name))) continue;
+    const mark = journal.received.length;
+    try {
+      const observed = await limited(act({ session, journal, profile, era }));
+      features[name] = { observed, ...journal.summary(mark) };
+    } catch (error) {
+      throw new Error(`${name}: ${error.message}`, { cause: error });
+    }
+  }
+  return features;
+}
