@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::Range;
 
 use json::{NotJson, Walk};
-use names::{Named, Names};
+use names::{Named, Names, Place};
 
 /// Nesting past this is ambiguous: common parsers refuse it, others do not.
 pub const DEPTH_MAX: usize = 128;
@@ -216,7 +216,7 @@ impl<'a> Scan<'a> {
 
     fn envelope(&mut self) -> Result<(), NotJson> {
         let Self { walk, peek, has_result, has_error } = self;
-        let mut names = Names::top_level();
+        let mut names = Names::of(Place::TopLevel);
         walk.members(|walk, key| {
             let named = names.find(key, &mut peek.ambiguity);
             if named == Named::Params && walk.peek()? == b'{' {
@@ -238,10 +238,7 @@ impl<'a> Scan<'a> {
     fn judge(mut self, finished: Result<(), NotJson>) -> Peek {
         let bytes = self.walk.bytes;
         if finished.is_err() {
-            let ambiguity = match std::str::from_utf8(bytes) {
-                Ok(_) => Ambiguity::NotJson,
-                Err(_) => Ambiguity::InvalidUtf8,
-            };
+            let ambiguity = if self.is_utf8() { Ambiguity::NotJson } else { Ambiguity::InvalidUtf8 };
             return Peek { ambiguity: Some(ambiguity), ..Scan::new(b"").peek };
         }
         if self.peek.kind == Kind::NotJson {
@@ -253,14 +250,18 @@ impl<'a> Scan<'a> {
         let strings = [self.peek.id, self.peek.method, self.peek.name, self.peek.uri];
         for span in strings.into_iter().flatten() {
             let json = &bytes[span.range()];
-            if json[0] == b'"' && decode_string(json).is_none() {
+            if json[0] == b'"' && json.contains(&b'\\') && decode_string(json).is_none() {
                 self.mark(Ambiguity::Undecodable);
             }
         }
-        if std::str::from_utf8(bytes).is_err() {
+        if !self.is_utf8() {
             self.mark(Ambiguity::InvalidUtf8);
         }
         self.peek
+    }
+
+    fn is_utf8(&self) -> bool {
+        self.walk.texture.is_ascii || simdutf8::basic::from_utf8(self.walk.bytes).is_ok()
     }
 
     fn envelope_kind(&mut self) -> Kind {
@@ -289,7 +290,7 @@ fn value_span(walk: &mut Walk<'_>) -> Result<Span, NotJson> {
 }
 
 fn params(walk: &mut Walk<'_>, peek: &mut Peek) -> Result<(), NotJson> {
-    let mut names = Names::params();
+    let mut names = Names::of(Place::Params);
     walk.members(|walk, key| {
         let named = names.find(key, &mut peek.ambiguity);
         if named == Named::Meta && walk.peek()? == b'{' {
@@ -309,7 +310,7 @@ fn params(walk: &mut Walk<'_>, peek: &mut Peek) -> Result<(), NotJson> {
 }
 
 fn meta(walk: &mut Walk<'_>, peek: &mut Peek) -> Result<(), NotJson> {
-    let mut names = Names::meta();
+    let mut names = Names::of(Place::Meta);
     walk.members(|walk, key| {
         let named = names.find(key, &mut peek.ambiguity);
         let span = value_span(walk)?;

@@ -10,13 +10,14 @@ type Step<T = ()> = Result<T, NotJson>;
 pub(super) struct Walk<'a> {
     pub bytes: &'a [u8],
     pub at: usize,
+    pub texture: Texture,
     open: Open,
     pub deepest: usize,
 }
 
 impl<'a> Walk<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, open: Open::default(), deepest: 0 }
+        Self { bytes, at: 0, texture: Texture::of(bytes), open: Open::default(), deepest: 0 }
     }
 
     pub fn peek(&self) -> Step<u8> {
@@ -149,7 +150,7 @@ impl<'a> Walk<'a> {
     fn string(&mut self) -> Step {
         self.expect(b'"')?;
         loop {
-            self.at = plain_run_end(self.bytes, self.at);
+            self.at = plain_run_end(self.bytes, self.at, self.texture.has_controls);
             match self.peek()? {
                 b'"' => {
                     self.at += 1;
@@ -217,20 +218,51 @@ impl<'a> Walk<'a> {
 }
 
 /// The end of a run of string bytes that need no thought: the next quote, backslash or control.
-fn plain_run_end(bytes: &[u8], from: usize) -> usize {
-    const STRIDE: usize = 32;
-    let needs_thought = |byte: u8| byte == b'"' || byte == b'\\' || byte < 0x20;
+fn plain_run_end(bytes: &[u8], from: usize, has_controls: bool) -> usize {
+    /// Most runs are keys, short words or what stands between two escapes; calling the vectorised
+    /// search for those costs more than it saves.
+    const SHORT: usize = 64;
     let mut at = from;
-    // Written so that the compiler turns the fold into vector compares: long strings are most of
-    // the bytes of most messages.
-    while let Some(stride) = bytes.get(at..at + STRIDE) {
-        if stride.iter().fold(false, |found, &byte| found | needs_thought(byte)) {
-            break;
+    while let Some(word) = bytes[at..].first_chunk::<8>() {
+        let found = needs_thought(u64::from_le_bytes(*word));
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
         }
-        at += STRIDE;
+        at += 8;
+        if at - from == SHORT && !has_controls {
+            return at + memchr::memchr2(b'"', b'\\', &bytes[at..]).unwrap_or(bytes.len() - at);
+        }
     }
     let rest = &bytes[at..];
-    at + rest.iter().position(|&byte| needs_thought(byte)).unwrap_or(rest.len())
+    at + rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20).unwrap_or(rest.len())
+}
+
+/// The high bit of each byte that is a quote, a backslash or a control; exact up to and including
+/// the lowest one set, which is all that is asked.
+fn needs_thought(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word;
+    let quotes = zero_bytes(word ^ (ONES * b'"' as u64));
+    let backslashes = zero_bytes(word ^ (ONES * b'\\' as u64));
+    let controls = word.wrapping_sub(ONES * 0x20) & !word;
+    (quotes | backslashes | controls) & HIGHS
+}
+
+/// What kinds of bytes a text is made of, found in one vectorised pass. Nearly no message has a
+/// control character in it, and then strings need not be searched for one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Texture {
+    pub has_controls: bool,
+    pub is_ascii: bool,
+}
+
+impl Texture {
+    pub fn of(bytes: &[u8]) -> Self {
+        let (controls, union) =
+            bytes.iter().fold((0u8, 0u8), |(controls, union), &byte| (controls | u8::from(byte < 0x20), union | byte));
+        Self { has_controls: controls != 0, is_ascii: union < 0x80 }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,30 +16,48 @@ pub(super) enum Named {
     Meta,
     RequestId,
     ProgressToken,
-    /// Known to decide something later (arguments of a call, the protocol's name), not looked into.
-    Noted,
+    Protocol,
+    Arguments,
     Unknown,
 }
 
-type Table = &'static [(&'static str, Named)];
+/// The object whose members are being read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    TopLevel,
+    Params,
+    Meta,
+}
 
-const TOP_LEVEL: Table = &[
-    ("id", Named::Id),
-    ("method", Named::Method),
-    ("params", Named::Params),
-    ("result", Named::Result),
-    ("error", Named::Error),
-    ("jsonrpc", Named::Noted),
-];
-const PARAMS: Table = &[
-    ("name", Named::Name),
-    ("uri", Named::Uri),
-    ("_meta", Named::Meta),
-    ("arguments", Named::Noted),
-    ("requestId", Named::RequestId),
-    ("progressToken", Named::ProgressToken),
-];
-const META: Table = &[("progressToken", Named::ProgressToken)];
+impl Place {
+    /// The name `key` is, if it is spelled exactly so.
+    fn exact(self, key: &[u8]) -> Named {
+        match (self, key) {
+            (Self::TopLevel, b"id") => Named::Id,
+            (Self::TopLevel, b"method") => Named::Method,
+            (Self::TopLevel, b"params") => Named::Params,
+            (Self::TopLevel, b"result") => Named::Result,
+            (Self::TopLevel, b"error") => Named::Error,
+            (Self::TopLevel, b"jsonrpc") => Named::Protocol,
+            (Self::Params, b"name") => Named::Name,
+            (Self::Params, b"uri") => Named::Uri,
+            (Self::Params, b"_meta") => Named::Meta,
+            (Self::Params, b"arguments") => Named::Arguments,
+            (Self::Params, b"requestId") => Named::RequestId,
+            (Self::Params | Self::Meta, b"progressToken") => Named::ProgressToken,
+            _ => Named::Unknown,
+        }
+    }
+
+    /// The names of this place, for comparing look-alikes.
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::TopLevel => &["id", "method", "params", "result", "error", "jsonrpc"],
+            Self::Params => &["name", "uri", "_meta", "arguments", "requestId", "progressToken"],
+            Self::Meta => &["progressToken"],
+        }
+    }
+}
 
 /// A key longer than this is none of the names, even with every character escaped and a tail of
 /// NULs; decoding stays cheap.
@@ -47,64 +65,49 @@ const LONGEST_SPELLING: usize = 256;
 
 /// The names of one object, and which of them it has shown already.
 pub(super) struct Names {
-    table: Table,
+    place: Place,
     seen: u16,
 }
 
 impl Names {
-    pub fn top_level() -> Self {
-        Self { table: TOP_LEVEL, seen: 0 }
-    }
-
-    pub fn params() -> Self {
-        Self { table: PARAMS, seen: 0 }
-    }
-
-    pub fn meta() -> Self {
-        Self { table: META, seen: 0 }
+    pub fn of(place: Place) -> Self {
+        Self { place, seen: 0 }
     }
 
     /// Which name `key` (the text between its quotes) is; marks a repeat and a look-alike.
     pub fn find(&mut self, key: &[u8], ambiguity: &mut Option<Ambiguity>) -> Named {
-        for (index, &(name, named)) in self.table.iter().enumerate() {
-            if key == name.as_bytes() {
-                return self.see(index, named, ambiguity);
+        let named = match self.place.exact(key) {
+            Named::Unknown if key.iter().all(|byte| byte.is_ascii_lowercase()) => return Named::Unknown,
+            Named::Unknown => self.respelled(key, ambiguity),
+            named => named,
+        };
+        if named != Named::Unknown {
+            if self.seen & (1 << named as u16) != 0 {
+                ambiguity.get_or_insert(Ambiguity::RepeatedKey);
             }
+            self.seen |= 1 << named as u16;
         }
+        named
+    }
+
+    /// A key with capitals, escapes or letters beyond ASCII. One that is only escaped is the name
+    /// it spells, for every parser; one that differs is marked.
+    fn respelled(&self, key: &[u8], ambiguity: &mut Option<Ambiguity>) -> Named {
         if key.iter().all(|&byte| byte.is_ascii() && byte != b'\\') {
-            if self.table.iter().any(|(name, _)| key.eq_ignore_ascii_case(name.as_bytes())) {
+            if self.place.names().iter().any(|name| key.eq_ignore_ascii_case(name.as_bytes())) {
                 ambiguity.get_or_insert(Ambiguity::LookAlikeKey);
             }
             return Named::Unknown;
         }
-        self.find_respelled(key, ambiguity)
-    }
-
-    /// A key with escapes or letters beyond ASCII, which no peer needs for these names.
-    #[cold]
-    fn find_respelled(&mut self, key: &[u8], ambiguity: &mut Option<Ambiguity>) -> Named {
         if key.len() > LONGEST_SPELLING {
             return Named::Unknown;
         }
         let quoted = [b"\"", key, b"\""].concat();
         let Some(text) = decode_string(&quoted) else { return Named::Unknown };
-        for (index, &(name, named)) in self.table.iter().enumerate() {
-            if text == name {
-                // Only escaped: every parser reads the same name.
-                return self.see(index, named, ambiguity);
-            }
-            if fold(&text).eq_ignore_ascii_case(name) {
-                ambiguity.get_or_insert(Ambiguity::LookAlikeKey);
-            }
+        let named = self.place.exact(text.as_bytes());
+        if named == Named::Unknown && self.place.names().iter().any(|name| fold(&text).eq_ignore_ascii_case(name)) {
+            ambiguity.get_or_insert(Ambiguity::LookAlikeKey);
         }
-        Named::Unknown
-    }
-
-    fn see(&mut self, index: usize, named: Named, ambiguity: &mut Option<Ambiguity>) -> Named {
-        if self.seen & (1 << index) != 0 {
-            ambiguity.get_or_insert(Ambiguity::RepeatedKey);
-        }
-        self.seen |= 1 << index;
         named
     }
 }
