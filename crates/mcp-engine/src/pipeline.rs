@@ -165,6 +165,29 @@ impl Pipeline {
         }
     }
 
+    /// Holds back what could not be recorded. Answers that the client waits for become refusals; its
+    /// own calls are still open, and are answered with the rest.
+    pub fn hold_back_unrecorded(&mut self, out: &mut Outbox) {
+        let now_ns = self.clock.now_ns();
+        let held_back = std::mem::take(&mut out.to_client);
+        out.to_server.clear();
+        for outgoing in held_back {
+            let judged = match outgoing {
+                Outgoing::Message(judged) => judged,
+                // A refusal of our own is no evidence of anything.
+                reply @ Outgoing::Reply(_) => {
+                    out.to_client.push(reply);
+                    continue;
+                }
+            };
+            if let ProxyMessage { message, correlated: Some(request), .. } = judged.message()
+                && let Some(id) = message.id()
+            {
+                self.answer(Side::Client, &id, Some(*request), &Refusal::NotRecorded, now_ns, out);
+            }
+        }
+    }
+
     /// Composes an answer to `asker` in its peer's place.
     fn answer(
         &mut self,

@@ -41,6 +41,18 @@ pub(crate) fn inherited(number: RawFd) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
+/// Closes whatever this process inherited beyond the three standard streams as soon as the server is
+/// executed: what a careless client left open is none of the server's business.
+pub(crate) fn close_the_rest_on_exec() {
+    let Ok(entries) = std::fs::read_dir("/dev/fd") else { return };
+    let numbers: Vec<RawFd> = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    for number in numbers.into_iter().filter(|number| *number > 2) {
+        // SAFETY: only a flag is set, and that a number is open no longer is reported, not assumed.
+        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(number) };
+        let _ = rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC);
+    }
+}
+
 /// Puts the server into a session of its own, so that it cannot touch the client's terminal and no
 /// signal meant for the client's group reaches it, and has it die with its guard.
 pub(crate) fn detach(command: &mut Command) {

@@ -118,11 +118,12 @@ pub fn scan(bytes: &[u8]) -> Peek {
 /// whose message is too large to hold. `None` where it cannot be told for certain enough.
 pub fn salvage_id<'a>(head: &'a [u8], tail: &'a [u8]) -> Option<&'a [u8]> {
     let mut scan = Scan::new(head);
-    if scan.message().is_err() && scan.peek.ambiguity.is_none() {
-        if let Some(span) = scan.peek.id {
-            // A value that runs into the cut may go on after it.
-            return (span.range().end < head.len()).then(|| &head[span.range()]);
-        }
+    if scan.message().is_err()
+        && scan.peek.ambiguity.is_none()
+        && let Some(span) = scan.peek.id
+    {
+        // A value that runs into the cut may go on after it.
+        return (span.range().end < head.len()).then(|| &head[span.range()]);
     }
     last_member_id(tail)
 }

@@ -80,6 +80,7 @@ pub fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let _ = rustix::process::setsid();
     os::set_name(GUARD_NAME);
     os::adopt_orphans();
+    os::close_the_rest_on_exec();
     let mut command = Command::new(program);
     command.args(args);
     os::detach(&mut command);

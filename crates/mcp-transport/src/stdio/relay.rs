@@ -126,16 +126,17 @@ impl Relay {
 
     /// Sends what the pipeline let out, and has it recorded: first if it must be, else after.
     fn dispatch(&mut self, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
+        let mut recorded = Ok(());
         if self.pipeline.records_first() {
-            self.pipeline.commit().inspect_err(|_| self.outbox.clear())?;
+            recorded = self.pipeline.commit().inspect_err(|_| self.pipeline.hold_back_unrecorded(&mut self.outbox));
         }
         self.encode_outbox();
         self.server.flush(cx);
         self.client.flush(cx);
         if !self.pipeline.records_first() {
-            self.pipeline.commit()?;
+            recorded = self.pipeline.commit();
         }
-        Ok(())
+        recorded
     }
 
     /// Frames what leaves as its receiver speaks: its own way, or the client's for a server that has
@@ -189,6 +190,11 @@ impl Relay {
         self.server.output = None;
         self.server.waiting.clear();
         self.client.input = None;
+    }
+
+    /// Stops listening to the server: what it says from now on may not pass.
+    pub fn close_server_output(&mut self) {
+        self.server.input = None;
     }
 
     /// Answers the calls that are still open, because the server will not.

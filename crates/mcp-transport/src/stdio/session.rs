@@ -139,6 +139,7 @@ impl Conversation {
         self.client_left |= !matches!(stop, Stop::ServerDone);
         if let Stop::StoreFailed(failed) = stop {
             self.store_failed = Some(failed);
+            self.relay.close_server_output();
             // Recording these answers may fail as well; they are sent all the same.
             let _ = poll_fn(|cx| Poll::Ready(self.relay.answer_open_calls(&Refusal::NotRecorded, cx))).await;
         }

@@ -1,0 +1,13 @@
+//! The program, end to end: real processes, real pipes, a home of its own for each test.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod bad_input;
+mod commands;
+mod durability;
+mod framing;
+mod hygiene;
+mod identity;
+mod kit;
+mod pipes;
+mod store;

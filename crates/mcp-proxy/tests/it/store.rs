@@ -1,0 +1,219 @@
+//! The store when the disk, the directory or a file is not as it should be.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
+use crate::kit::{Running, Sandbox, fixture_program, recorded};
+
+/// A proxy whose files may grow to `bytes` and no further: a disk that is full.
+fn run_on_a_full_disk(sandbox: &Sandbox, flags: &str, bytes: u64) -> Running {
+    let program = crate::kit::proxy_program();
+    let script = format!(
+        "trap '' XFSZ; ulimit -S -f {}; exec {} run --quiet {flags} -- {} answer",
+        bytes / 1024,
+        program.display(),
+        fixture_program().display()
+    );
+    let mut command = std::process::Command::new("bash");
+    command.args(["-c", &script]).env("HOME", sandbox.path("")).current_dir(sandbox.path(""));
+    Running::start(command)
+}
+
+#[test]
+fn a_full_disk_is_said_once_and_traffic_goes_on_and_recording_resumes() {
+    let sandbox = Sandbox::new();
+    let mut proxy = run_on_a_full_disk(&sandbox, "", 4096);
+    for id in 0..200 {
+        proxy.ask(id, "on/a/full/disk");
+    }
+    let room = Rlimit { current: None, maximum: None };
+    prlimit(Pid::from_raw(proxy.pid().cast_signed()), Resource::Fsize, room).unwrap();
+    for id in 200..210 {
+        proxy.ask(id, "there/is/room");
+    }
+    let (status, errors) = proxy.end();
+    assert!(status.success(), "{errors}");
+    assert_eq!(errors.matches("cannot be written").count(), 1, "{errors}");
+    assert_eq!(errors.matches("can be written again").count(), 1, "{errors}");
+    let messages = recorded(&sandbox.segments()[0]);
+    assert!(
+        messages.len() < 420
+            && messages.iter().any(|message| message.raw.windows(13).any(|text| text == b"there/is/room"))
+    );
+    let shown = sandbox.stdout(["inspect", &session_id(&sandbox)]);
+    assert!(shown.contains("messages passed while the disk could not be written"), "{shown}");
+}
+
+fn session_id(sandbox: &Sandbox) -> String {
+    sandbox.segments()[0].file_stem().unwrap().to_string_lossy()[..8].to_owned()
+}
+
+#[test]
+fn a_full_disk_stops_the_proxy_if_nothing_may_pass_unrecorded() {
+    for flags in ["--evidence strict", "--on-store-failure stop"] {
+        let sandbox = Sandbox::new();
+        let mut proxy = run_on_a_full_disk(&sandbox, flags, 4096);
+        let requests: Vec<u8> =
+            (0..200).flat_map(|id| format!("{{\"id\":{id},\"method\":\"on/a/full/disk\"}}\n").into_bytes()).collect();
+        // One by one, so that the store fails in the middle; the proxy stops reading when it does.
+        let writer = proxy.send_from_behind(requests);
+        let answers: Vec<serde_json::Value> =
+            proxy.rest().iter().map(|line| serde_json::from_slice(line).unwrap()).collect();
+        drop(writer.join().unwrap());
+        let refused = answers.iter().filter(|answer| answer["error"]["code"] == 5070).count();
+        assert!(refused > 0, "{flags}: {} answers", answers.len());
+        let ids: std::collections::HashSet<_> = answers.iter().map(|answer| answer["id"].as_u64()).collect();
+        assert_eq!(ids.len(), answers.len(), "no call is answered twice");
+        if flags == "--evidence strict" {
+            let kept = recorded(&sandbox.segments()[0])
+                .iter()
+                .filter(|message| message.direction == mcp_store::Direction::ServerToClient)
+                .count();
+            assert!(answers.len() - refused <= kept, "nothing passed unrecorded");
+        }
+        let (status, errors) = proxy.end();
+        assert_eq!(status.code(), Some(3), "{errors}");
+        assert!(
+            errors.contains("the recording cannot be written") && errors.contains("hint: free some space"),
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_made_is_said_and_traffic_goes_on() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path(".local"), "in the way").unwrap();
+    let mut proxy = sandbox.run(&["--quiet"], &["answer"]);
+    proxy.ask(1, "hello");
+    let (status, errors) = proxy.end();
+    assert!(status.success() && errors.contains("nothing is recorded"), "{errors}");
+    let refused = sandbox.output(["run", "--on-store-failure", "stop", "--", "true"]);
+    assert_eq!(refused.status.code(), Some(3));
+}
+
+#[test]
+fn recordings_are_private_whatever_the_umask() {
+    let sandbox = Sandbox::new();
+    let script = format!(
+        "umask 000; exec {} run --quiet --session-file s.json -- {} answer",
+        crate::kit::proxy_program().display(),
+        fixture_program().display()
+    );
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script]).env("HOME", sandbox.path("")).current_dir(sandbox.path(""));
+    let mut proxy = Running::start(command);
+    proxy.ask(1, "hello");
+    assert!(proxy.end().0.success());
+    sandbox.stdout(["sessions", "list"]);
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let state = sandbox.state();
+    assert_eq!(mode(state.root()), 0o700);
+    assert_eq!(mode(&state.sessions()), 0o700);
+    for file in [sandbox.segments()[0].clone(), sandbox.path("s.json"), state.catalogue()] {
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+    }
+}
+
+#[test]
+fn a_session_file_does_not_follow_a_link() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("precious"), "precious").unwrap();
+    std::os::unix::fs::symlink(sandbox.path("precious"), sandbox.path("s.json")).unwrap();
+    let mut proxy = sandbox.run(&["--quiet", "--session-file", "s.json"], &["answer"]);
+    proxy.ask(1, "hello");
+    assert!(proxy.end().0.success());
+    assert_eq!(std::fs::read_to_string(sandbox.path("precious")).unwrap(), "precious");
+    assert!(std::fs::symlink_metadata(sandbox.path("s.json")).unwrap().is_file());
+}
+
+fn record_something(sandbox: &Sandbox) -> std::path::PathBuf {
+    let mut proxy = sandbox.run(&["--quiet"], &["answer"]);
+    for id in 0..20 {
+        proxy.ask(id, "hello");
+    }
+    assert!(proxy.end().0.success());
+    sandbox.segments().pop().unwrap()
+}
+
+#[test]
+fn a_torn_tail_is_cut_and_said() {
+    let sandbox = Sandbox::new();
+    let segment = record_something(&sandbox);
+    // Cut into the last message, as a kill in the middle of a write does.
+    let messages = recorded(&segment);
+    let last = &messages.last().unwrap().raw;
+    let bytes = std::fs::read(&segment).unwrap();
+    let at = bytes.windows(last.len()).rposition(|window| window == &last[..]).unwrap();
+    std::fs::write(&segment, &bytes[..at + 5]).unwrap();
+    let shown = sandbox.output(["inspect", &session_id(&sandbox)]);
+    let said = String::from_utf8_lossy(&shown.stderr).into_owned();
+    assert!(
+        shown.status.success() && said.contains("was interrupted; its 39 messages are whole, a torn tail was cut"),
+        "{said}"
+    );
+    assert_eq!(recorded(&segment).len(), 39);
+    let again = sandbox.output(["inspect", &session_id(&sandbox)]);
+    assert!(again.stderr.is_empty(), "it is said once");
+}
+
+#[test]
+fn a_damaged_record_is_passed_over_and_said() {
+    let sandbox = Sandbox::new();
+    let segment = record_something(&sandbox);
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let at = bytes.windows(8).position(|window| window == b"\"method\"").unwrap();
+    bytes[at + 2] ^= 0xff;
+    std::fs::write(&segment, &bytes).unwrap();
+    let shown = sandbox.stdout(["inspect", segment.to_str().unwrap()]);
+    assert!(shown.contains("1 damaged records were passed over") && shown.contains("#040"), "{shown}");
+}
+
+#[test]
+fn what_is_no_session_is_refused_clearly() {
+    let sandbox = Sandbox::new();
+    for (content, reason) in [
+        ("", "EOF"),
+        ("{}", "missing field"),
+        ("MCPSEG01xxxx", "too short"),
+        ("hello", "expected value"),
+        ("{\"id\":\"x\",\"started_at\":\"2026-01-01T00:00:00Z\",\"messages\":[]}", "not a UUID"),
+    ] {
+        std::fs::write(sandbox.path("file"), content).unwrap();
+        let output = sandbox.output(["inspect", "file"]);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{content}: {errors}");
+        assert!(errors.contains("is not a session") && errors.contains(reason), "{content}: {errors}");
+    }
+}
+
+#[test]
+fn a_damaged_catalogue_is_filled_anew() {
+    let sandbox = Sandbox::new();
+    record_something(&sandbox);
+    sandbox.stdout(["sessions", "list"]);
+    let mut file = std::fs::OpenOptions::new().write(true).open(sandbox.state().catalogue()).unwrap();
+    file.write_all(&[0x55; 4096]).unwrap();
+    let output = sandbox.output(["sessions", "list"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("filled anew"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("ended"));
+}
+
+#[test]
+fn several_instances_record_at_once() {
+    let sandbox = Sandbox::new();
+    let mut proxies: Vec<Running> = (0..8).map(|_| sandbox.run(&["--quiet"], &["answer"])).collect();
+    for proxy in &mut proxies {
+        proxy.ask(1, "hello");
+    }
+    let listed = sandbox.stdout(["sessions", "list"]);
+    assert_eq!(listed.matches("running").count(), 8, "{listed}");
+    let refused = sandbox.output(["sessions", "rm", &session_id(&sandbox)]);
+    assert_eq!(refused.status.code(), Some(1), "a session that is being recorded is not removed");
+    for proxy in proxies {
+        assert!(proxy.end().0.success());
+    }
+    assert_eq!(sandbox.stdout(["sessions", "list"]).matches("ended").count(), 8);
+}
