@@ -19,11 +19,11 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-TOOLS = Path(os.environ.get("MCP_INTEROP_DIR") or Path(tempfile.gettempdir()) / "mcp-proxy-interop").resolve()
+TOOLS = Path(os.environ.get("MCP_INTEROP_DIR") or Path(os.environ.get("TMPDIR") or "/tmp", "mcp-proxy-interop")).resolve()
 SHARED = Path(os.environ.get("MCP_SHARED") or HERE.parent.parent / "shared").resolve()
 RAW_SERVER = SHARED / "conformance/fixtures/raw_server.py"
 
@@ -65,9 +65,8 @@ BY_SERVER = {
 AUTO = {"handshake", "roots", "tools-list", "tool-call"}
 # The Inspector starts a server per method, so it does less where that takes long.
 INSPECTOR = {"handshake", "structured", "prompt-get"}
-INSPECTOR_ON_TS = INSPECTOR | {"tool-error", "roots", "resource-read"}
-INSPECTOR_BY_ERA = {"legacy": {"logging"}, "modern": set()}
-INSPECTOR_ON_REST = INSPECTOR_ON_TS | {"tools-list", "resource-templates", "protocol-error"}
+INSPECTOR_QUICK = INSPECTOR | {"tool-error", "roots", "resource-read"}
+INSPECTOR_IN_FULL = INSPECTOR_QUICK | {"tools-list", "resource-templates", "protocol-error", "logging"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Cell:
     client: str
     server: str
     era: str
-    features: frozenset = field(hash=False)
+    features: frozenset
 
     def __str__(self):
         return f"{self.client} × {self.server} {self.era}"
@@ -91,7 +90,7 @@ def features_of(client, server, era):
     if era == "auto":
         return AUTO
     if client == "inspector":
-        return {"py": INSPECTOR, "ts": INSPECTOR_ON_TS}.get(server, INSPECTOR_ON_REST | INSPECTOR_BY_ERA[era])
+        return {"everything": INSPECTOR_IN_FULL, "py": INSPECTOR}.get(server, INSPECTOR_QUICK)
     return ALWAYS | BY_ERA[era] | BY_SERVER.get((server, era), set())
 
 
@@ -99,7 +98,7 @@ def matrix():
     legacy = [(c, s, "legacy") for s in SERVERS for c in CLIENTS]
     modern = [(c, s, "modern") for s in SERVERS for c in CLIENTS if s != "everything" and c != "ts1"]
     # A client that has to find out the era first: towards a server of either.
-    auto = [(c, s, "auto") for s in ("everything", "py") for c in ("py", "ts2")]
+    auto = [(c, s, "auto") for s in ("everything", "ts") for c in ("py", "ts2")]
     return [Cell(c, s, e, frozenset(features_of(c, s, e))) for c, s, e in legacy + modern + auto]
 
 
@@ -162,27 +161,28 @@ def run(cell, prefix):
         "PATH": os.environ["PATH"],
         "LANG": "C.UTF-8",
         "MCP_INTEROP_DIR": str(TOOLS),
+        "PYTHONDONTWRITEBYTECODE": "1",
     }
     try:
-        # Files, not pipes: a server that lingers would hold a pipe open and hide that the client is done.
-        with open(Path(home, "client.out"), "w+b") as out, open(Path(home, "client.err"), "w+b") as err:
-            client = subprocess.Popen(
-                command_of(cell, prefix),
-                cwd=home,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                start_new_session=True,
-            )
+        client = subprocess.Popen(
+            command_of(cell, prefix),
+            cwd=home,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        # Read aside: a server that lingers holds these pipes open, and must not hide that the client is done.
+        with ThreadPoolExecutor(2) as readers:
+            out, err = readers.submit(client.stdout.read), readers.submit(client.stderr.read)
             try:
                 client.wait(RUN_TIMEOUT_SECONDS)
             except subprocess.TimeoutExpired:
                 os.killpg(client.pid, signal.SIGKILL)
             lingering = left_behind(home)
             client.wait()
-            out.seek(0), err.seek(0)
-            document, complaint = out.read(), tail(err.read())
+        document, complaint = out.result(), tail(err.result())
         if client.returncode == -signal.SIGKILL:
             raise RunFailed(f"not done after {RUN_TIMEOUT_SECONDS} s\n{complaint}")
         if client.returncode != 0:
@@ -243,7 +243,7 @@ def main():
     parser.add_argument("--proxy", type=Path, help="the proxy's binary; run as `PROXY run -- SERVER…`")
     parser.add_argument("--proxy-prefix", help="words to put before the server's command instead")
     parser.add_argument("--only", default="", help="run the cells whose name contains this")
-    parser.add_argument("--jobs", type=int, default=2, help="cells at a time (default %(default)s)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2, help="cells at a time (default %(default)s)")
     parser.add_argument("--keep", type=Path, help="write every document into this directory")
     options = parser.parse_args()
 

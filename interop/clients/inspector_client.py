@@ -6,23 +6,20 @@ client covers less than the others. Standard library only; the Inspector itself 
 
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-HERE = Path(__file__).parent
+from pylib.document import load_profile, parse, print_document
+
 TOOLS = Path(os.environ["MCP_INTEROP_DIR"])
 LAUNCHER = TOOLS / "inspector/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
 PATIENCE_SECONDS = 30
 AT_ONCE = 3  # some servers outlive their connection by two idle seconds, so there is time to overlap
 TOOL_ERROR, PROTOCOL_ERROR = 5, 1  # the Inspector's exit codes
-TIME_OF_DAY = re.compile(r"\b\d{1,2}:\d\d:\d\d(\s[AP]M)?")
-
-
 ROOTS = [{"uri": "file:///interop/project", "name": "project"}]
 
 
@@ -65,24 +62,19 @@ def invoke(config, expected, arguments):
         raise RuntimeError(f"exit {done.returncode} instead of {expected}: {complaint[-400:]}")
     # On success stderr is noise; on failure its last line is the error.
     said = [done.stdout] if expected == 0 else [done.stdout, complaint.splitlines()[-1]]
-    documents = [json.loads(TIME_OF_DAY.sub("<time>", text)) for text in said if text.strip()]
+    documents = [json.loads(text) for text in said if text.strip()]
     if expected == PROTOCOL_ERROR and "resource" not in documents[-1]["error"]["message"].lower():
         raise RuntimeError(f"not the server's refusal: {documents[-1]}")
     return {"exit": done.returncode, "output": documents}
 
 
 def main(arguments):
-    split = arguments.index("--")
-    options = dict(zip(arguments[:split:2], arguments[1:split:2]))
-    era, name = options["--era"], options["--profile"]
-    command, *args = arguments[split + 1 :]
-    profile = json.loads((HERE.parent / "profiles.json").read_text())[name]
-    profile |= profile.get(era, {})
+    options, (command, *args) = parse(arguments)
+    steps = list(plan(load_profile(options.profile, options.era), options.era))
+    if options.features:
+        steps = [step for step in steps if step[0] in options.features.split(",")]
 
-    chosen = options.get("--features", "").split(",")
-    steps = [step for step in plan(profile, era) if chosen == [""] or step[0] in chosen]
-
-    peer = {"type": "stdio", "command": command, "args": args, "protocolEra": era, "roots": ROOTS}
+    peer = {"type": "stdio", "command": command, "args": args, "protocolEra": options.era, "roots": ROOTS}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as config, ThreadPoolExecutor(AT_ONCE) as pool:
         json.dump({"mcpServers": {"peer": peer}}, config)
         config.flush()
@@ -92,9 +84,9 @@ def main(arguments):
             try:
                 features[feature] = {"observed": run.result()}
             except Exception as error:
+                pool.shutdown(wait=False, cancel_futures=True)  # one failure decides; spare us the other waits
                 raise RuntimeError(f"{feature}: {error}") from error
-    document = {"client": "inspector", "era": era, "profile": name, "features": features}
-    print(json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False))
+    print_document("inspector", options, features)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ use crate::envelope::Side;
 /// Requests remembered per direction before the oldest half is forgotten: far more than any peer
 /// keeps open, little enough to hold.
 const PENDING_MAX: usize = 65_536;
-/// Requests remembered under one id. Some clients use the same id for everything.
-const SAME_ID_MAX: usize = 1_024;
+/// Ids longer than this are not remembered: nobody needs them, and they would be held.
+const ID_BYTES_MAX: u32 = 1_024;
 
 /// Requests without an answer, keyed by the id their sender chose.
 ///
@@ -33,17 +33,16 @@ pub struct RequestMark {
 impl Pending {
     /// Takes note of `message`. Returns the sequence of the request it answers, if it answers one.
     pub fn correlate(&mut self, from: Side, message: &Message, sequence: u64) -> Option<u64> {
-        match message.kind() {
+        match message.glance().kind {
             Kind::Request => {
-                self.table(from).insert(message.id()?, sequence);
+                if message.glance().id.is_some_and(|id| id.len() <= ID_BYTES_MAX) {
+                    self.table(from).insert(message.id()?, sequence);
+                }
                 None
             }
             Kind::Response | Kind::Error => self.table(from.other()).remove(&message.id()?).map(|mark| mark.sequence),
             Kind::Notification => {
-                if message.peek().request_id.is_some() && message.method().as_deref() == Some("notifications/cancelled")
-                {
-                    self.table(from).cancel(&message.cancelled_id()?);
-                }
+                self.table(from).cancel(&message.cancelled_id()?);
                 None
             }
             Kind::Batch => self.correlate_batch(from, message, sequence),
@@ -57,7 +56,7 @@ impl Pending {
         let mut first = None;
         for item in scan::batch_items(message.bytes()) {
             let item = Message::new(message.bytes().slice(item.range()));
-            if item.kind() != Kind::Batch {
+            if item.glance().kind != Kind::Batch {
                 first = first.or(self.correlate(from, &item, sequence));
             }
         }
@@ -107,6 +106,8 @@ impl Pending {
 struct Table {
     young: HashMap<Id, Marks>,
     old: HashMap<Id, Marks>,
+    /// Requests that were put into the young one, answered or not.
+    inserted: usize,
 }
 
 #[derive(Debug)]
@@ -118,17 +119,14 @@ struct Marks {
 
 impl Table {
     fn insert(&mut self, id: Id, sequence: u64) {
-        if self.young.len() >= PENDING_MAX / 2 {
+        if self.inserted >= PENDING_MAX / 2 && !self.young.is_empty() {
             self.old = std::mem::take(&mut self.young);
+            self.inserted = 0;
         }
+        self.inserted += 1;
         let mark = RequestMark { sequence, cancelled: false };
         match self.young.entry(id) {
-            std::collections::hash_map::Entry::Occupied(mut entry) => {
-                let marks = entry.get_mut();
-                if marks.more.len() < SAME_ID_MAX {
-                    marks.more.push_back(mark);
-                }
-            }
+            std::collections::hash_map::Entry::Occupied(mut entry) => entry.get_mut().more.push_back(mark),
             std::collections::hash_map::Entry::Vacant(entry) => {
                 entry.insert(Marks { first: mark, more: VecDeque::new() });
             }
@@ -140,6 +138,7 @@ impl Table {
         for generation in [&mut self.old, &mut self.young] {
             let Some(marks) = generation.get_mut(id) else { continue };
             let first = marks.first;
+            self.inserted = self.inserted.saturating_sub(1);
             match marks.more.pop_front() {
                 Some(next) => marks.first = next,
                 None => drop(generation.remove(id)),

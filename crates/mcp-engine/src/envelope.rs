@@ -1,7 +1,7 @@
 //! A message with what the proxy knows about it.
 
 use mcp_store::Direction;
-use mcp_wire::{Ending, Frame, Message};
+use mcp_wire::{Ending, FrameRef, Message};
 
 /// Where a message came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct ProxyMessage {
 
 impl ProxyMessage {
     /// The message as framing will put it on the wire.
-    pub fn frame(&self) -> Frame {
-        Frame { bytes: self.message.bytes().clone(), ending: self.ending, bom: self.bom }
+    pub fn frame(&self) -> FrameRef<'_> {
+        FrameRef { bytes: self.message.bytes(), ending: self.ending, bom: self.bom }
     }
 }

@@ -1,11 +1,13 @@
 //! The order of the stages, on one screen. A transport hands over what one read brought and gets
 //! back what leaves. Nothing here waits, and nothing a peer sends ends a conversation.
 
+use std::io;
+use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use mcp_store::{End, RecordHead, SessionHeader};
 use mcp_wire::reply::{self, Refusal};
-use mcp_wire::{Cut, Frame, Id, Message, scan, visible};
+use mcp_wire::{Cut, Frame, FrameRef, Id, Message, scan, visible};
 
 use crate::bus::{Bus, Event, Origin};
 use crate::correlate::Pending;
@@ -56,10 +58,10 @@ impl Outbox {
 }
 
 impl Outgoing {
-    pub fn frame(&self) -> Frame {
+    pub fn frame(&self) -> FrameRef<'_> {
         match self {
             Self::Message(judged) => judged.message().frame(),
-            Self::Reply(frame) => frame.clone(),
+            Self::Reply(frame) => frame.into(),
         }
     }
 }
@@ -136,12 +138,13 @@ impl Pipeline {
         let text =
             format!("a message of {size} bytes is over the limit of {} and was not passed on", self.message_bytes_max);
         self.note_fault(from, &text, now_ns);
-        let Some(id) = scan::salvage_id(head, tail).map(Id::from_json) else { return };
+        let Some(found) = scan::salvage(head, tail) else { return };
+        let id = Id::from_json(found.id);
         let refusal = Refusal::TooLarge { limit: self.message_bytes_max };
-        // An answer that somebody waits for, or else a request of the sender's own.
-        match self.pending.take(from.other(), &id) {
-            Some(mark) => self.answer(from.other(), &id, Some(mark.sequence), &refusal, now_ns, out),
-            None => self.answer(from, &id, None, &refusal, now_ns, out),
+        if found.is_request {
+            self.answer(from, &id, None, &refusal, now_ns, out);
+        } else if let Some(mark) = self.pending.take(from.other(), &id) {
+            self.answer(from.other(), &id, Some(mark.sequence), &refusal, now_ns, out);
         }
     }
 
@@ -255,7 +258,7 @@ impl Pipeline {
     }
 
     /// Ends the recording.
-    pub fn finish(mut self, end: &End) -> std::io::Result<Vec<(SessionHeader, std::path::PathBuf)>> {
+    pub fn finish(mut self, end: &End) -> (Vec<(SessionHeader, PathBuf)>, io::Result<()>) {
         let now_ns = self.clock.now_ns();
         self.recorder.finish(now_ns, end)
     }

@@ -138,14 +138,15 @@ impl Recorder {
         self.trouble.take()
     }
 
-    /// Ends the recording. Returns the sessions of this run with their segments.
-    pub fn finish(self, now_ns: u64, end: &End) -> io::Result<Vec<(SessionHeader, PathBuf)>> {
-        let Some(capture) = self.capture else { return Ok(Vec::new()) };
-        capture.writer.finish(now_ns, end)?;
+    /// Ends the recording. Returns the sessions of this run with their segments, and whether the last
+    /// of them could be ended.
+    pub fn finish(self, now_ns: u64, end: &End) -> (Vec<(SessionHeader, PathBuf)>, io::Result<()>) {
+        let Some(capture) = self.capture else { return (Vec::new(), Ok(())) };
+        let finished = capture.writer.finish(now_ns, end);
         for ending in capture.ending {
             let _ = ending.join();
         }
-        Ok(capture.sessions)
+        (capture.sessions, finished)
     }
 }
 

@@ -26,10 +26,11 @@ pub struct DemoArgs {
 
 pub fn demo(_args: &DemoArgs, color: ColorChoice) -> Result<(), Failure> {
     let home = tempfile::tempdir()?;
-    let mut client = ScriptedClient::start(home.path())?;
+    let state_dir = home.path().join("state");
+    let mut client = ScriptedClient::start(&state_dir)?;
     client.play()?;
     let steps = client.end()?;
-    let state = StateDir::find(Some(home.path())).ok_or_else(|| broken("its recording is lost"))?;
+    let state = StateDir::find(Some(&state_dir)).ok_or_else(|| broken("its recording is lost"))?;
     let segment = state.segments()?.into_iter().next().ok_or_else(|| broken("nothing was recorded"))?;
     show(&Session::open_segment(&segment)?, &steps, color)
 }

@@ -92,7 +92,12 @@ impl From<StoreError> for Failure {
             StoreError::Live { .. } => {
                 Self { code: exit::NEGATIVE, ..failure }.hint("end the client that uses it, then try again")
             }
-            StoreError::NotPrivate { path } => failure.hint(format!("chmod 700 {}", quoted(&path))),
+            StoreError::NotPrivate { path } => {
+                let path = quoted(&path);
+                failure.hint(format!(
+                    "give it a directory of its own with --state-dir, or `chmod 700 {path}` if it is one"
+                ))
+            }
             StoreError::Io { .. } | StoreError::Catalogue(_) => failure,
         }
     }

@@ -229,7 +229,8 @@ fn indented(raw: &[u8]) -> String {
     let mut out = String::with_capacity(raw.len() * 2);
     let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
     let text = String::from_utf8_lossy(raw);
-    let mut chars = text.chars().filter(|c| !c.is_control()).peekable();
+    let is_blank = |c: &char| matches!(c, ' ' | '\n' | '\r' | '\t');
+    let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         if in_string {
             out.push(c);
@@ -237,14 +238,14 @@ fn indented(raw: &[u8]) -> String {
             continue;
         }
         match c {
-            ' ' => {}
+            c if is_blank(&c) => {}
             '"' => {
                 in_string = true;
                 out.push(c);
             }
             '{' | '[' => {
                 out.push(c);
-                while chars.next_if(|next| *next == ' ').is_some() {}
+                while chars.next_if(is_blank).is_some() {}
                 match chars.next_if(|next| matches!(next, '}' | ']')) {
                     Some(close) => out.push(close),
                     None => {

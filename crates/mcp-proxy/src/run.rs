@@ -106,6 +106,10 @@ fn begin_recording(
 ) -> Result<Recorder, Failure> {
     let session_file = args.session_file.as_ref().map(std::path::absolute).transpose()?;
     if args.no_record && session_file.is_none() {
+        if args.evidence == EvidenceArg::Strict {
+            return Err(Failure::usage("--evidence strict needs a recording")
+                .hint("leave --no-record out, or give --session-file FILE"));
+        }
         return Ok(Recorder::off());
     }
     let evidence = match args.evidence {
@@ -181,8 +185,11 @@ fn wind_up(ended: Ended, args: &RecordingArgs) -> Result<ExitCode, Failure> {
     let noise = ended.pipeline.noise();
     let answered_nothing = !ended.pipeline.server_spoke();
     let end = End { server: Some(ended.status.to_string()), last_words: last_words.clone(), ..End::default() };
-    let recorded = ended.pipeline.finish(&end);
-    let written = recorded.map_err(Failure::from).and_then(|sessions| write_session_files(sessions, args));
+    let (sessions, finished) = ended.pipeline.finish(&end);
+    if let Err(error) = finished {
+        say(&format!("mcp-proxy: the end of the recording cannot be written ({error}); it will be found interrupted"));
+    }
+    let written = write_session_files(sessions, args);
     if noise > 0 && !args.quiet {
         let lines = if noise == 1 { "1 line".to_owned() } else { format!("{noise} lines") };
         say(&format!(

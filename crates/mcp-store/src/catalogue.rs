@@ -8,13 +8,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, params};
-use uuid::Uuid;
-
 use crate::StoreError;
 use crate::recorded::SessionHeader;
 use crate::session::{self, Session, Summary};
 use crate::state_dir::StateDir;
+use rusqlite::{Connection, OpenFlags, params};
 
 /// Raised with every change of the table; an older catalogue is filled anew.
 const SCHEMA_VERSION: i64 = 1;
@@ -150,6 +148,10 @@ impl Catalogue {
                 continue;
             }
             if let Err(error) = self.add(&path) {
+                if meta.len() == 0 || crate::segment::is_live(&path).unwrap_or(false) {
+                    // It is just being begun.
+                    continue;
+                }
                 self.findings.push(format!("`{}` is left out: {}", path.display(), with_cause(&error)));
             }
         }
@@ -264,7 +266,7 @@ pub fn open_session(wanted: &str, state: &StateDir) -> Result<(Session, Vec<Stri
     if path.exists() {
         return Ok((Session::open(path, Some(state))?, Vec::new()));
     }
-    if wanted.contains('/') || Uuid::parse_str(wanted).is_err() && path.extension().is_some() {
+    if wanted.contains('/') || path.extension().is_some_and(|extension| extension == "json" || extension == "mcpseg") {
         return Err(StoreError::io("open", path)(std::io::ErrorKind::NotFound.into()));
     }
     let catalogue = Catalogue::open(state)?;

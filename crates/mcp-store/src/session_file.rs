@@ -138,9 +138,10 @@ fn write_message(out: &mut impl Write, message: &Recorded, first: bool) -> io::R
     member(out, 6, "modified", &message.modified)?;
     write!(out, "      \"original_raw\": ")?;
     out.write_all(message.original_raw.as_ref().map_or(b"null", |raw| raw.trim_ascii()))?;
-    // Blanks around a message are part of it, but JSON has no place for them; so is all of a
-    // message that is not JSON.
-    if message.event.is_none() && (!is_json || message.raw.trim_ascii().len() != message.raw.len()) {
+    // What `raw` cannot hold: blanks around a message, a message that is not JSON, and one that
+    // would look as if there were none.
+    let is_verbatim = is_json && message.raw.trim_ascii().len() == message.raw.len() && message.raw != b"null"[..];
+    if message.event.is_none() && !is_verbatim {
         write!(out, ",\n      \"raw_base64\": \"{}\"", BASE64.encode(&message.raw))?;
     }
     if message.noise {

@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -44,11 +44,12 @@ impl StateDir {
         self.root.join("catalogue.sqlite")
     }
 
-    /// Makes the directories if need be, and sees to it that they are ours alone.
+    /// Makes the directories if need be, and makes sure that they are ours alone. The mode of one that
+    /// exists is never changed: it may be somebody's `/tmp`.
     pub fn prepare(&self) -> Result<(), StoreError> {
         for dir in [self.root.clone(), self.sessions()] {
             DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(StoreError::io("create", &dir))?;
-            make_private(&dir)?;
+            check_private(&dir)?;
         }
         Ok(())
     }
@@ -70,14 +71,10 @@ impl StateDir {
     }
 }
 
-fn make_private(dir: &Path) -> Result<(), StoreError> {
-    let not_private = || StoreError::NotPrivate { path: dir.to_owned() };
+fn check_private(dir: &Path) -> Result<(), StoreError> {
     let meta = fs::symlink_metadata(dir).map_err(StoreError::io("look at", dir))?;
-    if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() {
-        return Err(not_private());
-    }
-    if meta.mode() & 0o077 != 0 {
-        fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(|_| not_private())?;
+    if !meta.is_dir() || meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o077 != 0 {
+        return Err(StoreError::NotPrivate { path: dir.to_owned() });
     }
     Ok(())
 }

@@ -12,7 +12,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use rustix::pipe::PipeFlags;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
@@ -22,9 +21,6 @@ use crate::os;
 pub const GUARD_WORD: &str = "__guard";
 /// What the guard is called in a process list, so that killing `mcp-proxy` by name spares it.
 const GUARD_NAME: &str = "mcp-guard";
-/// Room in the pipes to the server: a large message crosses in fewer wake-ups.
-const PIPE_BYTES: usize = 1 << 20;
-
 /// What to start.
 #[derive(Clone, Debug)]
 pub struct ServerCommand {
@@ -94,9 +90,9 @@ impl fmt::Display for ExitStatus {
 /// Starts the guard, which starts the server. Whether that worked comes as the first event.
 /// Must be called inside a tokio runtime.
 pub fn start(command: &ServerCommand) -> io::Result<Started> {
-    let (their_stdin, stdin) = pipe()?;
-    let (stdout, their_stdout) = pipe()?;
-    let (stderr, their_stderr) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let (their_stdin, stdin) = io::pipe()?;
+    let (stdout, their_stdout) = io::pipe()?;
+    let (stderr, their_stderr) = io::pipe()?;
     let (control, their_control) = std::os::unix::net::UnixStream::pair()?;
     control.set_nonblocking(true)?;
     let mut guard = Command::new(os::own_program()?);
@@ -106,13 +102,7 @@ pub fn start(command: &ServerCommand) -> io::Result<Started> {
     guard.arg(&command.program).args(&command.args);
     let guard = guard.spawn()?;
     let child = Child { guard, control: UnixStream::from_std(control)?, received: Vec::new() };
-    Ok(Started { stdin, stdout, stderr, child })
-}
-
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    os::enlarge_pipe(&write, PIPE_BYTES);
-    Ok((read, write))
+    Ok(Started { stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into(), child })
 }
 
 impl Child {

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -48,7 +48,7 @@ pub(crate) fn close_the_rest_on_exec() {
     let numbers: Vec<RawFd> = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     for number in numbers.into_iter().filter(|number| *number > 2) {
         // SAFETY: only a flag is set, and that a number is open no longer is reported, not assumed.
-        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(number) };
+        let fd = unsafe { BorrowedFd::borrow_raw(number) };
         let _ = rustix::io::fcntl_setfd(fd, FdFlags::CLOEXEC);
     }
 }
@@ -84,7 +84,7 @@ pub(crate) fn set_name(name: &str) {
 }
 
 /// More room in a pipe, where the system allows it; without it things are slower, not wrong.
-pub(crate) fn enlarge_pipe(pipe: &OwnedFd, bytes: usize) {
+pub(crate) fn enlarge_pipe(pipe: BorrowedFd<'_>, bytes: usize) {
     #[cfg(target_os = "linux")]
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, bytes);
     #[cfg(not(target_os = "linux"))]

@@ -20,7 +20,12 @@ fn scans(criterion: &mut Criterion) {
     ] {
         let bytes = request(&text);
         group.throughput(Throughput::Bytes(bytes.len() as u64));
-        group.bench_function(name, |bencher| bencher.iter(|| Message::new(std::hint::black_box(bytes.clone()))));
+        group.bench_function(format!("{name}/glance"), |bencher| {
+            bencher.iter(|| Message::new(std::hint::black_box(bytes.clone())))
+        });
+        group.bench_function(format!("{name}/peek"), |bencher| {
+            bencher.iter(|| Message::new(std::hint::black_box(bytes.clone())).peek().kind)
+        });
     }
     group.finish();
 }

@@ -7,12 +7,14 @@ use serde_json::value::RawValue;
 
 use crate::framing::{self, Cut, Deframer, Ending, Frame, Framing};
 use crate::gather::Gather;
-use crate::scan::{self, Kind, Peek, Span};
+use crate::scan::{self, Glance, Kind, Peek, Span};
 use crate::splice::splice;
 
 /// The scanner agrees with a full parser, or says that it will not judge.
 pub fn scan_agrees_with_parser(bytes: &[u8]) {
     let peek = scan::scan(bytes);
+    // Whatever it says of bytes that are no message, it says it.
+    let _ = scan::glance(bytes);
     let parsed = serde_json::from_slice::<&RawValue>(bytes);
     if parsed.is_err() {
         assert!(peek.is_opaque(), "the parser refuses what the scanner took for {:?}", peek.kind);
@@ -22,6 +24,7 @@ pub fn scan_agrees_with_parser(bytes: &[u8]) {
     if peek.is_opaque() {
         return;
     }
+    assert_eq!(scan::glance(bytes), Glance::from(&peek), "a glance says otherwise");
     let Ok(envelope) = serde_json::from_slice::<Members<'_>>(bytes) else {
         assert!(!matches!(peek.kind, Kind::Request | Kind::Notification | Kind::Response) || bytes.contains(&b'\\'));
         return;
@@ -123,7 +126,7 @@ fn encode_all(cuts: &[Cut], framing: Framing) -> Vec<u8> {
     let mut stream = Vec::new();
     for cut in cuts {
         let Cut::Frame(frame) = cut else { continue };
-        framing::encode(frame, framing, b"\n", &mut gather);
+        framing::encode(frame.into(), framing, b"\n", &mut gather);
         let mut slices = [std::io::IoSlice::new(&[]); crate::gather::SLICES];
         for slice in gather.slices(&mut slices) {
             stream.extend_from_slice(slice);

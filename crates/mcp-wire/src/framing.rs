@@ -18,8 +18,9 @@ pub const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// What is kept of an oversize message, from its beginning and its end: enough to find its id.
 const HEAD_KEPT: usize = 64 * 1024;
 const TAIL_KEPT: usize = 1024;
-/// A buffer that grew past this for one large message is given back after it.
-const BUFFER_KEPT: usize = 512 * 1024;
+/// A buffer that grew past this for one large message is given back after it. Messages of a megabyte
+/// are common enough to keep the room for the next one.
+const BUFFER_KEPT: usize = 2 * 1024 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
@@ -40,6 +41,20 @@ impl Frame {
     /// A message of our own, framed as its receiver likes it.
     pub fn composed(bytes: Bytes) -> Self {
         Self { bytes, ending: Ending::Counted, bom: false }
+    }
+}
+
+/// A frame on its way out, borrowed: handles are cheap, but not free for every message.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameRef<'a> {
+    pub bytes: &'a Bytes,
+    pub ending: Ending,
+    pub bom: bool,
+}
+
+impl<'a> From<&'a Frame> for FrameRef<'a> {
+    fn from(frame: &'a Frame) -> Self {
+        Self { bytes: &frame.bytes, ending: frame.ending, bom: frame.bom }
     }
 }
 
@@ -168,8 +183,11 @@ impl Deframer {
         let mut batch = std::mem::replace(&mut self.buffer, next);
         batch.truncate(end);
         self.searched = 0;
+        let keep = batch.capacity() <= BUFFER_KEPT;
         let batch = Bytes::from(batch);
-        self.spent = batch.clone();
+        if keep {
+            self.spent = batch.clone();
+        }
         batch
     }
 
@@ -180,8 +198,7 @@ impl Deframer {
             return Vec::new();
         }
         spent.clear();
-        let spare = Vec::from(spent);
-        if spare.capacity() > BUFFER_KEPT { Vec::new() } else { spare }
+        Vec::from(spent)
     }
 
     /// Stops holding the current message and counts it instead.
@@ -246,21 +263,21 @@ impl Skip {
 
 /// Puts `frame` on a stream whose reader speaks `framing`. Between two peers that speak lines, the
 /// line leaves exactly as it came; `line_end` is for messages that came without one.
-pub fn encode(frame: &Frame, framing: Framing, line_end: &[u8], out: &mut Gather) {
+pub fn encode(frame: FrameRef<'_>, framing: Framing, line_end: &[u8], out: &mut Gather) {
     match framing {
         Framing::ContentLength => {
             out.copy(format!("Content-Length: {}\r\n\r\n", frame.bytes.len()).as_bytes());
-            out.share(&frame.bytes);
+            out.share(frame.bytes);
         }
         Framing::Line => {
             if frame.bom {
                 out.copy(line::BOM);
             }
             match frame.ending {
-                Ending::Counted if memchr::memchr2(b'\n', b'\r', &frame.bytes).is_some() => {
-                    out.copy(&line::without_breaks(&frame.bytes))
+                Ending::Counted if memchr::memchr2(b'\n', b'\r', frame.bytes).is_some() => {
+                    out.copy(&line::without_breaks(frame.bytes))
                 }
-                _ => out.share(&frame.bytes),
+                _ => out.share(frame.bytes),
             }
             match frame.ending {
                 Ending::Lf => out.copy(b"\n"),

@@ -1,60 +1,74 @@
-//! A message: the bytes as they came, and what one scan found in them.
+//! A message: the bytes as they came, what a glance tells of them, and what a whole scan finds once
+//! somebody asks.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use bytes::Bytes;
 
 use crate::id::Id;
-use crate::scan::{self, Kind, Peek, Span};
+use crate::scan::{self, Glance, Kind, Peek, Span};
 
 /// One message, verbatim. Cloning shares the bytes.
 #[derive(Clone, Debug)]
 pub struct Message {
     bytes: Bytes,
-    peek: Peek,
+    glance: Glance,
+    /// Filled on first use: a message that is only forwarded is never scanned as a whole.
+    peek: OnceLock<Box<Peek>>,
 }
 
 impl Message {
-    /// Scans `bytes` once and keeps them as they are.
+    /// Keeps `bytes` as they are.
     pub fn new(bytes: Bytes) -> Self {
-        let peek = scan::scan(&bytes);
-        Self { bytes, peek }
+        let glance = scan::glance(&bytes);
+        Self { bytes, glance, peek: OnceLock::new() }
     }
 
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
+    /// What pairing answers with requests goes by. Never judge by it.
+    pub fn glance(&self) -> &Glance {
+        &self.glance
+    }
+
+    /// What one scan of the whole message found.
     pub fn peek(&self) -> &Peek {
-        &self.peek
+        self.peek.get_or_init(|| Box::new(scan::scan(&self.bytes)))
     }
 
     pub fn kind(&self) -> Kind {
-        self.peek.kind
+        self.peek().kind
     }
 
     /// The JSON-RPC id, if the message carries one (`null` included: it is an id, not an absence).
     pub fn id(&self) -> Option<Id> {
-        self.peek.id.map(|span| Id::from_json(self.slice(span)))
+        self.glance.id.map(|span| Id::from_json(self.slice(span)))
     }
 
     pub fn method(&self) -> Option<Cow<'_, str>> {
-        self.text(self.peek.method)
+        self.text(self.peek().method)
     }
 
     /// `params.name`: the tool or prompt a request is about.
     pub fn name(&self) -> Option<Cow<'_, str>> {
-        self.text(self.peek.name)
+        self.text(self.peek().name)
     }
 
     /// `params.uri`: the resource a request is about.
     pub fn uri(&self) -> Option<Cow<'_, str>> {
-        self.text(self.peek.uri)
+        self.text(self.peek().uri)
     }
 
-    /// The id a `notifications/cancelled` takes back.
+    /// The id that this message takes back, if it is a cancellation.
     pub fn cancelled_id(&self) -> Option<Id> {
-        self.peek.request_id.map(|span| Id::from_json(self.slice(span)))
+        let method = self.slice(self.glance.method?);
+        if method != b"\"notifications/cancelled\"" {
+            return None;
+        }
+        self.peek().request_id.map(|span| Id::from_json(self.slice(span)))
     }
 
     pub fn slice(&self, span: Span) -> &[u8] {

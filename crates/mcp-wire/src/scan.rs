@@ -2,13 +2,16 @@
 //! and people ask about. Members may come in any order. What can be read two ways is marked, never
 //! resolved by a guess.
 
+mod glance;
 mod json;
 mod names;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::ops::Range;
 
+pub use glance::{Glance, glance};
 use json::{NotJson, Walk};
 use names::{Named, Names, Place};
 
@@ -89,21 +92,27 @@ impl fmt::Display for Ambiguity {
     }
 }
 
-/// A byte range inside one message; messages are bounded far below 4 GiB.
+/// A byte range inside one message, never empty; messages are bounded far below 4 GiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     start: u32,
-    end: u32,
+    end: NonZeroU32,
 }
 
 impl Span {
     pub fn new(range: Range<usize>) -> Self {
         let narrow = |at| u32::try_from(at).expect("messages are bounded below 4 GiB");
-        Self { start: narrow(range.start), end: narrow(range.end) }
+        let end = NonZeroU32::new(narrow(range.end)).expect("a JSON value is never empty");
+        Self { start: narrow(range.start), end }
+    }
+
+    #[expect(clippy::len_without_is_empty, reason = "a JSON value is never empty")]
+    pub fn len(self) -> u32 {
+        self.end.get() - self.start
     }
 
     pub fn range(self) -> Range<usize> {
-        self.start as usize..self.end as usize
+        self.start as usize..self.end.get() as usize
     }
 }
 
@@ -114,18 +123,30 @@ pub fn scan(bytes: &[u8]) -> Peek {
     scan.judge(finished)
 }
 
-/// The id of a message of which only the beginning and the end are there, for answering a call
-/// whose message is too large to hold. `None` where it cannot be told for certain enough.
-pub fn salvage_id<'a>(head: &'a [u8], tail: &'a [u8]) -> Option<&'a [u8]> {
+/// What can be told of a message of which only the beginning and the end are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Salvaged<'a> {
+    pub id: &'a [u8],
+    /// It asks for something; else it answers.
+    pub is_request: bool,
+}
+
+/// Finds whom a message too large to hold concerns. `None` where it cannot be told for certain
+/// enough.
+pub fn salvage<'a>(head: &'a [u8], tail: &'a [u8]) -> Option<Salvaged<'a>> {
     let mut scan = Scan::new(head);
-    if scan.message().is_err()
-        && scan.peek.ambiguity.is_none()
-        && let Some(span) = scan.peek.id
-    {
-        // A value that runs into the cut may go on after it.
-        return (span.range().end < head.len()).then(|| &head[span.range()]);
+    let whole = scan.message().is_ok();
+    if scan.peek.ambiguity.is_some() {
+        return None;
     }
-    last_member_id(tail)
+    let is_request = scan.peek.method.is_some();
+    match scan.peek.id {
+        // A value that runs into the cut may go on after it.
+        Some(span) => {
+            (whole || span.range().end < head.len()).then(|| Salvaged { id: &head[span.range()], is_request })
+        }
+        None => last_member_id(tail).map(|id| Salvaged { id, is_request }),
+    }
 }
 
 /// Takes `…,"id":7}` at the very end, where servers that write the result first put the id.
@@ -237,7 +258,6 @@ impl<'a> Scan<'a> {
 
     /// Settles kind and ambiguity once the walk is over.
     fn judge(mut self, finished: Result<(), NotJson>) -> Peek {
-        let bytes = self.walk.bytes;
         if finished.is_err() {
             let ambiguity = if self.is_utf8() { Ambiguity::NotJson } else { Ambiguity::InvalidUtf8 };
             return Peek { ambiguity: Some(ambiguity), ..Scan::new(b"").peek };
@@ -248,17 +268,22 @@ impl<'a> Scan<'a> {
         if self.walk.deepest > DEPTH_MAX {
             self.mark(Ambiguity::TooDeep);
         }
-        let strings = [self.peek.id, self.peek.method, self.peek.name, self.peek.uri];
-        for span in strings.into_iter().flatten() {
-            let json = &bytes[span.range()];
-            if json[0] == b'"' && json.contains(&b'\\') && decode_string(json).is_none() {
-                self.mark(Ambiguity::Undecodable);
-            }
+        if self.walk.texture.has_escapes && !self.strings_decode() {
+            self.mark(Ambiguity::Undecodable);
         }
         if !self.is_utf8() {
             self.mark(Ambiguity::InvalidUtf8);
         }
         self.peek
+    }
+
+    /// Whether the strings that decide something say the same to every reader.
+    fn strings_decode(&self) -> bool {
+        let strings = [self.peek.id, self.peek.method, self.peek.name, self.peek.uri];
+        strings.into_iter().flatten().all(|span| {
+            let json = &self.walk.bytes[span.range()];
+            json[0] != b'"' || decode_string(json).is_some()
+        })
     }
 
     fn is_utf8(&self) -> bool {

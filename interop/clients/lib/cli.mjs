@@ -3,8 +3,10 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 
-import { ANSWERS, observe } from './features.mjs';
+import { ANSWERS } from './answers.mjs';
+import { observe } from './features.mjs';
 import { Journal, PATIENCE_MS } from './journal.mjs';
 
 /** Loads a package from the installation that `setup.sh` made. */
@@ -17,7 +19,7 @@ export const sdk = createRequire(join(process.env.MCP_INTEROP_DIR, 'sdk', 'ancho
  */
 export async function runClient({ name, Transport, open, onRequest, onNotification, callTool, describe }) {
   try {
-    const { era, profileName, command, args } = parseArguments(process.argv.slice(2));
+    const { era, profileName, command, args } = parseArguments();
     const journal = new Journal();
     const client = open(era);
     const session = {
@@ -55,14 +57,14 @@ export async function runClient({ name, Transport, open, onRequest, onNotificati
 }
 
 /** `--era ERA --profile NAME -- COMMAND ARGS...` */
-function parseArguments(argv) {
-  const split = argv.indexOf('--');
-  const options = Object.fromEntries(argv.slice(0, split).join(' ').split('--').filter(Boolean).map((o) => o.trim().split(' ')));
-  const [command, ...args] = argv.slice(split + 1);
-  if (split < 0 || !command || !options.era || !options.profile) {
-    throw new Error('usage: CLIENT --era legacy|modern|auto --profile NAME -- COMMAND ARGS...');
-  }
-  return { era: options.era, profileName: options.profile, command, args };
+function parseArguments() {
+  const { values, positionals } = parseArgs({
+    options: { era: { type: 'string' }, profile: { type: 'string' } },
+    allowPositionals: true,
+  });
+  const [command, ...args] = positionals;
+  if (!values.era || !values.profile || !command) throw new Error('need --era, --profile and -- COMMAND');
+  return { era: values.era, profileName: values.profile, command, args };
 }
 
 /** The data of one profile, with what only holds for this era laid over the rest. */

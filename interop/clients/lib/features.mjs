@@ -10,12 +10,14 @@ const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
 const echo = (message) => ({ name: 'echo', arguments: { message } });
 const textOf = (result) => result.content?.[0]?.text;
 
-/** A refusal by the server is an observation like any other; an error of the SDK's own making, a timeout say, is not. */
-async function outcome(journal, promise) {
+/** The server's refusal, as an error or in a result. An error of the SDK's own making, a timeout say, is none. */
+async function refusal(journal, promise) {
   try {
-    return { result: await promise };
+    const result = await promise;
+    if (!result.isError) throw new Error('not refused');
+    return { result };
   } catch (error) {
-    if (!journal.received.some((message) => message.error?.code === error.code)) throw error;
+    if (!journal.received.some((message) => message.error && message.error.code === error.code)) throw error;
     return { error: { code: error.code, message: error.message, data: error.data } };
   }
 }
@@ -47,40 +49,11 @@ async function provoke({ session, journal, profile }, call, what, isHeard) {
   return result;
 }
 
-/** Accepts a form with something fitting in each field, unless the question itself suggests to decline. */
-function answerElicitation({ message, requestedSchema }) {
-  if (/decline/.test(message)) return { action: 'decline' };
-  const { properties, required } = requestedSchema;
-  const wanted = required?.length ? required : Object.keys(properties);
-  const choice = (schema) => {
-    if (schema.type === 'array') return [choice(schema.items)];
-    const fixed = schema.const ?? schema.enum?.[0] ?? (schema.oneOf ?? schema.anyOf)?.[0]?.const;
-    return fixed ?? { boolean: true, integer: 7, number: 7 }[schema.type] ?? 'Ada';
-  };
-  return { action: 'accept', content: Object.fromEntries(wanted.map((name) => [name, choice(properties[name])])) };
-}
-
-const answerSampling = ({ messages }) => ({
-  role: 'assistant',
-  model: 'interop-model',
-  stopReason: 'endTurn',
-  content: { type: 'text', text: `an answer to: ${messages.at(-1).content.text}` },
-});
-
-const answerRoots = () => ({
-  roots: [{ uri: 'file:///interop/project', name: 'project' }, { uri: 'file:///interop/b%20c', name: 'with space' }],
-});
-
-export const ANSWERS = {
-  'sampling/createMessage': answerSampling,
-  'elicitation/create': answerElicitation,
-  'roots/list': answerRoots,
-};
-
 /** The server asks while a call runs; what it asked and what it made of the answers is the observation. */
 const questions = (kind) => async ({ session, profile }) => {
   const mark = session.asked.length;
-  const results = await succeedEach(session, profile[kind].calls ?? profile[kind]);
+  const results = await succeedEach(session, profile[kind]);
+  if (session.asked.length === mark) throw new Error('the server asked nothing');
   return { results, asked: session.asked.slice(mark) };
 };
 
@@ -91,12 +64,14 @@ const FEATURES = [
     answer: journal.received.find((message) => message.result)?.result ?? session.client.getDiscoverResult(),
   })],
 
-  ['roots', (p) => p.roots, async (all) => {
-    // This server asks by itself, a moment after the handshake, and logs what it got. Until then
+  ['roots', (p) => p.roots, async ({ session, journal, profile: { roots } }) => {
+    // One server asks by itself, a moment after the handshake, and logs what it got. Until then
     // its messages could land in any feature, so this one comes first.
-    const phrase = all.profile.roots.unsolicited_then_logged;
-    if (phrase) await all.journal.until('unsolicited roots', () => all.session.logged.some((m) => `${m.data}`.includes(phrase)));
-    return { ...(await questions('roots')(all)), asked: all.session.asked.filter((q) => q.method === 'roots/list') };
+    const isLogged = () => session.logged.some(({ data }) => `${data}`.includes(roots.unsolicited_then_logged));
+    if (roots.unsolicited_then_logged) await journal.until('unsolicited roots', isLogged);
+    const results = await succeedEach(session, roots.calls);
+    if (session.asked.length === 0) throw new Error('the server asked nothing');
+    return { results, asked: [...session.asked] };
   }],
 
   ['ping', (p, era) => era === 'legacy', ({ session }) => session.client.ping()],
@@ -106,10 +81,14 @@ const FEATURES = [
     Buffer.from(textOf(await session.call(profile.request_bytes)), 'base64').toString()],
   ['tool-call', (p) => p.calls, ({ session, profile }) => succeedEach(session, [echo('hello'), ...profile.calls])],
   ['tool-error', (p) => p.errors, ({ session, journal, profile }) =>
-    each(profile.errors, (call) => outcome(journal, session.call(call)))],
-  ['structured', (p) => p.structured, ({ session, profile }) => session.call(profile.structured)],
+    each(profile.errors, (call) => refusal(journal, session.call(call)))],
+  ['structured', (p) => p.structured, async ({ session, profile }) => {
+    const result = await session.call(profile.structured);
+    if (!result.structuredContent) throw new Error('nothing structured');
+    return result;
+  }],
   ['protocol-error', (p) => p.missing, ({ session, journal, profile }) =>
-    outcome(journal, session.client.readResource({ uri: profile.missing }))],
+    refusal(journal, session.client.readResource({ uri: profile.missing }))],
 
   ['concurrent-calls', () => true, async ({ session }) => {
     const results = await Promise.all(Array.from({ length: 20 }, (_, i) => session.call(echo(`call ${i}`))));

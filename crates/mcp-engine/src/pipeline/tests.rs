@@ -23,7 +23,7 @@ impl Play {
     #[track_caller]
     fn gets(&mut self, side: Side, expected: &[&str]) {
         let got: Vec<String> =
-            self.out.to(side).drain(..).map(|out| String::from_utf8_lossy(&out.frame().bytes).into_owned()).collect();
+            self.out.to(side).drain(..).map(|out| String::from_utf8_lossy(out.frame().bytes).into_owned()).collect();
         assert_eq!(got, expected);
     }
 }

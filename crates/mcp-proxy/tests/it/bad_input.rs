@@ -84,6 +84,17 @@ fn a_half_line_at_the_end_is_passed_on_as_it_is() {
     assert_eq!(std::fs::read(kept).unwrap(), b"{\"id\":1,\"method\":\"x\"}\n{\"half");
 }
 
+#[test]
+fn a_server_that_dies_in_the_middle_of_a_line_still_leaves_no_call_open() {
+    let sandbox = Sandbox::new();
+    let mut proxy = sandbox.run_script(&["--quiet"], r#"read -r line; printf '{"id":1,"res'; exit 9"#);
+    proxy.request(1, "x");
+    assert_eq!(proxy.line(), b"{\"id\":1,\"res\n");
+    let answer = proxy.json();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&1.into(), &5030.into()));
+    assert_eq!(proxy.end().0.code(), Some(9));
+}
+
 /// A request of exactly `size` bytes, padded with an unknown member.
 fn request_of(size: usize, id: u64) -> Vec<u8> {
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"sized\",\"pad\":\"");
@@ -108,6 +119,17 @@ fn messages_up_to_the_limit_pass_and_beyond_it_fail_alone() {
     let events: Vec<_> =
         crate::kit::recorded(&sandbox.segments()[0]).into_iter().filter_map(|message| message.event).collect();
     assert_eq!(events.len(), 2, "{events:?}");
+}
+
+#[test]
+fn an_oversize_request_is_answered_under_a_tiny_limit_too() {
+    let sandbox = Sandbox::new();
+    let mut proxy = sandbox.run(&["--quiet", "--message-limit", "1024"], &["answer"]);
+    proxy.send(&[request_of(2000, 5), b"\n".to_vec()].concat());
+    let answer = proxy.json();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&5.into(), &5130.into()));
+    proxy.ask(6, "next");
+    assert!(proxy.end().0.success());
 }
 
 #[test]

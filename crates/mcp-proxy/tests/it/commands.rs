@@ -130,6 +130,7 @@ fn errors_say_what_to_do() {
         &["proxy", "--transport", "sse", "--target-url", "http://127.0.0.1:1/sse"],
         &["proxy", "--transport", "stdio", "--target-url", "http://127.0.0.1:1"],
         &["run", "--env", "novalue", "--", "true"],
+        &["run", "--no-record", "--evidence", "strict", "--", "true"],
         &["inspect", "no-such-file.json"],
         &["inspect", "abcdef"],
         &["sessions", "rm", "abcdef"],

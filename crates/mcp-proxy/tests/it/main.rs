@@ -10,4 +10,5 @@ mod hygiene;
 mod identity;
 mod kit;
 mod pipes;
+mod readme;
 mod store;

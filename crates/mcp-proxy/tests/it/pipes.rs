@@ -64,6 +64,32 @@ fn plain_files() {
 }
 
 #[test]
+fn a_log_file_on_stderr_is_appended_to() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("log"), "before\n").unwrap();
+    let mut command = sandbox.command(["run", "--", "sh", "-c", "echo from the server >&2; exit 3"]);
+    let log = std::fs::OpenOptions::new().append(true).open(sandbox.path("log")).unwrap();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    assert_eq!(wait(command.spawn().unwrap()).code(), Some(3));
+    let log = std::fs::read_to_string(sandbox.path("log")).unwrap();
+    assert!(log.starts_with("before\nmcp-proxy ") && log.contains("\nfrom the server\n"), "{log}");
+}
+
+#[test]
+fn a_socket_on_stderr_gets_what_the_server_says() {
+    let sandbox = Sandbox::new();
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    let mut command = sandbox.command(["run", "--quiet", "--", "sh", "-c", "echo from the server >&2"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(OwnedFd::from(theirs)));
+    let child = command.spawn().unwrap();
+    drop(command);
+    let mut said = String::new();
+    ours.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "from the server\n");
+    assert!(wait(child).success());
+}
+
+#[test]
 fn the_null_device() {
     let sandbox = Sandbox::new();
     let mut command = run_answer(&sandbox);

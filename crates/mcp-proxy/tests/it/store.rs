@@ -118,6 +118,30 @@ fn recordings_are_private_whatever_the_umask() {
 }
 
 #[test]
+fn a_state_directory_that_others_may_use_is_refused_and_left_as_it_is() {
+    let sandbox = Sandbox::new();
+    let shared = sandbox.path("shared");
+    std::fs::create_dir(&shared).unwrap();
+    std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let output =
+        sandbox.output(["run", "--on-store-failure", "stop", "--state-dir", shared.to_str().unwrap(), "--", "true"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("open to others"), "{output:?}");
+    assert_eq!(std::fs::metadata(&shared).unwrap().permissions().mode() & 0o777, 0o755);
+}
+
+#[test]
+fn a_disk_that_stays_full_does_not_change_the_servers_code() {
+    let sandbox = Sandbox::new();
+    let mut proxy = run_on_a_full_disk(&sandbox, "", 4096);
+    for id in 0..50 {
+        proxy.ask(id, "on/a/full/disk");
+    }
+    let (status, errors) = proxy.end();
+    assert!(status.success() && errors.contains("the end of the recording cannot be written"), "{status}: {errors}");
+}
+
+#[test]
 fn a_session_file_does_not_follow_a_link() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("precious"), "precious").unwrap();

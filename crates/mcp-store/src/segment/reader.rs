@@ -78,19 +78,17 @@ impl SegmentReader {
                     return Ok(Some(record));
                 }
                 Here::End => return Ok(None),
-                Here::Bad { length } => {
-                    // A single bad record is passed over if what follows it makes sense; else
-                    // nothing after it can be trusted to be where it seems.
-                    let next = self.offset + HEAD_LEN as u64 + u64::from(length);
-                    let torn = self.len - self.offset;
-                    if next >= self.len || !self.makes_sense_at(next)? {
-                        self.tail = Tail::Torn { bytes: torn };
+                Here::Bad => match self.next_whole_record()? {
+                    Some(next) => {
+                        self.damaged += 1;
+                        self.offset = next;
+                        self.input.seek(SeekFrom::Start(next))?;
+                    }
+                    None => {
+                        self.tail = Tail::Torn { bytes: self.len - self.offset };
                         return Ok(None);
                     }
-                    self.damaged += 1;
-                    self.offset = next;
-                    self.input.seek(SeekFrom::Start(next))?;
-                }
+                },
             }
         }
     }
@@ -102,36 +100,64 @@ impl SegmentReader {
         }
         let mut head = [0; HEAD_LEN];
         if left < HEAD_LEN as u64 {
-            return Ok(Here::Bad { length: u32::MAX });
+            return Ok(Here::Bad);
         }
         self.input.read_exact(&mut head)?;
         let length = u32::from_le_bytes(super::part(&head, 0));
         if u64::from(length) > left - HEAD_LEN as u64 {
-            return Ok(Here::Bad { length });
+            return Ok(Here::Bad);
         }
         let mut payload = vec![0; length as usize];
         self.input.read_exact(&mut payload)?;
         let good = u32::from_le_bytes(super::part(&head, 4)) == checksum(&head, &payload);
         Ok(match RecordHead::decode(&head) {
             Some(head) if good => Here::Record(Record { head, payload: payload.into() }),
-            _ => Here::Bad { length },
+            _ => Here::Bad,
         })
     }
 
-    fn makes_sense_at(&mut self, offset: u64) -> io::Result<bool> {
-        let back = self.offset;
+    /// Where the next record begins that is whole, wherever damage may have moved it. A torn tail is
+    /// one that nothing whole follows; anything else must not be taken for one and cut.
+    fn next_whole_record(&mut self) -> io::Result<Option<u64>> {
+        const WINDOW: usize = 1 << 20;
+        let damaged_at = self.offset;
+        let mut start = damaged_at + 1;
+        let mut window = Vec::new();
+        while start + HEAD_LEN as u64 <= self.len {
+            self.input.seek(SeekFrom::Start(start))?;
+            window.clear();
+            self.input.by_ref().take(WINDOW as u64).read_to_end(&mut window)?;
+            let Some(last) = window.len().checked_sub(HEAD_LEN) else { break };
+            for at in 0..=last {
+                let head = window[at..].first_chunk().expect("a whole head is left");
+                let offset = start + at as u64;
+                if self.is_plausible(head, offset) && self.is_whole_at(offset)? {
+                    self.offset = damaged_at;
+                    return Ok(Some(offset));
+                }
+            }
+            start += last as u64 + 1;
+        }
+        self.offset = damaged_at;
+        Ok(None)
+    }
+
+    /// Cheap to ask of every offset; the checksum decides about the few that remain.
+    fn is_plausible(&self, head: &[u8; HEAD_LEN], offset: u64) -> bool {
+        let length = u64::from(u32::from_le_bytes(super::part(head, 0)));
+        length <= self.len - offset - HEAD_LEN as u64 && RecordHead::decode(head).is_some_and(|head| head.flags < 16)
+    }
+
+    fn is_whole_at(&mut self, offset: u64) -> io::Result<bool> {
         self.input.seek(SeekFrom::Start(offset))?;
         self.offset = offset;
-        let here = self.record_here()?;
-        self.offset = back;
-        self.input.seek(SeekFrom::Start(back))?;
-        Ok(matches!(here, Here::Record(_)))
+        Ok(matches!(self.record_here()?, Here::Record(_)))
     }
 }
 
 enum Here {
     Record(Record),
-    Bad { length: u32 },
+    Bad,
     End,
 }
 

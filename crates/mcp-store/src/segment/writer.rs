@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ impl SegmentWriter {
     pub fn create(path: &Path, header: &SessionHeader) -> Result<Self, StoreError> {
         let file = create_private(path).map_err(StoreError::io("create", path))?;
         let begin = || -> io::Result<Self> {
-            file.try_lock().map_err(io::Error::from)?;
+            // A command that lists sessions may be looking at it for a moment.
+            file.lock()?;
             let json = serde_json::to_vec(header)?;
             let mut gather = Gather::default();
             gather.copy(MAGIC);
@@ -91,12 +92,14 @@ impl SegmentWriter {
             Err(_) => self.lost += self.gathered,
         }
         self.gathered = 0;
-        result
+        // Some disks fail only when they are made to keep what they took.
+        result.and_then(|()| self.sync.take_error().map_or(Ok(()), Err))
     }
 
     /// Writes the last record and waits for the disk.
     pub fn finish(mut self, time_ns: u64, end: &End) -> io::Result<()> {
-        self.commit()?;
+        // What is still gathered may be too much for the disk; the end is small and may fit.
+        let _ = self.commit();
         let payload = Bytes::from(serde_json::to_vec(end)?);
         self.push(&bookkeeping(RecordKind::End, time_ns), &payload);
         self.commit()
@@ -152,6 +155,8 @@ struct Sync {
 struct Shared {
     dirty: AtomicBool,
     stopped: AtomicBool,
+    /// Why the last sync failed, until somebody has asked; 0 if it did not.
+    errno: AtomicI32,
 }
 
 impl Sync {
@@ -163,6 +168,16 @@ impl Sync {
             .stack_size(64 * 1024)
             .spawn(move || sync_when_dirty(&file, &theirs))?;
         Ok(Self { shared, thread: Some(thread) })
+    }
+
+    fn take_error(&self) -> Option<io::Error> {
+        match self.shared.errno.load(Ordering::Acquire) {
+            0 => None,
+            errno => {
+                self.shared.errno.store(0, Ordering::Release);
+                Some(io::Error::from_raw_os_error(errno))
+            }
+        }
     }
 
     fn soon(&self) {
@@ -189,8 +204,12 @@ fn sync_when_dirty(file: &File, shared: &Shared) {
     loop {
         let stopped = shared.stopped.load(Ordering::Acquire);
         if shared.dirty.swap(false, Ordering::AcqRel) {
-            // A disk that cannot sync has already failed the write, or will fail the next one.
-            let _ = file.sync_data();
+            if let Err(error) = file.sync_data() {
+                shared.errno.store(error.raw_os_error().unwrap_or(0), Ordering::Release);
+            }
+            // A recording is written once and seldom read: its pages go back at once, instead of
+            // pushing out what others have in memory. New records then land in warm pages, too.
+            let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
         }
         if stopped {
             return;

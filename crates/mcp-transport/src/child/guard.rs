@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
 use super::{ChildEvent, ExitStatus, GUARD_NAME, tell, tree};
@@ -20,6 +20,8 @@ pub(super) const TERMINATE: u8 = b'T';
 const KILL_AFTER: Duration = Duration::from_secs(2);
 /// The same for what a server leaves behind when it has ended by itself.
 const KILL_ORPHANS_AFTER: Duration = Duration::from_millis(500);
+/// A process that is not ours to signal, such as one that changed its user, is left after this.
+const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
 /// Between two looks at a tree that is being ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -154,8 +156,11 @@ fn wait_for_any() -> Option<(rustix::process::Pid, i32)> {
 
 /// Passes on how the server ended. By now that is known, or will never be.
 fn report_end(control: &UnixStream, ended: &mut io::PipeReader) {
+    let mut fds = [PollFd::new(&*ended, PollFlags::IN)];
+    let known = poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
     let mut bytes = vec![0; Report::LEN];
-    if ended.read_exact(&mut bytes).is_ok()
+    if known
+        && ended.read_exact(&mut bytes).is_ok()
         && let Some(report) = Report::take(&mut bytes)
     {
         tell(control, report);
@@ -172,7 +177,7 @@ fn end_tree(patience: Duration) {
     tree::signal_descendants(Signal::TERM);
     // A stopped process would sleep through the polite signal.
     tree::signal_descendants(Signal::CONT);
-    while tree::has_children() {
+    while tree::has_children() && begun.elapsed() < GIVE_UP_AFTER {
         if begun.elapsed() >= patience {
             tree::signal_descendants(Signal::KILL);
         }

@@ -17,6 +17,10 @@ use crate::os;
 /// A read asks for at least this much; what a pipe holds by default fits.
 const READ_AT_LEAST: usize = 64 * 1024;
 
+/// Room in a pipe, so that a large message crosses in fewer wake-ups. Not more: a user's processes
+/// share an allowance, and one who runs a hundred proxies must not run out of it.
+const PIPE_BYTES: usize = 256 * 1024;
+
 /// One end of a stream.
 pub struct Pipe {
     way: Way,
@@ -40,6 +44,7 @@ impl Pipe {
     /// A pipe end that is ours alone.
     pub fn owned(fd: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
+        os::enlarge_pipe(fd.as_fd(), PIPE_BYTES);
         Ok(Self { way: Way::Polled(os::watch(fd)?), restore: None, short_read_empties: true })
     }
 
@@ -49,7 +54,10 @@ impl Pipe {
         let way = match file_type {
             FileType::Socket => Way::Socket(os::watch(fd.try_clone_to_owned()?)?),
             FileType::Fifo | FileType::CharacterDevice => match reopen(fd, mode).and_then(os::watch) {
-                Ok(fd) => Way::Polled(fd),
+                Ok(fd) => {
+                    os::enlarge_pipe(fd.get_ref().as_fd(), PIPE_BYTES);
+                    Way::Polled(fd)
+                }
                 Err(_) => return Self::shared_mode_changed(fd),
             },
             _ => Way::Ready(fd.try_clone_to_owned()?),
@@ -79,7 +87,13 @@ impl Pipe {
     /// Appends what can be read now to `buffer`; 0 is the end of the stream.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         if buffer.capacity() - buffer.len() < READ_AT_LEAST {
-            buffer.reserve(READ_AT_LEAST);
+            match buffer.len() {
+                // Not more: what was read is passed on before the next read, so that the receiver
+                // works on it meanwhile.
+                0..READ_AT_LEAST => buffer.reserve_exact(READ_AT_LEAST),
+                // A large message on its way; it grows by doubling.
+                len => buffer.reserve(len),
+            }
         }
         let (Way::Polled(fd) | Way::Socket(fd)) = &self.way else {
             return Poll::Ready(Ok(rustix::io::read(self.as_fd(), spare_capacity(buffer))?));
@@ -110,6 +124,15 @@ impl Pipe {
         }
     }
 
+    /// Writes what the stream takes at once and forgets the rest.
+    pub fn write_now(&self, bytes: &[u8]) {
+        let _ = match &self.way {
+            Way::Polled(fd) => rustix::io::write(fd, bytes),
+            Way::Socket(fd) => rustix::net::send(fd, bytes, SendFlags::DONTWAIT),
+            Way::Ready(fd) => rustix::io::write(fd, bytes),
+        };
+    }
+
     /// Writes as much of `bytes` as the stream takes. Ready once nothing is left.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &mut Gather) -> Poll<io::Result<()>> {
         while !bytes.is_empty() {
@@ -127,8 +150,8 @@ impl Pipe {
                 }
                 Way::Socket(fd) => {
                     let mut guard = ready!(fd.poll_write_ready(cx))?;
-                    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-                    let written = rustix::net::sendmsg(fd, slices, &mut SendAncillaryBuffer::default(), flags);
+                    let written =
+                        rustix::net::sendmsg(fd, slices, &mut SendAncillaryBuffer::default(), SendFlags::DONTWAIT);
                     if written == Err(rustix::io::Errno::AGAIN) {
                         guard.clear_ready();
                     }
@@ -163,7 +186,7 @@ impl Drop for Pipe {
 }
 
 /// The same pipe or terminal under a descriptor with a mode of its own.
-pub(super) fn reopen(fd: BorrowedFd<'_>, mode: OFlags) -> io::Result<OwnedFd> {
+fn reopen(fd: BorrowedFd<'_>, mode: OFlags) -> io::Result<OwnedFd> {
     use std::os::fd::AsRawFd;
     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
     let flags = mode | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use mcp_engine::{Outbox, Pipeline, Side, StoreFailed};
 use mcp_wire::framing::encode;
 use mcp_wire::reply::Refusal;
-use mcp_wire::{Cut, Deframer, Ending, Framing, Gather};
+use mcp_wire::{Cut, Deframer, Ending, FrameRef, Framing, Gather};
 
 use super::pipe::Pipe;
 
@@ -39,6 +39,8 @@ struct Peer {
     deframer: Deframer,
     waiting: Gather,
     crlf: bool,
+    /// The last line it was sent had no end, because its sender ended first; what follows begins anew.
+    in_half_line: bool,
     /// Its end was told.
     told: bool,
 }
@@ -52,8 +54,18 @@ impl Peer {
             deframer,
             waiting: Gather::default(),
             crlf: false,
+            in_half_line: false,
             told: false,
         }
+    }
+
+    fn encode(&mut self, frame: FrameRef<'_>, framing: Framing) {
+        let line_end: &[u8] = if self.crlf { b"\r\n" } else { b"\n" };
+        if std::mem::take(&mut self.in_half_line) {
+            self.waiting.copy(line_end);
+        }
+        encode(frame, framing, line_end, &mut self.waiting);
+        self.in_half_line = framing == Framing::Line && frame.ending == Ending::EndOfStream;
     }
 
     /// Writes what waits, as far as the peer takes it. An output that fails is closed: its reader
@@ -139,18 +151,14 @@ impl Relay {
         recorded
     }
 
-    /// Frames what leaves as its receiver speaks: its own way, or the client's for a server that has
-    /// not spoken yet.
+    /// Frames what leaves: for the client its own way, and the same for the server, which was made for
+    /// such clients.
     fn encode_outbox(&mut self) {
-        let client_framing = self.client.deframer.framing();
-        let server_framing = self.server.deframer.framing().or(client_framing);
-        for (peer, framing, outgoing) in [
-            (&mut self.client, client_framing, &mut self.outbox.to_client),
-            (&mut self.server, server_framing, &mut self.outbox.to_server),
-        ] {
-            let line_end: &[u8] = if peer.crlf { b"\r\n" } else { b"\n" };
+        let framing = self.client.deframer.framing().unwrap_or(Framing::Line);
+        let both = [(&mut self.client, &mut self.outbox.to_client), (&mut self.server, &mut self.outbox.to_server)];
+        for (peer, outgoing) in both {
             for out in outgoing.drain(..) {
-                encode(&out.frame(), framing.unwrap_or(Framing::Line), line_end, &mut peer.waiting);
+                peer.encode(out.frame(), framing);
             }
         }
     }

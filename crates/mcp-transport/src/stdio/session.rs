@@ -167,13 +167,13 @@ impl Conversation {
     /// gone. Returns how many calls it left open.
     async fn wind_up(&mut self, status: ExitStatus) -> usize {
         let drained = poll_fn(|cx| {
-            loop {
+            while self.relay.server_speaks() {
                 match self.relay.poll(cx) {
-                    Poll::Ready(Stop::ServerDone) => return Poll::Ready(()),
                     Poll::Ready(_) => self.relay.close_server_input(),
                     Poll::Pending => return Poll::Pending,
                 }
             }
+            Poll::Ready(())
         });
         let _ = timeout(DRAIN_FOR, drained).await;
         let unanswered = self.relay.pipeline.open_calls(Side::Client);

@@ -55,24 +55,24 @@ pub async fn drain(stderr: OwnedFd, last_words: LastWords) -> io::Result<()> {
 
 /// Our own standard error, which may be a full pipe, or a terminal that must not be played with.
 struct Ours {
-    fd: Option<OwnedFd>,
+    pipe: Option<Pipe>,
     terminal: bool,
 }
 
 impl Ours {
     fn open() -> Self {
-        let terminal = io::stderr().is_terminal();
-        Self { fd: super::pipe::reopen(rustix::stdio::stderr(), OFlags::WRONLY).ok(), terminal }
+        let pipe = Pipe::shared(rustix::stdio::stderr(), OFlags::WRONLY).ok();
+        Self { pipe, terminal: io::stderr().is_terminal() }
     }
 
     /// Passes on what fits. A reader that does not keep up loses lines, never the server its time.
     fn pass_on(&self, bytes: &[u8]) {
-        let Some(fd) = &self.fd else { return };
+        let Some(pipe) = &self.pipe else { return };
         if self.terminal {
             let text = visible_lines(&String::from_utf8_lossy(bytes)).to_string();
-            let _ = rustix::io::write(fd, text.as_bytes());
+            pipe.write_now(text.as_bytes());
         } else {
-            let _ = rustix::io::write(fd, bytes);
+            pipe.write_now(bytes);
         }
     }
 }

@@ -87,7 +87,7 @@ fn check_last(stream: &str, expected: &str) {
 #[test]
 fn a_counted_message_crosses_to_lines_on_one_line() {
     let mut out = Gather::default();
-    encode(&Frame::composed(Bytes::from_static(b"{\r\n\"a\":1}")), Framing::Line, b"\r\n", &mut out);
+    encode((&Frame::composed(Bytes::from_static(b"{\r\n\"a\":1}"))).into(), Framing::Line, b"\r\n", &mut out);
     let mut slices = [std::io::IoSlice::new(&[]); crate::gather::SLICES];
     let bytes: Vec<u8> = out.slices(&mut slices).iter().flat_map(|slice| slice.to_vec()).collect();
     assert_eq!(bytes, b"{  \"a\":1}\r\n");

@@ -24,6 +24,7 @@ impl<'a> Walk<'a> {
         self.bytes.get(self.at).copied().ok_or(NotJson)
     }
 
+    #[inline]
     pub fn skip_blanks(&mut self) {
         while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.bytes.get(self.at) {
             self.at += 1;
@@ -147,33 +148,22 @@ impl<'a> Walk<'a> {
         Ok(key)
     }
 
+    #[inline]
     fn string(&mut self) -> Step {
-        self.expect(b'"')?;
+        let bytes = self.bytes;
+        if bytes.get(self.at) != Some(&b'"') {
+            return Err(NotJson);
+        }
+        let mut at = self.at + 1;
         loop {
-            self.at = plain_run_end(self.bytes, self.at, self.texture.has_controls);
-            match self.peek()? {
-                b'"' => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                b'\\' => self.escape()?,
+            at = plain_run_end(bytes, at, self.texture.has_controls);
+            match bytes.get(at) {
+                Some(b'"') => break,
+                Some(b'\\') => at = escape_end(bytes, at)?,
                 _ => return Err(NotJson),
             }
         }
-    }
-
-    fn escape(&mut self) -> Step {
-        match self.bytes.get(self.at + 1).ok_or(NotJson)? {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 2,
-            b'u' => {
-                let digits = self.bytes.get(self.at + 2..self.at + 6).ok_or(NotJson)?;
-                if !digits.iter().all(u8::is_ascii_hexdigit) {
-                    return Err(NotJson);
-                }
-                self.at += 6;
-            }
-            _ => return Err(NotJson),
-        }
+        self.at = at + 1;
         Ok(())
     }
 
@@ -217,14 +207,27 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// The end of the escape that begins at `at`.
+fn escape_end(bytes: &[u8], at: usize) -> Step<usize> {
+    match bytes.get(at + 1).ok_or(NotJson)? {
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(at + 2),
+        b'u' => {
+            let digits = bytes.get(at + 2..at + 6).ok_or(NotJson)?;
+            if digits.iter().all(u8::is_ascii_hexdigit) { Ok(at + 6) } else { Err(NotJson) }
+        }
+        _ => Err(NotJson),
+    }
+}
+
 /// The end of a run of string bytes that need no thought: the next quote, backslash or control.
+#[inline]
 fn plain_run_end(bytes: &[u8], from: usize, has_controls: bool) -> usize {
     /// Most runs are keys, short words or what stands between two escapes; calling the vectorised
     /// search for those costs more than it saves.
     const SHORT: usize = 64;
     let mut at = from;
     while let Some(word) = bytes[at..].first_chunk::<8>() {
-        let found = needs_thought(u64::from_le_bytes(*word));
+        let found = specials(u64::from_le_bytes(*word));
         if found != 0 {
             return at + found.trailing_zeros() as usize / 8;
         }
@@ -239,7 +242,8 @@ fn plain_run_end(bytes: &[u8], from: usize, has_controls: bool) -> usize {
 
 /// The high bit of each byte that is a quote, a backslash or a control; exact up to and including
 /// the lowest one set, which is all that is asked.
-fn needs_thought(word: u64) -> u64 {
+#[inline]
+fn specials(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word;
@@ -254,14 +258,19 @@ fn needs_thought(word: u64) -> u64 {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Texture {
     pub has_controls: bool,
+    pub has_escapes: bool,
     pub is_ascii: bool,
 }
 
 impl Texture {
     pub fn of(bytes: &[u8]) -> Self {
-        let (controls, union) =
-            bytes.iter().fold((0u8, 0u8), |(controls, union), &byte| (controls | u8::from(byte < 0x20), union | byte));
-        Self { has_controls: controls != 0, is_ascii: union < 0x80 }
+        let mut union = [0u8; 3];
+        for &byte in bytes {
+            union[0] |= u8::from(byte < 0x20);
+            union[1] |= u8::from(byte == b'\\');
+            union[2] |= byte;
+        }
+        Self { has_controls: union[0] != 0, has_escapes: union[1] != 0, is_ascii: union[2] < 0x80 }
     }
 }
 

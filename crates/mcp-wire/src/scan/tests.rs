@@ -135,15 +135,21 @@ fn batches_are_lists_of_messages() {
 
 #[test]
 fn an_id_is_salvaged_from_the_ends_of_a_message() {
-    let head = br#"{"jsonrpc":"2.0","id":41,"method":"tools/call","params":{"x":"aaaa"#;
-    assert_eq!(salvage_id(head, b"aaaa\"}}"), Some(b"41".as_slice()));
+    let salvaged = |head: &'static str, tail: &'static str| {
+        salvage(head.as_bytes(), tail.as_bytes())
+            .map(|found| (str::from_utf8(found.id).expect("text"), found.is_request))
+    };
+    let request = r#"{"jsonrpc":"2.0","id":41,"method":"tools/call","params":{"x":"aaaa"#;
+    assert_eq!(salvaged(request, r#"aaaa"}}"#), Some(("41", true)));
     assert_eq!(
-        salvage_id(br#"{"result":{"content":"aaa"#, br#"aaa"},"jsonrpc":"2.0","id":"x-9"}"#),
-        Some(b"\"x-9\"".as_slice())
+        salvaged(r#"{"result":{"content":"aaa"#, r#"aaa"},"jsonrpc":"2.0","id":"x-9"}"#),
+        Some(("\"x-9\"", false))
     );
-    assert_eq!(salvage_id(br#"{"result":{"content":"aaa"#, br#"aaa"},"jsonrpc":"2.0"}"#), None);
-    assert_eq!(salvage_id(b"{\"id\":12", b""), None);
-    assert_eq!(salvage_id(b"garbage", b"garbage"), None);
+    assert_eq!(salvaged(r#"{"id":7,"result":"whole"}"#, r#"{"id":7,"result":"whole"}"#), Some(("7", false)));
+    assert_eq!(salvaged(r#"{"result":{"content":"aaa"#, r#"aaa"},"jsonrpc":"2.0"}"#), None);
+    assert_eq!(salvaged(r#"{"id":12"#, ""), None);
+    assert_eq!(salvaged(r#"{"id":1,"id":2,"method":"x","params":""#, ""), None);
+    assert_eq!(salvaged("garbage", "garbage"), None);
 }
 
 /// JSON that looks like messages, with every member in doubt.

@@ -1,0 +1,49 @@
+"""Arguments in, document out: what the Python client and the Inspector's driver have in common."""
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+PROFILES = Path(__file__).parents[2] / "profiles.json"
+
+VOLATILE = [
+    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.I), "<uuid>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)"), "<time>"),
+    (re.compile(r"\b\d{1,2}:\d\d:\d\d(\s[AP]M)?"), "<time>"),
+]
+
+
+def parse(arguments):
+    """`--era ERA --profile NAME -- COMMAND ARGS...`; gives the options and the command."""
+    split = arguments.index("--")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--era", required=True)
+    parser.add_argument("--profile", required=True)
+    parser.add_argument("--features", help="comma-separated; all by default")
+    return parser.parse_args(arguments[:split]), arguments[split + 1 :]
+
+
+def load_profile(name, era):
+    """The data of one profile, with what only holds for this era laid over the rest."""
+    profile = json.loads(PROFILES.read_text())[name]
+    eras = {key: profile.pop(key, {}) for key in ("legacy", "modern")}
+    return profile | eras.get(era, {})
+
+
+def canonical(value, key=None):
+    """Replaces what differs between two runs of the same server."""
+    if key == "requestState":
+        return "<state>"  # sealed with a key of the process
+    if isinstance(value, str):
+        for pattern, mask in VOLATILE:
+            value = pattern.sub(mask, value)
+        return value
+    if isinstance(value, list):
+        return [canonical(item) for item in value]
+    return {k: canonical(v, k) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def print_document(client, options, features):
+    document = {"client": client, "era": options.era, "profile": options.profile, "features": features}
+    print(json.dumps(canonical(document), indent=1, sort_keys=True, ensure_ascii=False))
