@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use foldhash::fast::RandomState;
 use mcp_wire::{Id, Kind, Message, scan};
 
 use crate::envelope::Side;
@@ -104,8 +105,8 @@ impl Pending {
 /// the oldest costs nothing per request.
 #[derive(Debug, Default)]
 struct Table {
-    young: HashMap<Id, Marks>,
-    old: HashMap<Id, Marks>,
+    young: HashMap<Id, Marks, RandomState>,
+    old: HashMap<Id, Marks, RandomState>,
     /// Requests that were put into the young one, answered or not.
     inserted: usize,
 }

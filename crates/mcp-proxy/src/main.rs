@@ -19,6 +19,9 @@ fn main() -> ExitCode {
     match args.next() {
         Some(word) if word == GUARD_WORD => guard::run(args),
         Some(word) if word == demo::SERVER_WORD => demo::server::run(),
-        _ => cli::main(),
+        _ => {
+            mcp_transport::give_back_large_buffers();
+            cli::main()
+        }
     }
 }

@@ -3,4 +3,6 @@
 
 pub mod child;
 mod os;
+
+pub use os::give_back_large_buffers;
 pub mod stdio;

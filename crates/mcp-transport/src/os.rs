@@ -91,6 +91,19 @@ pub(crate) fn enlarge_pipe(pipe: BorrowedFd<'_>, bytes: usize) {
     let _ = (pipe, bytes);
 }
 
+/// Has the allocator give memory back to the system as soon as a large buffer is freed. By itself it
+/// learns to keep what was once large, and one message of ten megabytes would be held for good.
+pub fn give_back_large_buffers() {
+    /// Above what is kept for the next message of the same kind.
+    #[cfg(target_env = "gnu")]
+    const THRESHOLD: libc::c_int = 4 << 20;
+    #[cfg(target_env = "gnu")]
+    // SAFETY: sets one number, before any other thread exists.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, THRESHOLD);
+    }
+}
+
 /// Has the runtime watch `fd`. Fails for what cannot be waited for, such as a plain file.
 pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is the same open descriptor until it is dropped, and the watch owns it.

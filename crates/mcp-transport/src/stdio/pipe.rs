@@ -84,8 +84,10 @@ impl Pipe {
         }
     }
 
-    /// Appends what can be read now to `buffer`; 0 is the end of the stream.
-    pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+    /// Appends what can be read now to `buffer`; 0 is the end of the stream. An `eager` read is tried
+    /// before it is known whether there is anything: under load there mostly is, and asking first
+    /// costs as much as reading.
+    pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>, eager: bool) -> Poll<io::Result<usize>> {
         if buffer.capacity() - buffer.len() < READ_AT_LEAST {
             match buffer.len() {
                 // Not more: what was read is passed on before the next read, so that the receiver
@@ -98,16 +100,13 @@ impl Pipe {
         let (Way::Polled(fd) | Way::Socket(fd)) = &self.way else {
             return Poll::Ready(Ok(rustix::io::read(self.as_fd(), spare_capacity(buffer))?));
         };
+        if eager && let Ok(count) = self.read_now(buffer) {
+            return Poll::Ready(Ok(count));
+        }
         loop {
             let mut guard = ready!(fd.poll_read_ready(cx))?;
             let room = buffer.capacity() - buffer.len();
-            let read = match &self.way {
-                Way::Socket(fd) => {
-                    rustix::net::recv(fd, spare_capacity(buffer), RecvFlags::DONTWAIT).map(|(_, count)| count)
-                }
-                _ => rustix::io::read(fd, spare_capacity(buffer)),
-            };
-            match read {
+            match self.read_now(buffer) {
                 Ok(count) => {
                     if self.short_read_empties && count < room && count > 0 {
                         // The next byte brings a new wake-up, so a read that fails is spared.
@@ -121,6 +120,16 @@ impl Pipe {
                 Err(rustix::io::Errno::IO | rustix::io::Errno::CONNRESET) => return Poll::Ready(Ok(0)),
                 Err(error) => return Poll::Ready(Err(error.into())),
             }
+        }
+    }
+
+    fn read_now(&self, buffer: &mut Vec<u8>) -> rustix::io::Result<usize> {
+        match &self.way {
+            Way::Polled(fd) => rustix::io::read(fd, spare_capacity(buffer)),
+            Way::Socket(fd) => {
+                rustix::net::recv(fd, spare_capacity(buffer), RecvFlags::DONTWAIT).map(|(_, count)| count)
+            }
+            Way::Ready(fd) => rustix::io::read(fd, spare_capacity(buffer)),
         }
     }
 

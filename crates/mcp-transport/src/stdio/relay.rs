@@ -18,6 +18,8 @@ pub struct Relay {
     pub pipeline: Pipeline,
     cuts: Vec<Cut>,
     outbox: Outbox,
+    /// The last read brought several messages, so the next is likely to find some without waiting.
+    busy: bool,
 }
 
 /// What the relay cannot go on from by itself.
@@ -87,6 +89,7 @@ impl Relay {
             pipeline,
             cuts: Vec::new(),
             outbox: Outbox::default(),
+            busy: false,
         }
     }
 
@@ -120,7 +123,7 @@ impl Relay {
             return Ok(false);
         }
         let Some(input) = &mut from.input else { return Ok(false) };
-        match input.poll_read(cx, from.deframer.buffer()) {
+        match input.poll_read(cx, from.deframer.buffer(), self.busy) {
             Poll::Pending => return Ok(false),
             Poll::Ready(Ok(count)) if count > 0 => from.deframer.cut(&mut self.cuts),
             Poll::Ready(_) => {
@@ -129,6 +132,7 @@ impl Relay {
             }
         }
         if !self.cuts.is_empty() {
+            self.busy = self.cuts.len() > 1;
             self.note_line_ends(side);
             self.pipeline.pass(side, &mut self.cuts, &mut self.outbox);
             self.dispatch(cx)?;

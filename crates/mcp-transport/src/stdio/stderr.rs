@@ -45,7 +45,7 @@ pub async fn drain(stderr: OwnedFd, last_words: LastWords) -> io::Result<()> {
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
-        if poll_fn(|cx| pipe.poll_read(cx, &mut buffer)).await? == 0 {
+        if poll_fn(|cx| pipe.poll_read(cx, &mut buffer, false)).await? == 0 {
             return Ok(());
         }
         last_words.add(&buffer);
