@@ -136,10 +136,10 @@ impl Table {
 
     /// The oldest request under `id` is the one that is answered first.
     fn remove(&mut self, id: &Id) -> Option<RequestMark> {
-        for generation in [&mut self.old, &mut self.young] {
+        for (generation, is_young) in [(&mut self.old, false), (&mut self.young, true)] {
             let Some(marks) = generation.get_mut(id) else { continue };
             let first = marks.first;
-            self.inserted = self.inserted.saturating_sub(1);
+            self.inserted -= usize::from(is_young);
             match marks.more.pop_front() {
                 Some(next) => marks.first = next,
                 None => drop(generation.remove(id)),

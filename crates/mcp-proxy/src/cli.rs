@@ -11,7 +11,7 @@ use crate::failure::{Failure, exit};
 use crate::report::{self, ColorChoice, Page};
 use crate::{demo, doctor, inspect, run, sessions};
 
-/// See, record and shape MCP traffic between any client and any server
+/// Stand between MCP clients and servers: pass everything on, see it and record it
 #[derive(Parser)]
 #[command(name = "mcp-proxy", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(
@@ -37,9 +37,9 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Stand between a client and a server
+    /// Stand between a client and a server, with the server's command as one string
     Proxy(ProxyArgs),
-    /// The same for client configs: everything after `--` is the server's command
+    /// Stand between a client and a server, for client configs: what follows `--` is the server's command
     Run(RunArgs),
     /// Print a recorded session
     Inspect(inspect::InspectArgs),
@@ -72,7 +72,7 @@ pub struct ProxyArgs {
     /// The server's address, for the HTTP transports
     #[arg(long, value_name = "URL")]
     pub target_url: Option<String>,
-    /// Start in intercept mode: hold every message for a face that is attached
+    /// Hold every message for somebody to look at; forwarded at once while nobody can
     #[arg(long)]
     pub intercept: bool,
     /// Port of the client side of the HTTP transports
@@ -86,11 +86,12 @@ pub struct ProxyArgs {
 }
 
 #[derive(Args)]
+#[command(override_usage = "mcp-proxy run [OPTIONS] -- CMD [ARGS]...")]
 pub struct RunArgs {
     #[command(flatten)]
     pub recording: RecordingArgs,
     /// The server's program and its arguments, exactly as they are to be
-    #[arg(last = true, required = true, value_name = "CMD ARGS")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
@@ -209,21 +210,28 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
         }
         Command::Man => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page).and_then(|()| {
-                for command in Cli::command().get_subcommands() {
-                    let man = clap_mangen::Man::new(command.clone());
-                    man.render_name_section(&mut page)?;
-                    man.render_synopsis_section(&mut page)?;
-                    man.render_options_section(&mut page)?;
-                }
-                Ok(())
-            })?;
+            let mut command = Cli::command();
+            command.build();
+            clap_mangen::Man::new(command.clone()).render(&mut page)?;
+            man_pages_below(&command, &mut page)?;
             print_all(&page)
         }
     };
     outcome
         .map(|()| ExitCode::SUCCESS)
         .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) })
+}
+
+/// The commands below `command`, each with its options, on the same page.
+fn man_pages_below(command: &clap::Command, page: &mut Vec<u8>) -> std::io::Result<()> {
+    for command in command.get_subcommands().filter(|command| command.get_name() != "help") {
+        let man = clap_mangen::Man::new(command.clone());
+        man.render_name_section(page)?;
+        man.render_synopsis_section(page)?;
+        man.render_options_section(page)?;
+        man_pages_below(command, page)?;
+    }
+    Ok(())
 }
 
 fn print_all(bytes: &[u8]) -> Result<(), Failure> {

@@ -43,7 +43,7 @@ fn show(session: &Session, steps: &[Step], color: ColorChoice) -> Result<(), Fai
     let mut page = Page::new(color);
     page.line("A client, a server, and mcp-proxy between them. Neither knows it is there.")?;
     let mut lines = Lines::default();
-    let (mut sent, mut shown) = (0, 0);
+    let (mut sent, mut shown, mut passed) = (0, 0, 0);
     session.for_each(|message| -> Result<(), Failure> {
         if message.direction == Direction::ClientToServer {
             if let Some(step) = steps.get(shown).filter(|step| step.begins_at == sent) {
@@ -53,11 +53,14 @@ fn show(session: &Session, steps: &[Step], color: ColorChoice) -> Result<(), Fai
             }
             sent += 1;
         }
+        passed += usize::from(!message.noise && !message.from_proxy);
         page.line(&format!("   {}", lines.line(&page, &message)))?;
         Ok(())
     })?;
     page.line("")?;
-    page.line(&format!("{} messages passed, byte for byte, and every one was recorded.", session.summary().messages))?;
+    page.line(&format!(
+        "{passed} messages passed, byte for byte. All of the above is from the recording, which is gone with the demo."
+    ))?;
     page.line("Put your own server behind it:  mcp-proxy run -- YOUR-SERVER ITS ARGUMENTS")?;
     page.line("Then look at what it said:      mcp-proxy sessions list")?;
     Ok(page.end()?)

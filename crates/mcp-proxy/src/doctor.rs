@@ -48,9 +48,9 @@ pub fn doctor(state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure>
 
 fn store(state: &StateDir) -> Finding {
     let root = state.root();
-    let fix = format!("mkdir -p {0} && chmod 700 {0}", quoted(root));
+    let fix = format!("give --state-dir a directory of its own, or `chmod 700 {}` if it is one", quoted(root));
     if let Err(error) = state.prepare() {
-        return Finding::Fail { what: Failure::from(error).to_string().replace("error: ", ""), fix };
+        return Finding::Fail { what: Failure::from(error).what().to_owned(), fix };
     }
     match tempfile::tempfile_in(state.sessions()) {
         Ok(_) => Finding::Ok(format!("{} is private and can be written", root.display())),

@@ -48,6 +48,11 @@ impl Failure {
         self
     }
 
+    /// What happened, without the word "error" and without advice.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
     /// Whoever read the output has seen enough, as in `… | head`.
     pub fn is_broken_pipe(&self) -> bool {
         self.broken_pipe
@@ -85,7 +90,11 @@ impl From<StoreError> for Failure {
             StoreError::Unknown { .. } => {
                 Self { code: exit::USAGE, ..failure }.hint("`mcp-proxy sessions list` shows what there is")
             }
-            StoreError::Ambiguous { .. } => Self { code: exit::USAGE, ..failure }.hint("give more of the id"),
+            StoreError::Ambiguous { .. } => Self { code: exit::USAGE, ..failure }
+                .hint("give more of the id; `mcp-proxy sessions list` shows them with their times"),
+            StoreError::NotWrittenOver { .. } => {
+                Self { code: exit::USAGE, ..failure }.hint("give --session-file a path of its own")
+            }
             StoreError::NotASession { .. } => {
                 Self { code: exit::USAGE, ..failure }.hint("give a session file, or the id of a recorded session")
             }

@@ -14,10 +14,10 @@ use crate::report::{self, ColorChoice, Page, Style, say};
 
 #[derive(Args)]
 pub struct InspectArgs {
-    /// A session file, or the id of a recorded session or its beginning
+    /// A session file, or a recorded session by its id, the beginning of it, or its name
     #[arg(required_unless_present = "session_file")]
     session: Option<String>,
-    #[arg(long, value_name = "FILE", conflicts_with = "session", help = "The same, as a file")]
+    #[arg(long, value_name = "FILE", conflicts_with = "session", help = "The session, as a file")]
     session_file: Option<PathBuf>,
     /// Print what the messages say
     #[arg(long, short)]
@@ -144,7 +144,7 @@ impl Lines {
                 parts.extend(request.map(|request| report::duration(recorded.time_ns.saturating_sub(request.time_ns))));
                 parts.push(status(page, message));
             }
-            Kind::Batch => parts.push(format!("batch of {}", mcp_wire::scan::batch_items(message.bytes()).len())),
+            Kind::Batch => parts.push(format!("batch of {}", mcp_wire::scan::batch_items(message.bytes()).count())),
             Kind::OtherJson => parts.push(format!("json {}", quote(&recorded.raw))),
             Kind::NotJson => parts.push(format!("bytes {}", quote(&recorded.raw))),
         }

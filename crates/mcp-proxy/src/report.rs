@@ -4,12 +4,26 @@
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use mcp_wire::visible::visible_lines;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Says one line on standard error.
+/// Says something on standard error. Never waits for long: nobody may be reading, and there is nobody
+/// else to tell.
 pub fn say(text: &str) {
-    let mut stderr = io::stderr().lock();
-    // Nobody may be reading; there is nobody else to tell.
-    let _ = writeln!(stderr, "{}", visible_lines(text));
+    /// What a pipe takes at once if it says that it takes anything.
+    const TAKEN_AT_ONCE: usize = 4096;
+    const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    let line = format!("{}\n", visible_lines(text));
+    let stderr = rustix::stdio::stderr();
+    for part in line.as_bytes().chunks(TAKEN_AT_ONCE) {
+        let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];
+        match poll(&mut fds, Some(&PATIENCE)) {
+            Ok(ready) if ready > 0 => {}
+            _ => return,
+        }
+        if rustix::io::write(stderr, part).is_err() {
+            return;
+        }
+    }
 }
 
 /// When to use colour.

@@ -1,6 +1,7 @@
 //! Wires a proxy together: command line to recorder, pipeline, server and session file.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -21,6 +22,9 @@ use crate::report::say;
 /// What a server gets to end by itself once the client is gone, without open calls and with.
 const IDLE_GRACE: Duration = Duration::from_secs(2);
 const CALL_GRACE: Duration = Duration::from_secs(10);
+/// The signals by which a server is ended that did not end by itself.
+const SIGTERM: i32 = 15;
+const SIGKILL: i32 = 9;
 /// Lines of a server's last words that are quoted and kept.
 const LAST_WORDS_LINES: usize = 20;
 
@@ -44,7 +48,7 @@ pub fn proxy(args: &ProxyArgs, state: Result<StateDir, Failure>) -> Result<ExitC
         .map_err(|error| Failure::usage(format!("--target-command cannot be split into words: {error}")))?;
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
     if args.intercept {
-        say("mcp-proxy: no face is attached, so intercepted messages are forwarded at once");
+        say("mcp-proxy: nobody can hold messages in this version, so intercepted ones are forwarded at once");
     }
     relay_stdio(&words, command.clone(), &args.recording, state)
 }
@@ -67,6 +71,9 @@ fn relay_stdio(
     let env = args.env.iter().map(|(key, value)| (key.into(), value.into())).collect();
     let command = ServerCommand { program: program.clone(), args: rest.to_vec(), env };
     let recorder = begin_recording(args, shown, state)?;
+    if std::io::stdin().is_terminal() && !args.quiet {
+        say("mcp-proxy: standard input is a terminal; type JSON-RPC messages, one a line, and end with Ctrl-D");
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     let ended = runtime.block_on(async {
         let client = relay::client_pipes().map_err(ServeError::Stdio)?;
@@ -75,18 +82,17 @@ fn relay_stdio(
         serve(client, &command, pipeline, options, &mut |text| say(&format!("mcp-proxy: {text}"))).await
     });
     match ended {
-        Ok(ended) => wind_up(ended, args),
-        Err(ServeError::NotStarted(error)) => {
-            let program = program.to_string_lossy();
-            let failure = Failure::new(exit::CANNOT_RUN, format!("cannot start `{program}`: {}", plainly(&error)));
-            Err(if error.kind() == std::io::ErrorKind::NotFound {
-                failure.hint("give the program's full path; clients often run without the PATH of your shell")
-            } else {
-                failure
-            })
-        }
+        Ok(ended) => wind_up(ended, &program.to_string_lossy(), args),
         Err(error) => Err(Failure::caused_by(exit::CANNOT_RUN, &error)),
     }
+}
+
+fn not_started(program: &str, error: &std::io::Error) -> Failure {
+    let failure = Failure::new(exit::CANNOT_RUN, format!("cannot start `{program}`: {}", plainly(error)));
+    if error.kind() == std::io::ErrorKind::NotFound {
+        return failure.hint("give the program's full path; clients often run without the PATH of your shell");
+    }
+    failure
 }
 
 /// An operating system error without its number.
@@ -132,20 +138,25 @@ fn begin_recording(
         continues: None,
     };
     if let Some(file) = &session_file {
+        session_file::may_be_written(file)?;
         session_file::write_placeholder(file, &header)?;
     }
     let short_id = header.id.to_string()[..8].to_owned();
     match open_recorder(header, args, state, RecorderOptions { evidence, on_failure }) {
         Ok(recorder) => {
+            let look = match &session_file {
+                Some(file) if args.no_record => quoted(file),
+                _ => short_id.clone(),
+            };
             if !args.quiet {
                 say(&format!(
-                    "mcp-proxy {short_id}: recording, verbatim and readable by you only; look with `mcp-proxy inspect {short_id}`"
+                    "mcp-proxy {short_id}: recording, verbatim and readable by you only; look with `mcp-proxy inspect {look}`"
                 ));
             }
             Ok(recorder)
         }
         Err(failure) if on_failure == OnStoreFailure::Forward => {
-            say(&format!("mcp-proxy: nothing is recorded, because the recording cannot be begun\n{failure}"));
+            say(&format!("mcp-proxy: warning: nothing is recorded: {}", failure.what()));
             Ok(Recorder::off())
         }
         Err(failure) => Err(failure),
@@ -162,7 +173,7 @@ fn open_recorder(
     let place: Place = match (&header.session_file, args.no_record) {
         (Some(file), true) => {
             let file = file.clone();
-            Box::new(move |id| beside(&file, id))
+            Box::new(move |id| session_file::segment_beside(&file, id))
         }
         _ => {
             let state = state?;
@@ -173,14 +184,8 @@ fn open_recorder(
     Ok(Recorder::begin(header, place, options)?)
 }
 
-fn beside(file: &std::path::Path, id: &Uuid) -> PathBuf {
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.mcpseg", &id.to_string()[..8]));
-    file.with_file_name(name)
-}
-
 /// The conversation is over: ends the recording, writes the session file, says how it ended.
-fn wind_up(ended: Ended, args: &RecordingArgs) -> Result<ExitCode, Failure> {
+fn wind_up(ended: Ended, program: &str, args: &RecordingArgs) -> Result<ExitCode, Failure> {
     let last_words = ended.last_words.text(LAST_WORDS_LINES);
     let noise = ended.pipeline.noise();
     let answered_nothing = !ended.pipeline.server_spoke();
@@ -191,10 +196,15 @@ fn wind_up(ended: Ended, args: &RecordingArgs) -> Result<ExitCode, Failure> {
     }
     let written = write_session_files(sessions, args);
     if noise > 0 && !args.quiet {
-        let lines = if noise == 1 { "1 line".to_owned() } else { format!("{noise} lines") };
-        say(&format!(
-            "mcp-proxy: {lines} on the server's standard output that are no messages were kept from the client"
-        ));
+        let lines = if noise == 1 {
+            "1 line that is no message was".to_owned()
+        } else {
+            format!("{noise} lines that are no messages were")
+        };
+        say(&format!("mcp-proxy: {lines} kept from the client; the server wrote it to its standard output"));
+    }
+    if let Some(error) = ended.not_started {
+        return Err(not_started(program, &error));
     }
     if let Some(failed) = ended.store_failed {
         return Err(
@@ -206,7 +216,12 @@ fn wind_up(ended: Ended, args: &RecordingArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::from(exit::INTERRUPTED));
     }
     let code = ended.status.as_exit_code();
-    if ended.server_left_first && (answered_nothing || ended.unanswered > 0) && ended.status != ExitStatus::Code(0) {
+    let failed_by_itself = match ended.status {
+        ExitStatus::Code(code) => code != 0,
+        ExitStatus::Signal(signal) => ended.server_left_first || !matches!(signal, SIGTERM | SIGKILL),
+        ExitStatus::Unknown | ExitStatus::NotStarted => true,
+    };
+    if failed_by_itself && (ended.unanswered > 0 || ended.server_left_first && answered_nothing) {
         let what = match ended.unanswered {
             0 => format!("the server ended before it said anything ({})", ended.status),
             1 => format!("the server ended with a call unanswered ({})", ended.status),

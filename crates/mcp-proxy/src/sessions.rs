@@ -15,22 +15,28 @@ use crate::report::{self, ColorChoice, Page, Style, say};
 
 #[derive(Subcommand)]
 pub enum SessionsCommand {
-    /// List them, newest first
+    /// List the sessions, newest first
     List {
         /// One JSON object a line
         #[arg(long)]
         json: bool,
     },
-    /// Show what is known of one, without its messages
-    Show { session: String },
+    /// Show what is known of a session, without its messages
+    Show {
+        /// Its id, the beginning of it, or its name
+        session: String,
+    },
     /// Remove recordings for good
     Rm {
+        /// Their ids, the beginnings of them, or their names
         #[arg(required = true)]
         sessions: Vec<String>,
     },
-    /// Add notes to one
+    /// Add notes to a session that has ended
     Note {
+        /// Its id, the beginning of it, or its name
         session: String,
+        /// What to note
         #[arg(required = true, value_name = "K=V", value_parser = pair)]
         notes: Vec<(String, String)>,
     },
@@ -70,10 +76,19 @@ fn list(catalogue: &Catalogue, color: ColorChoice) -> Result<(), Failure> {
             state_of(&entry),
             entry.messages,
             report::size(entry.bytes),
-            visible(&server_of(&entry)),
+            shortened(&visible(&server_of(&entry)).to_string()),
         ))?;
     }
     Ok(page.end()?)
+}
+
+/// As much of a command line as fits beside the rest; `--json` has all of it.
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 60;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 fn list_json(catalogue: &Catalogue) -> Result<(), Failure> {

@@ -59,11 +59,16 @@ impl Catalogue {
     /// Opens the catalogue and brings it up to date with the segments. Sessions whose process died
     /// are ended on the way.
     pub fn open(state: &StateDir) -> Result<Self, StoreError> {
+        state.check()?;
         let mut findings = Vec::new();
         let connection = match connect(&state.catalogue()) {
             Ok(connection) => connection,
             Err(error) => {
-                if state.catalogue().exists() {
+                let broken = matches!(
+                    error.sqlite_error_code(),
+                    Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt)
+                );
+                if broken {
                     findings.push(format!("the catalogue was unusable and is filled anew ({error})"));
                     for suffix in ["", "-wal", "-shm"] {
                         let mut path = state.catalogue().into_os_string();

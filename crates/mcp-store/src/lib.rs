@@ -29,8 +29,10 @@ pub enum StoreError {
     },
     #[error("`{path}` is not a session: {reason}")]
     NotASession { path: PathBuf, reason: String },
-    #[error("`{path}` belongs to another user or is open to others")]
+    #[error("`{path}` is not a directory of yours that is closed to others")]
     NotPrivate { path: PathBuf },
+    #[error("cannot write `{path}`: {reason}")]
+    NotWrittenOver { path: PathBuf, reason: String },
     #[error("no session `{wanted}`")]
     Unknown { wanted: String },
     #[error("`{wanted}` fits several sessions: {}", .candidates.join(", "))]

@@ -47,11 +47,13 @@ impl Session {
             return Self::open_segment(path);
         }
         let file = FileSession::read(path)?;
+        let beside = session_file::segment_beside(path, &file.header.id);
+        let places = [state.map(|state| state.segment(&file.header.id)), Some(beside)];
         if file.is_placeholder()
-            && let Some(segment) = state.map(|state| state.segment(&file.header.id)).filter(|segment| segment.exists())
+            && let Some(segment) = places.into_iter().flatten().find(|segment| segment.exists())
         {
             let mut session = Self::open_segment(&segment)?;
-            let note = format!("`{}` was not completed; this is what the store has", path.display());
+            let note = format!("`{}` was not completed; this is what was recorded", path.display());
             session.summary.warnings.insert(0, note);
             return Ok(session);
         }
@@ -174,8 +176,11 @@ pub fn recover(path: &Path, summary: &Summary) -> Result<Option<String>, StoreEr
         segment::cut_tail(path, summary.whole_len)?;
     }
     segment::append_end(path, summary.last_ns, &End { recovered: true, ..End::default() })?;
-    let mut done =
-        format!("session {} was interrupted; its {} messages are whole", summary.header.id, summary.messages);
+    let count = match summary.messages {
+        1 => "its one message is whole".to_owned(),
+        count => format!("its {count} messages are whole"),
+    };
+    let mut done = format!("session {} was interrupted; {count}", summary.header.id);
     if summary.torn {
         done.push_str(", a torn tail was cut");
     }

@@ -43,6 +43,39 @@ pub fn write_placeholder(path: &Path, header: &SessionHeader) -> Result<(), Stor
     })
 }
 
+/// Whether a session file may be put at `path`: nothing is there, or a session file that may be
+/// written over. What is anything else is somebody's and stays.
+pub fn may_be_written(path: &Path) -> Result<(), StoreError> {
+    let refused = |reason: &str| Err(StoreError::NotWrittenOver { path: path.to_owned(), reason: reason.to_owned() });
+    let meta = match std::fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            return if dir.is_dir() { Ok(()) } else { refused("its directory does not exist") };
+        }
+        Err(error) => return Err(StoreError::io("look at", path)(error)),
+    };
+    if !meta.is_file() {
+        return refused("it is not a plain file");
+    }
+    let mut beginning = Vec::new();
+    let file = std::fs::File::open(path).map_err(StoreError::io("open", path))?;
+    file.take(64).read_to_end(&mut beginning).map_err(StoreError::io("read", path))?;
+    let beginning: Vec<u8> = beginning.into_iter().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    if beginning.is_empty() || beginning.starts_with(b"{\"id\":") {
+        Ok(())
+    } else {
+        refused("it is not a session file")
+    }
+}
+
+/// The segment that is being written beside a session file, where no store is.
+pub fn segment_beside(path: &Path, id: &Uuid) -> std::path::PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.mcpseg", &id.to_string()[..8]));
+    path.with_file_name(name)
+}
+
 pub fn is_placeholder_of(path: &Path, id: &Uuid) -> bool {
     FileSession::read(path).is_ok_and(|file| file.is_placeholder() && file.header.id == *id)
 }

@@ -54,6 +54,16 @@ impl StateDir {
         Ok(())
     }
 
+    /// Makes sure that what exists of the directories is ours alone, and makes nothing.
+    pub fn check(&self) -> Result<(), StoreError> {
+        for dir in [self.root.clone(), self.sessions()] {
+            if fs::symlink_metadata(&dir).is_ok() {
+                check_private(&dir)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Every segment file there is.
     pub fn segments(&self) -> Result<Vec<PathBuf>, StoreError> {
         let dir = self.sessions();

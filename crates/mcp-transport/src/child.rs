@@ -64,6 +64,7 @@ pub enum ExitStatus {
     Signal(i32),
     /// The guard itself was killed, so nobody knows.
     Unknown,
+    NotStarted,
 }
 
 impl ExitStatus {
@@ -72,7 +73,7 @@ impl ExitStatus {
         match self {
             Self::Code(code) => u8::try_from(code & 0xff).unwrap_or(1),
             Self::Signal(signal) => u8::try_from(128 + (signal & 0x7f)).unwrap_or(1),
-            Self::Unknown => 1,
+            Self::Unknown | Self::NotStarted => 1,
         }
     }
 }
@@ -83,6 +84,7 @@ impl fmt::Display for ExitStatus {
             Self::Code(code) => write!(f, "exit code {code}"),
             Self::Signal(signal) => write!(f, "killed by signal {signal}"),
             Self::Unknown => f.write_str("killed with its guard"),
+            Self::NotStarted => f.write_str("could not be started"),
         }
     }
 }

@@ -166,25 +166,20 @@ fn last_member_id(tail: &[u8]) -> Option<&[u8]> {
     (walk.at == tail.len()).then_some(id)
 }
 
-/// The spans of a batch's items; empty if `bytes` is not a JSON array.
-pub fn batch_items(bytes: &[u8]) -> Vec<Span> {
-    let mut items = Vec::new();
+/// The spans of a batch's items, one after the other; none if `bytes` is not a JSON array.
+pub fn batch_items(bytes: &[u8]) -> impl Iterator<Item = Span> {
     let mut walk = Walk::new(bytes);
     walk.skip_blanks();
-    let mut read = || -> Result<(), NotJson> {
-        walk.expect(b'[')?;
-        loop {
-            walk.skip_blanks();
-            let start = walk.at;
-            walk.value()?;
-            items.push(Span::new(start..walk.at));
-            walk.skip_blanks();
-            walk.expect(b',')?;
-        }
-    };
+    let mut before = b'[';
     // Ends at the closing bracket, or wherever the array stops being one.
-    let _ = read();
-    items
+    std::iter::from_fn(move || {
+        walk.expect(before).ok()?;
+        before = b',';
+        walk.skip_blanks();
+        let span = value_span(&mut walk).ok()?;
+        walk.skip_blanks();
+        Some(span)
+    })
 }
 
 /// The text of a JSON string, borrowed where it has no escapes. `None` if it is not a string or

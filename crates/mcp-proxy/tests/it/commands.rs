@@ -34,7 +34,7 @@ fn help() {
 fn inspect_prints_a_line_a_message() {
     let sandbox = Sandbox::new();
     let mut proxy = sandbox.run(&["--quiet", "--name", "fix\u{202e}ture", "--note", "target=a test"], &["answer"]);
-    proxy.send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"\x1b[2Jread\\u001b_file\",\"big\":1.50e+3}}\n");
+    proxy.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\",\"params\":{\"name\":\"\x1b[2Jread\\u001b_file\",\"big\":1.50e+3}}\n");
     proxy.send(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"read\\u001b_file\",\"big\":1.50e+3}}\n");
     // Only the second is JSON, and answered.
     assert_eq!(proxy.json()["id"], 2);

@@ -200,6 +200,11 @@ impl Running {
         taken
     }
 
+    /// Its output, which nobody has read so far.
+    pub fn take_stdout(&mut self) -> ChildStdout {
+        self.unread.take().expect("it was started unread")
+    }
+
     pub fn close_stdout(&mut self) {
         self.unread = None;
     }

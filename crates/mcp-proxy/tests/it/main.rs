@@ -5,6 +5,7 @@
 mod bad_input;
 mod commands;
 mod durability;
+mod endings;
 mod framing;
 mod hygiene;
 mod identity;

@@ -89,7 +89,7 @@ fn a_store_that_cannot_be_made_is_said_and_traffic_goes_on() {
     let mut proxy = sandbox.run(&["--quiet"], &["answer"]);
     proxy.ask(1, "hello");
     let (status, errors) = proxy.end();
-    assert!(status.success() && errors.contains("nothing is recorded"), "{errors}");
+    assert!(status.success() && errors.contains("warning: nothing is recorded"), "{errors}");
     let refused = sandbox.output(["run", "--on-store-failure", "stop", "--", "true"]);
     assert_eq!(refused.status.code(), Some(3));
 }
@@ -126,7 +126,7 @@ fn a_state_directory_that_others_may_use_is_refused_and_left_as_it_is() {
     let output =
         sandbox.output(["run", "--on-store-failure", "stop", "--state-dir", shared.to_str().unwrap(), "--", "true"]);
     assert_eq!(output.status.code(), Some(3));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("open to others"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("closed to others"), "{output:?}");
     assert_eq!(std::fs::metadata(&shared).unwrap().permissions().mode() & 0o777, 0o755);
 }
 
@@ -142,15 +142,36 @@ fn a_disk_that_stays_full_does_not_change_the_servers_code() {
 }
 
 #[test]
-fn a_session_file_does_not_follow_a_link() {
+fn a_session_file_is_put_over_nothing_but_a_session_file() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("precious"), "precious").unwrap();
-    std::os::unix::fs::symlink(sandbox.path("precious"), sandbox.path("s.json")).unwrap();
-    let mut proxy = sandbox.run(&["--quiet", "--session-file", "s.json"], &["answer"]);
-    proxy.ask(1, "hello");
-    assert!(proxy.end().0.success());
+    std::os::unix::fs::symlink(sandbox.path("precious"), sandbox.path("link")).unwrap();
+    for (file, reason) in [
+        ("precious", "not a session file"),
+        ("link", "not a plain file"),
+        ("/dev/null", "not a plain file"),
+        ("no/such/dir", "directory does not exist"),
+    ] {
+        let output = sandbox.output(["run", "--session-file", file, "--", "true"]);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{file}: {errors}");
+        assert!(errors.contains(reason), "{file}: {errors}");
+    }
     assert_eq!(std::fs::read_to_string(sandbox.path("precious")).unwrap(), "precious");
-    assert!(std::fs::symlink_metadata(sandbox.path("s.json")).unwrap().is_file());
+    assert!(std::fs::symlink_metadata(sandbox.path("link")).unwrap().is_symlink());
+    for _ in 0..2 {
+        assert!(sandbox.output(["run", "--session-file", "s.json", "--", "true"]).status.success());
+    }
+}
+
+#[test]
+fn a_server_that_does_not_start_leaves_a_session_that_says_so() {
+    let sandbox = Sandbox::new();
+    let output = sandbox.output(["run", "--session-file", "s.json", "--", "no-such-program-anywhere"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(sandbox.stdout(["sessions", "list"]).contains("ended"));
+    assert!(sandbox.stdout(["inspect", &session_id(&sandbox)]).contains("server: could not be started"));
+    assert!(std::fs::read_to_string(sandbox.path("s.json")).unwrap().contains("\"ended_at\": \""));
 }
 
 fn record_something(sandbox: &Sandbox) -> std::path::PathBuf {

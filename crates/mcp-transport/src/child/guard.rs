@@ -156,10 +156,13 @@ fn wait_for_any() -> Option<(rustix::process::Pid, i32)> {
 
 /// Passes on how the server ended. By now that is known, or will never be.
 fn report_end(control: &UnixStream, ended: &mut io::PipeReader) {
-    let mut fds = [PollFd::new(&*ended, PollFlags::IN)];
-    let known = poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+    // With children left, such as one we may not signal, the reaper may wait for ever.
+    let known = || {
+        let mut fds = [PollFd::new(&*ended, PollFlags::IN)];
+        !tree::has_children() || poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    };
     let mut bytes = vec![0; Report::LEN];
-    if known
+    if known()
         && ended.read_exact(&mut bytes).is_ok()
         && let Some(report) = Report::take(&mut bytes)
     {

@@ -123,6 +123,19 @@ impl Pipe {
         }
     }
 
+    /// Whether the other end was closed, though there may be more to read. Wakes the task when that
+    /// changes; a later read must be eager, because what is known of the stream's readiness is lost.
+    pub fn poll_hung_up(&mut self, cx: &mut Context<'_>) -> bool {
+        let (Way::Polled(fd) | Way::Socket(fd)) = &self.way else { return false };
+        while let Poll::Ready(Ok(mut guard)) = fd.poll_read_ready(cx) {
+            if guard.ready().is_read_closed() {
+                return true;
+            }
+            guard.clear_ready();
+        }
+        false
+    }
+
     fn read_now(&self, buffer: &mut Vec<u8>) -> rustix::io::Result<usize> {
         match &self.way {
             Way::Polled(fd) => rustix::io::read(fd, spare_capacity(buffer)),

@@ -20,6 +20,8 @@ pub struct Relay {
     outbox: Outbox,
     /// The last read brought several messages, so the next is likely to find some without waiting.
     busy: bool,
+    /// Bytes read and written so far: whether anything moves.
+    moved: u64,
 }
 
 /// What the relay cannot go on from by itself.
@@ -29,6 +31,10 @@ pub enum Stop {
     ClientDone,
     /// The client no longer reads.
     ClientGone,
+    /// The client sends no more, but the server does not take what it sent.
+    ClientWaits,
+    /// The server no longer reads.
+    ServerDeaf,
     /// The server sends no more.
     ServerDone,
     StoreFailed(StoreFailed),
@@ -40,11 +46,17 @@ struct Peer {
     output: Option<Pipe>,
     deframer: Deframer,
     waiting: Gather,
+    written: u64,
     crlf: bool,
     /// The last line it was sent had no end, because its sender ended first; what follows begins anew.
     in_half_line: bool,
-    /// Its end was told.
-    told: bool,
+    /// The end of its input, of its output, and that it hung up were told.
+    input_end_told: bool,
+    output_end_told: bool,
+    hang_up_told: bool,
+    hung_up: bool,
+    /// The readiness of its input was put aside; the next read is tried without asking.
+    look_first: bool,
 }
 
 impl Peer {
@@ -55,9 +67,14 @@ impl Peer {
             output: Some(output),
             deframer,
             waiting: Gather::default(),
+            written: 0,
             crlf: false,
             in_half_line: false,
-            told: false,
+            input_end_told: false,
+            output_end_told: false,
+            hang_up_told: false,
+            hung_up: false,
+            look_first: false,
         }
     }
 
@@ -74,7 +91,10 @@ impl Peer {
     /// is gone.
     fn flush(&mut self, cx: &mut Context<'_>) {
         let Some(output) = &mut self.output else { return self.waiting.clear() };
-        if let Poll::Ready(Err(_)) = output.poll_write(cx, &mut self.waiting) {
+        let before = self.waiting.len();
+        let written = output.poll_write(cx, &mut self.waiting);
+        self.written += (before - self.waiting.len()) as u64;
+        if let Poll::Ready(Err(_)) = written {
             self.output = None;
             self.waiting.clear();
         }
@@ -90,12 +110,15 @@ impl Relay {
             cuts: Vec::new(),
             outbox: Outbox::default(),
             busy: false,
+            moved: 0,
         }
     }
 
     /// Moves bytes both ways until neither side has any, and tells what has come to an end.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Stop> {
-        loop {
+        /// Then timers, signals and the rest get their turn, however much a peer sends.
+        const READS_AT_ONCE: usize = 64;
+        for _ in 0..READS_AT_ONCE {
             let moved = match (self.poll_from(Side::Client, cx), self.poll_from(Side::Server, cx)) {
                 (Err(failed), _) | (_, Err(failed)) => return Poll::Ready(Stop::StoreFailed(failed)),
                 (Ok(client), Ok(server)) => client || server,
@@ -107,6 +130,8 @@ impl Relay {
                 return Poll::Pending;
             }
         }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// One read from `side` and everything that follows from it. False if there was nothing to do.
@@ -120,12 +145,19 @@ impl Relay {
         // Only what this side sends waits for the other to read. That it does not read itself must
         // not keep it from being read: it may be writing before it reads.
         if !to.waiting.is_empty() {
+            // What is not read may still end, and that must not go unnoticed.
+            from.hung_up = from.hung_up || from.input.as_mut().is_some_and(|input| input.poll_hung_up(cx));
+            from.look_first = true;
             return Ok(false);
         }
         let Some(input) = &mut from.input else { return Ok(false) };
-        match input.poll_read(cx, from.deframer.buffer(), self.busy) {
+        let eager = self.busy || std::mem::take(&mut from.look_first);
+        match input.poll_read(cx, from.deframer.buffer(), eager) {
             Poll::Pending => return Ok(false),
-            Poll::Ready(Ok(count)) if count > 0 => from.deframer.cut(&mut self.cuts),
+            Poll::Ready(Ok(count)) if count > 0 => {
+                self.moved += count as u64;
+                from.deframer.cut(&mut self.cuts);
+            }
             Poll::Ready(_) => {
                 from.input = None;
                 from.deframer.finish(&mut self.cuts);
@@ -173,18 +205,28 @@ impl Relay {
             Cut::Frame(frame) => Some(frame.ending),
             Cut::TooLarge { .. } | Cut::Unframed { .. } => None,
         });
-        self.peer(side).crlf = ending == Some(Ending::CrLf);
+        if let Some(ending) = ending {
+            self.peer(side).crlf = ending == Ending::CrLf;
+        }
     }
 
+    /// What has come to an end and was not told yet.
     fn ended(&mut self) -> Option<Stop> {
-        if self.client.output.is_none() && !std::mem::replace(&mut self.client.told, true) {
+        let (client, server) = (&mut self.client, &mut self.server);
+        if client.output.is_none() && !std::mem::replace(&mut client.output_end_told, true) {
             return Some(Stop::ClientGone);
         }
-        if self.client.input.is_none() && self.server.waiting.is_empty() && self.server.output.is_some() {
+        if client.input.is_none() && server.waiting.is_empty() && !std::mem::replace(&mut client.input_end_told, true) {
             return Some(Stop::ClientDone);
         }
-        if self.server.input.is_none() && !std::mem::replace(&mut self.server.told, true) {
+        if client.hung_up && !std::mem::replace(&mut client.hang_up_told, true) {
+            return Some(Stop::ClientWaits);
+        }
+        if server.input.is_none() && !std::mem::replace(&mut server.input_end_told, true) {
             return Some(Stop::ServerDone);
+        }
+        if server.output.is_none() && !std::mem::replace(&mut server.output_end_told, true) {
+            return Some(Stop::ServerDeaf);
         }
         None
     }
@@ -200,8 +242,10 @@ impl Relay {
     /// read any more.
     pub fn close_server_input(&mut self) {
         self.server.output = None;
+        self.server.output_end_told = true;
         self.server.waiting.clear();
         self.client.input = None;
+        self.client.input_end_told = true;
     }
 
     /// Stops listening to the server: what it says from now on may not pass.
@@ -224,6 +268,16 @@ impl Relay {
     /// Whether the server's output is still open.
     pub fn server_speaks(&self) -> bool {
         self.server.input.is_some()
+    }
+
+    /// Bytes moved so far; while this grows, something happens.
+    pub fn moved(&self) -> u64 {
+        self.moved + self.client.written + self.server.written
+    }
+
+    /// Whether the client has yet to take what is there for it.
+    pub fn client_is_behind(&self) -> bool {
+        !self.client.waiting.is_empty()
     }
 
     pub fn client_reads(&self) -> bool {

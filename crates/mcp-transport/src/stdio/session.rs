@@ -3,7 +3,7 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_engine::{Pipeline, Side, StoreFailed};
@@ -20,8 +20,9 @@ use crate::child::{self, Child, ChildEvent, ExitStatus, ServerCommand};
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// For what a server wrote last, when something it left behind still holds its output open.
 const DRAIN_FOR: Duration = Duration::from_millis(600);
-/// For a client to take the last messages, and for the guard to say that the tree is gone.
-const FLUSH_FOR: Duration = Duration::from_secs(2);
+/// For a client that takes nothing of what an ended server left for it.
+const CLIENT_STALLED_FOR: Duration = Duration::from_secs(30);
+/// For the guard to say that the tree is gone.
 const TREE_GONE_FOR: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,8 @@ pub struct Options {
 /// How a conversation ended.
 pub struct Ended {
     pub status: ExitStatus,
+    /// Why the server could not be started, if it could not.
+    pub not_started: Option<io::Error>,
     pub last_words: LastWords,
     pub pipeline: Pipeline,
     /// The user interrupted us.
@@ -48,8 +51,8 @@ pub struct Ended {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    #[error("cannot start the server")]
-    NotStarted(#[source] io::Error),
+    #[error("cannot start the server's guard")]
+    Guard(#[source] io::Error),
     #[error("cannot use standard input and output")]
     Stdio(#[source] io::Error),
 }
@@ -64,7 +67,7 @@ pub async fn serve(
     tell: &mut dyn FnMut(String),
 ) -> Result<Ended, ServeError> {
     let mut signals = Signals::listen().map_err(ServeError::Stdio)?;
-    let started = child::start(command).map_err(ServeError::NotStarted)?;
+    let started = child::start(command).map_err(ServeError::Guard)?;
     let pipes = (Pipe::owned(started.stdout), Pipe::owned(started.stdin));
     let server = (pipes.0.map_err(ServeError::Stdio)?, pipes.1.map_err(ServeError::Stdio)?);
     let last_words = LastWords::default();
@@ -76,14 +79,19 @@ pub async fn serve(
         asked_at: None,
         client_left: false,
         interrupted: false,
+        hurried: false,
         store_failed: None,
     };
-    let status = conversation.run(&mut signals, tell).await.map_err(ServeError::NotStarted)?;
+    let (status, not_started) = match conversation.run(&mut signals, tell).await {
+        Ok(status) => (status, None),
+        Err(error) => (ExitStatus::NotStarted, Some(error)),
+    };
     let server_left_first = !conversation.client_left;
-    let unanswered = conversation.wind_up(status).await;
+    let unanswered = conversation.wind_up(status, &mut signals).await;
     let _ = timeout(DRAIN_FOR, stderr).await;
     Ok(Ended {
         status,
+        not_started,
         last_words,
         pipeline: conversation.relay.pipeline,
         interrupted: conversation.interrupted,
@@ -102,6 +110,8 @@ struct Conversation {
     /// The client ended it, or we did; not the server.
     client_left: bool,
     interrupted: bool,
+    /// We were told to end now; a client that does not read is not waited for.
+    hurried: bool,
     store_failed: Option<StoreFailed>,
 }
 
@@ -109,14 +119,18 @@ impl Conversation {
     /// Relays until the server has ended, by itself or because it was asked to.
     async fn run(&mut self, signals: &mut Signals, tell: &mut dyn FnMut(String)) -> io::Result<ExitStatus> {
         let mut look_at: Option<Instant> = None;
+        let mut stalled = Stalled::new(self.options.call_grace);
         loop {
             let next_look = look_at.unwrap_or_else(Instant::now);
             tokio::select! {
                 biased;
-                stop = poll_fn(|cx| poll_and_tell(&mut self.relay, cx, tell)) => {
-                    self.stopped(stop).await;
-                    look_at = self.asked_at.map(|asked| asked + self.options.idle_grace);
-                }
+                stop = poll_fn(|cx| poll_and_tell(&mut self.relay, cx, tell)) => match stop {
+                    Stop::ClientWaits => stalled.watch(self.relay.moved()),
+                    stop => {
+                        self.stopped(stop).await;
+                        look_at = self.asked_at.map(|asked| asked + self.options.idle_grace);
+                    }
+                },
                 event = self.child.event() => match event {
                     ChildEvent::Started => {}
                     ChildEvent::NotStarted { errno } => return Err(io::Error::from_raw_os_error(errno)),
@@ -125,18 +139,25 @@ impl Conversation {
                 },
                 interrupt = signals.next() => {
                     self.interrupted |= interrupt;
+                    self.hurried = true;
                     self.client_left = true;
                     self.ask_to_end();
                     self.child.terminate();
                     look_at = None;
                 }
                 () = sleep_until(next_look), if look_at.is_some() => look_at = self.look(),
+                () = stalled.over() => if stalled.is_over(self.relay.moved()) {
+                    // The client is gone, and the server does not even take what it sent.
+                    self.client_left = true;
+                    self.ask_to_end();
+                    self.child.terminate();
+                },
             }
         }
     }
 
     async fn stopped(&mut self, stop: Stop) {
-        self.client_left |= !matches!(stop, Stop::ServerDone);
+        self.client_left |= !matches!(stop, Stop::ServerDone | Stop::ServerDeaf);
         if let Stop::StoreFailed(failed) = stop {
             self.store_failed = Some(failed);
             self.relay.close_server_output();
@@ -155,7 +176,8 @@ impl Conversation {
     /// The server was asked to end and has not yet: wait on for open calls, or end it.
     fn look(&mut self) -> Option<Instant> {
         let asked_at = self.asked_at?;
-        let works = self.relay.client_reads() && self.relay.pipeline.open_calls(Side::Client) > 0;
+        let works =
+            self.relay.client_reads() && self.relay.server_speaks() && self.relay.pipeline.open_calls(Side::Client) > 0;
         if works && asked_at.elapsed() < self.options.call_grace {
             return Some(Instant::now() + LOOK_AGAIN);
         }
@@ -165,27 +187,95 @@ impl Conversation {
 
     /// The server has ended: passes on its last words, answers what it left open, and sees its tree
     /// gone. Returns how many calls it left open.
-    async fn wind_up(&mut self, status: ExitStatus) -> usize {
-        let drained = poll_fn(|cx| {
-            while self.relay.server_speaks() {
-                match self.relay.poll(cx) {
-                    Poll::Ready(_) => self.relay.close_server_input(),
-                    Poll::Pending => return Poll::Pending,
-                }
-            }
-            Poll::Ready(())
-        });
-        let _ = timeout(DRAIN_FOR, drained).await;
+    async fn wind_up(&mut self, status: ExitStatus, signals: &mut Signals) -> usize {
+        self.while_anything_moves(signals, Self::poll_drained).await;
         let unanswered = self.relay.pipeline.open_calls(Side::Client);
         let refusal = Refusal::ServerGone { status: status.to_string() };
-        let _ = poll_fn(|cx| Poll::Ready(self.relay.answer_open_calls(&refusal, cx))).await;
-        let _ = timeout(FLUSH_FOR, poll_fn(|cx| self.relay.poll_client_flushed(cx))).await;
+        if let Err(failed) = poll_fn(|cx| Poll::Ready(self.relay.answer_open_calls(&refusal, cx))).await {
+            self.store_failed.get_or_insert(failed);
+        }
+        self.while_anything_moves(signals, |conversation, cx| conversation.relay.poll_client_flushed(cx)).await;
         let _ = timeout(TREE_GONE_FOR, async { while self.child.event().await != ChildEvent::TreeGone {} }).await;
         unanswered
     }
+
+    /// Ready when the server's output has been passed on to its end.
+    fn poll_drained(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.relay.server_speaks() {
+            match self.relay.poll(cx) {
+                Poll::Ready(Stop::StoreFailed(failed)) => {
+                    self.store_failed.get_or_insert(failed);
+                    self.relay.close_server_output();
+                }
+                Poll::Ready(Stop::ClientGone) => self.relay.close_server_output(),
+                Poll::Ready(_) => self.relay.close_server_input(),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Waits for `done`, but not when nothing happens any more: something the server left behind may
+    /// hold its output open, or the client may have stopped reading.
+    async fn while_anything_moves(
+        &mut self,
+        signals: &mut Signals,
+        mut done: impl FnMut(&mut Self, &mut Context<'_>) -> Poll<()>,
+    ) {
+        loop {
+            let before = self.relay.moved();
+            let waits_for_client = self.relay.client_is_behind() && !self.hurried;
+            let patience = if waits_for_client { CLIENT_STALLED_FOR } else { DRAIN_FOR };
+            tokio::select! {
+                biased;
+                () = poll_fn(|cx| done(self, cx)) => return,
+                _ = signals.next() => self.hurried = true,
+                () = tokio::time::sleep(patience) => if self.relay.moved() == before {
+                    // Whoever did not take this will not take more.
+                    self.hurried = true;
+                    return;
+                }
+            }
+        }
+    }
 }
 
-fn poll_and_tell(relay: &mut Relay, cx: &mut std::task::Context<'_>, tell: &mut dyn FnMut(String)) -> Poll<Stop> {
+/// Watches whether a server takes anything at all of what a client left for it.
+struct Stalled {
+    patience: Duration,
+    watched: Option<(u64, Instant)>,
+}
+
+impl Stalled {
+    fn new(patience: Duration) -> Self {
+        Self { patience, watched: None }
+    }
+
+    fn watch(&mut self, moved: u64) {
+        self.watched = Some((moved, Instant::now() + self.patience));
+    }
+
+    /// Comes when it is time to look; never while nothing is watched.
+    async fn over(&self) {
+        match self.watched {
+            Some((_, at)) => sleep_until(at).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// True if nothing has moved since; else it is watched on.
+    fn is_over(&mut self, moved: u64) -> bool {
+        match self.watched.take() {
+            Some((before, _)) if before == moved => true,
+            _ => {
+                self.watch(moved);
+                false
+            }
+        }
+    }
+}
+
+fn poll_and_tell(relay: &mut Relay, cx: &mut Context<'_>, tell: &mut dyn FnMut(String)) -> Poll<Stop> {
     let polled = relay.poll(cx);
     if let Some(trouble) = relay.pipeline.take_trouble() {
         tell(trouble);

@@ -125,9 +125,7 @@ fn spans_in_any_order() {
 
 #[test]
 fn batches_are_lists_of_messages() {
-    let items = |text: &'static str| {
-        batch_items(text.as_bytes()).into_iter().map(|span| &text[span.range()]).collect::<Vec<_>>()
-    };
+    let items = |text: &'static str| batch_items(text.as_bytes()).map(|span| &text[span.range()]).collect::<Vec<_>>();
     assert_eq!(items(r#" [ {"id":1} , [2] ,3 ] "#), [r#"{"id":1}"#, "[2]", "3"]);
     assert_eq!(items("[]"), Vec::<&str>::new());
     assert_eq!(items("{}"), Vec::<&str>::new());

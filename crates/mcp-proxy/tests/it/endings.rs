@@ -1,0 +1,83 @@
+//! However a conversation ends, it ends, and nobody is left waiting or cut short.
+
+use std::io::Read;
+
+use crate::kit::{Running, Sandbox, fixture_program, until};
+
+#[test]
+fn a_server_that_never_stops_talking_can_be_ended() {
+    for script in ["exec yes", "exec yes '{}'"] {
+        let sandbox = Sandbox::new();
+        let proxy = sandbox.run_script(&["--quiet", "--no-record"], script);
+        proxy.terminate();
+        proxy.end();
+    }
+    // And without a signal: the end of its input is the end of the conversation.
+    Sandbox::new().run_script(&["--quiet", "--no-record"], "exec yes").end();
+}
+
+#[test]
+fn a_server_that_closed_its_input_is_ended_with_the_conversation() {
+    let sandbox = Sandbox::new();
+    let mut proxy = sandbox.run_script(&["--quiet"], "exec <&-; echo '{}'; exec sleep 600");
+    proxy.line();
+    proxy.request(1, "into/the/void");
+    assert_eq!(proxy.json()["error"]["code"], 5030);
+    proxy.end();
+}
+
+#[test]
+fn a_server_that_closed_its_output_leaves_no_call_open() {
+    let sandbox = Sandbox::new();
+    let mut proxy = sandbox.run_script(&["--quiet"], "read -r line; exec >&-; exec sleep 600");
+    proxy.request(1, "x");
+    assert_eq!(proxy.json()["error"]["code"], 5030);
+    proxy.end();
+}
+
+#[test]
+fn a_server_that_takes_nothing_does_not_outlive_its_client() {
+    let sandbox = Sandbox::new();
+    let mut proxy = sandbox.run(&["--quiet", "--no-record"], &["deaf"]);
+    proxy.send_until_stuck(&b"{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n".repeat(1000), 64 << 20);
+    proxy.end();
+}
+
+#[test]
+fn a_slow_client_gets_everything_its_server_said_before_it_ended() {
+    let sandbox = Sandbox::new();
+    let done = sandbox.path("done");
+    let script = format!("yes '{{}}' | head -c 450000; touch {}", done.display());
+    let mut command = sandbox.command(["run", "--quiet", "--", "sh", "-c", &script]);
+    command.stderr(std::process::Stdio::null());
+    let mut proxy = Running::start_unread(command);
+    until("the server has said everything", || done.exists());
+    let mut got = Vec::new();
+    proxy.take_stdout().read_to_end(&mut got).unwrap();
+    assert_eq!(got.len(), 450_000);
+    assert!(proxy.end().0.success());
+}
+
+#[test]
+fn nobody_reading_standard_error_holds_nothing_up() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command(["run", "--", "sh", "-c"]);
+    command.arg(format!("head -c 2000000 /dev/zero >&2; echo noise; exec {} answer", fixture_program().display()));
+    let (reader, writer) = std::io::pipe().unwrap();
+    command.stderr(writer);
+    let mut proxy = Running::start_quietly(command);
+    proxy.ask(1, "hello");
+    assert!(proxy.end().0.success());
+    drop(reader);
+}
+
+#[test]
+fn a_client_that_closed_first_still_learns_why_its_server_failed() {
+    let sandbox = Sandbox::new();
+    let mut proxy = sandbox.run(&["--quiet"], &["answer"]);
+    proxy.request(1, "ignore/this");
+    proxy.request(2, "exit/7");
+    let (status, errors) = proxy.end();
+    assert_eq!(status.code(), Some(7));
+    assert!(errors.contains("the server ended with 2 calls unanswered (exit code 7)"), "{errors}");
+}
