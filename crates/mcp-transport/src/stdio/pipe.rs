@@ -161,32 +161,35 @@ impl Pipe {
             let mut slices = [IoSlice::new(&[]); SLICES];
             let slices = bytes.slices(&mut slices);
             let written = match &self.way {
-                Way::Ready(fd) => rustix::io::writev(fd, slices),
-                Way::Polled(fd) => {
-                    let mut guard = ready!(fd.poll_write_ready(cx))?;
-                    let written = rustix::io::writev(fd, slices);
-                    if written == Err(rustix::io::Errno::AGAIN) {
-                        guard.clear_ready();
-                    }
-                    written
-                }
+                Way::Polled(fd) => rustix::io::writev(fd, slices),
                 Way::Socket(fd) => {
-                    let mut guard = ready!(fd.poll_write_ready(cx))?;
-                    let written =
-                        rustix::net::sendmsg(fd, slices, &mut SendAncillaryBuffer::default(), SendFlags::DONTWAIT);
-                    if written == Err(rustix::io::Errno::AGAIN) {
-                        guard.clear_ready();
-                    }
-                    written
+                    rustix::net::sendmsg(fd, slices, &mut SendAncillaryBuffer::default(), SendFlags::DONTWAIT)
                 }
+                Way::Ready(fd) => rustix::io::writev(fd, slices),
             };
-            match written {
-                Ok(count) => bytes.advance(count),
-                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-                Err(error) => return Poll::Ready(Err(error.into())),
+            match (written, &self.way) {
+                (Ok(count), _) => bytes.advance(count),
+                (Err(rustix::io::Errno::INTR), _) => {}
+                // Written first and asked after: there mostly is room.
+                (Err(rustix::io::Errno::AGAIN), Way::Polled(fd) | Way::Socket(fd)) => {
+                    ready!(fd.poll_write_ready(cx))?.clear_ready()
+                }
+                (Err(error), _) => return Poll::Ready(Err(error.into())),
             }
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Whether nobody reads this stream any more. Wakes the task when that changes.
+    pub fn poll_unread(&mut self, cx: &mut Context<'_>) -> bool {
+        let (Way::Polled(fd) | Way::Socket(fd)) = &self.way else { return false };
+        while let Poll::Ready(Ok(mut guard)) = fd.poll_write_ready(cx) {
+            if guard.ready().is_write_closed() {
+                return true;
+            }
+            guard.clear_ready();
+        }
+        false
     }
 }
 

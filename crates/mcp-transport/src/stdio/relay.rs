@@ -126,12 +126,25 @@ impl Relay {
             if let Some(stop) = self.ended() {
                 return Poll::Ready(stop);
             }
-            if !moved {
+            if !moved && !self.notice_unread(cx) {
                 return Poll::Pending;
             }
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Closes an output that nobody reads any more, before something is lost in it. True if there was
+    /// one.
+    fn notice_unread(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut noticed = false;
+        for peer in [&mut self.client, &mut self.server] {
+            if peer.waiting.is_empty() && peer.output.as_mut().is_some_and(|output| output.poll_unread(cx)) {
+                peer.output = None;
+                noticed = true;
+            }
+        }
+        noticed
     }
 
     /// One read from `side` and everything that follows from it. False if there was nothing to do.

@@ -9,6 +9,9 @@ use super::{Cut, Deframer, Ending, Frame};
 const HEADERS_MAX: usize = 8 * 1024;
 /// What is shown of bytes that no header announced.
 const SAMPLE_KEPT: usize = 256;
+/// A length this many times over the limit is a wrong header, not a large message: counting it out
+/// would swallow everything that follows.
+const ABSURD_TIMES: usize = 16;
 const LENGTH: &[u8] = b"content-length:";
 const TYPE: &[u8] = b"content-type:";
 
@@ -59,6 +62,11 @@ impl Deframer {
                 }));
             }
             match front(&self.buffer) {
+                Front::Message { length, .. } if length > self.limit.saturating_mul(ABSURD_TIMES) => {
+                    if !self.resynchronise(cuts) {
+                        return;
+                    }
+                }
                 Front::Message { start, length } if length > self.limit => {
                     self.buffer.drain(..start);
                     let rest = self.buffer.split_off(self.buffer.len().min(length));
