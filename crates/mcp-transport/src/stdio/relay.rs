@@ -55,7 +55,8 @@ struct Peer {
     output_end_told: bool,
     hang_up_told: bool,
     hung_up: bool,
-    /// The readiness of its input was put aside; the next read is tried without asking.
+    /// The readiness of its input was put aside: reads are tried without asking until one finds
+    /// nothing.
     look_first: bool,
 }
 
@@ -119,10 +120,13 @@ impl Relay {
         /// Then timers, signals and the rest get their turn, however much a peer sends.
         const READS_AT_ONCE: usize = 64;
         for _ in 0..READS_AT_ONCE {
-            let moved = match (self.poll_from(Side::Client, cx), self.poll_from(Side::Server, cx)) {
+            let before = self.moved();
+            let read = match (self.poll_from(Side::Client, cx), self.poll_from(Side::Server, cx)) {
                 (Err(failed), _) | (_, Err(failed)) => return Poll::Ready(Stop::StoreFailed(failed)),
                 (Ok(client), Ok(server)) => client || server,
             };
+            // What one side waited for may have been written on the other's turn.
+            let moved = read || self.moved() != before;
             if let Some(stop) = self.ended() {
                 return Poll::Ready(stop);
             }
@@ -164,9 +168,12 @@ impl Relay {
             return Ok(false);
         }
         let Some(input) = &mut from.input else { return Ok(false) };
-        let eager = self.busy || std::mem::take(&mut from.look_first);
-        match input.poll_read(cx, from.deframer.buffer(), eager) {
-            Poll::Pending => return Ok(false),
+        match input.poll_read(cx, from.deframer.buffer(), self.busy || from.look_first) {
+            Poll::Pending => {
+                // Nothing was there, and the next byte will wake us.
+                from.look_first = false;
+                return Ok(false);
+            }
             Poll::Ready(Ok(count)) if count > 0 => {
                 self.moved += count as u64;
                 from.deframer.cut(&mut self.cuts);
