@@ -29,6 +29,8 @@ pub struct Pipe {
     /// A read that brings less than there was room for has emptied the stream. True for pipes and
     /// stream sockets; a terminal gives a line at a time.
     short_read_empties: bool,
+    /// The last write found no room, and there has been none since.
+    full: bool,
 }
 
 enum Way {
@@ -45,7 +47,7 @@ impl Pipe {
     pub fn owned(fd: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
         os::enlarge_pipe(fd.as_fd(), PIPE_BYTES);
-        Ok(Self { way: Way::Polled(os::watch(fd)?), restore: None, short_read_empties: true })
+        Ok(Self { way: Way::Polled(os::watch(fd)?), restore: None, short_read_empties: true, full: false })
     }
 
     /// Standard input, output or error: shared with whoever gave it to us.
@@ -66,7 +68,7 @@ impl Pipe {
             FileType::Socket => rustix::net::sockopt::socket_type(fd)? == rustix::net::SocketType::STREAM,
             other => other == FileType::Fifo,
         };
-        Ok(Self { way, restore: None, short_read_empties })
+        Ok(Self { way, restore: None, short_read_empties, full: false })
     }
 
     /// Where a descriptor cannot be opened anew, its own mode is changed while we use it.
@@ -75,11 +77,16 @@ impl Pipe {
         let copy = fd.try_clone_to_owned()?;
         rustix::fs::fcntl_setfl(fd, before | OFlags::NONBLOCK)?;
         match os::watch(copy) {
-            Ok(fd) => Ok(Self { way: Way::Polled(fd), restore: Some(before), short_read_empties: false }),
+            Ok(fd) => Ok(Self { way: Way::Polled(fd), restore: Some(before), short_read_empties: false, full: false }),
             // The null device and its like cannot be waited for, and need not be.
             Err(_) => {
                 rustix::fs::fcntl_setfl(fd, before)?;
-                Ok(Self { way: Way::Ready(fd.try_clone_to_owned()?), restore: None, short_read_empties: false })
+                Ok(Self {
+                    way: Way::Ready(fd.try_clone_to_owned()?),
+                    restore: None,
+                    short_read_empties: false,
+                    full: false,
+                })
             }
         }
     }
@@ -157,17 +164,22 @@ impl Pipe {
 
     /// Writes as much of `bytes` as the stream takes. Ready once nothing is left.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &mut Gather) -> Poll<io::Result<()>> {
+        let Self { way, full, .. } = self;
+        if *full && let Way::Polled(fd) | Way::Socket(fd) = &*way {
+            drop(ready!(fd.poll_write_ready(cx))?);
+        }
         while !bytes.is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES];
             let slices = bytes.slices(&mut slices);
-            let written = match &self.way {
+            let written = match &*way {
                 Way::Polled(fd) => rustix::io::writev(fd, slices),
                 Way::Socket(fd) => {
                     rustix::net::sendmsg(fd, slices, &mut SendAncillaryBuffer::default(), SendFlags::DONTWAIT)
                 }
                 Way::Ready(fd) => rustix::io::writev(fd, slices),
             };
-            match (written, &self.way) {
+            *full = written == Err(rustix::io::Errno::AGAIN);
+            match (written, &*way) {
                 (Ok(count), _) => bytes.advance(count),
                 (Err(rustix::io::Errno::INTR), _) => {}
                 // Written first and asked after: there mostly is room.
