@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 pub use catalogue::{Catalogue, Entry};
 pub use recorded::{Direction, Recorded, SessionHeader, Transport};
-pub use segment::{End, Record, RecordHead, RecordKind, SegmentReader, SegmentWriter};
+pub use segment::{End, Link, Record, RecordHead, RecordKind, SegmentReader, SegmentWriter};
 pub use session::{Session, Summary};
 pub use state_dir::StateDir;
 

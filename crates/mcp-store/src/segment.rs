@@ -9,13 +9,18 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::recorded::Direction;
+use crate::recorded::{Direction, Transport};
 
 pub use reader::{SegmentReader, Tail, append_end, append_note, cut_tail, is_live};
 pub use writer::SegmentWriter;
 
 pub(crate) const MAGIC: &[u8; 8] = b"MCPSEG01";
 const HEAD_LEN: usize = 40;
+/// What stands before the payload of a linked record: a length and the number of the exchange.
+const LINK_LEN: usize = 10;
+/// An event id is for a server to find its place again; ours are a few bytes, and a longer one than
+/// this is cut.
+pub const EVENT_ID_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
@@ -27,6 +32,19 @@ pub enum RecordKind {
     /// Messages passed that could not be written; the payload is their count as text.
     Gap,
     End,
+    /// The head of an HTTP request, or of the response to it, as HTTP text without the blank line. The
+    /// sequence is the number of the exchange, from 1 in each session. Secrets in it were masked by
+    /// whoever wrote it.
+    Exchange,
+    /// An exchange is over; the payload says how if not as it should be.
+    ExchangeEnd,
+}
+
+impl RecordKind {
+    /// Whether it is a message or stands for one.
+    pub fn is_message(self) -> bool {
+        matches!(self, Self::Message | Self::Event)
+    }
 }
 
 /// What a record says besides its payload.
@@ -45,10 +63,36 @@ pub struct RecordHead {
 impl RecordHead {
     pub const NOISE: u16 = 1;
     pub const FROM_PROXY: u16 = 2;
+    /// Two bits: the transport a message arrived on.
+    const ARRIVED_ON: u16 = 4 | 8;
+    /// A link stands before the payload; [`SegmentWriter::push_linked`] sets it.
+    pub const LINKED: u16 = 16;
+    const KNOWN_FLAGS: u16 = Self::NOISE | Self::FROM_PROXY | Self::ARRIVED_ON | Self::LINKED;
 
-    fn encode(&self, payload: &[u8]) -> [u8; HEAD_LEN] {
+    /// The flags that say that a message arrived on `transport`.
+    pub fn arrived_on(transport: Transport) -> u16 {
+        match transport {
+            Transport::Stdio => 4,
+            Transport::Sse => 8,
+            Transport::StreamableHttp => 4 | 8,
+        }
+    }
+
+    /// What the message arrived on; `None` means the session's own transport.
+    pub fn transport(&self) -> Option<Transport> {
+        match self.flags & Self::ARRIVED_ON {
+            0 => None,
+            4 => Some(Transport::Stdio),
+            8 => Some(Transport::Sse),
+            _ => Some(Transport::StreamableHttp),
+        }
+    }
+
+    /// The head of a record whose payload is `parts`, one after the other.
+    fn encode(&self, parts: &[&[u8]]) -> [u8; HEAD_LEN] {
         let mut head = [0; HEAD_LEN];
-        head[0..4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        head[0..4].copy_from_slice(&(length as u32).to_le_bytes());
         head[8..16].copy_from_slice(&self.sequence.to_le_bytes());
         head[16..24].copy_from_slice(&self.time_ns.to_le_bytes());
         head[24..32].copy_from_slice(&self.correlated.to_le_bytes());
@@ -59,13 +103,15 @@ impl RecordHead {
             RecordKind::Note => 3,
             RecordKind::Gap => 4,
             RecordKind::End => 5,
+            RecordKind::Exchange => 6,
+            RecordKind::ExchangeEnd => 7,
         };
         head[37] = match self.direction {
             Direction::ClientToServer => 0,
             Direction::ServerToClient => 1,
         };
         head[38..40].copy_from_slice(&self.flags.to_le_bytes());
-        let checksum = checksum(&head, payload);
+        let checksum = checksum(&head, parts);
         head[4..8].copy_from_slice(&checksum.to_le_bytes());
         head
     }
@@ -83,6 +129,8 @@ impl RecordHead {
                 3 => RecordKind::Note,
                 4 => RecordKind::Gap,
                 5 => RecordKind::End,
+                6 => RecordKind::Exchange,
+                7 => RecordKind::ExchangeEnd,
                 _ => return None,
             },
             direction: match head[37] {
@@ -100,18 +148,48 @@ fn part<const N: usize>(head: &[u8; HEAD_LEN], at: usize) -> [u8; N] {
 }
 
 /// Covers the head after the checksum itself, the length, and the payload.
-fn checksum(head: &[u8; HEAD_LEN], payload: &[u8]) -> u32 {
+fn checksum(head: &[u8; HEAD_LEN], payload: &[&[u8]]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&head[0..4]);
     hasher.update(&head[8..]);
-    hasher.update(payload);
+    payload.iter().for_each(|part| hasher.update(part));
     hasher.finalize()
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     pub head: RecordHead,
+    pub link: Option<Link>,
     pub payload: Bytes,
+}
+
+/// The HTTP exchange that a message came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    pub exchange: u64,
+    /// Of the SSE event that carried it; empty if there was none.
+    pub event_id: Bytes,
+}
+
+impl Link {
+    /// The link without the event id, which follows it.
+    fn encode(exchange: u64, event_id: &[u8]) -> [u8; LINK_LEN] {
+        let mut link = [0; LINK_LEN];
+        link[0..2].copy_from_slice(&((LINK_LEN - 2 + event_id.len()) as u16).to_le_bytes());
+        link[2..10].copy_from_slice(&exchange.to_le_bytes());
+        link
+    }
+
+    /// Takes the link off the front of `payload`. `None` if none is there.
+    fn take(payload: &mut Bytes) -> Option<Self> {
+        let length = usize::from(u16::from_le_bytes(*payload.first_chunk()?));
+        let exchange = u64::from_le_bytes(*payload.get(2..)?.first_chunk()?);
+        if length < LINK_LEN - 2 || payload.len() < 2 + length {
+            return None;
+        }
+        let link = payload.split_to(2 + length);
+        Some(Self { exchange, event_id: link.slice(LINK_LEN..) })
+    }
 }
 
 /// How a session ended.

@@ -91,11 +91,11 @@ impl Session {
 
 /// The record as a message, if it is one or stands for one.
 fn recorded(session: &Uuid, transport: Transport, record: Record) -> Option<Recorded> {
-    let Record { head, payload } = record;
+    let Record { head, payload, .. } = record;
     let (raw, event) = match head.kind {
         RecordKind::Message => (payload, None),
         RecordKind::Event => (bytes::Bytes::new(), Some(String::from_utf8_lossy(&payload).into_owned())),
-        RecordKind::Note | RecordKind::Gap | RecordKind::End => return None,
+        _ => return None,
     };
     Some(Recorded {
         id: message_id(session, head.sequence),
@@ -129,8 +129,8 @@ fn summarise(path: &Path) -> Result<Summary, StoreError> {
         torn: false,
         header,
     };
-    let mut unwritten = 0u64;
-    while let Some(Record { head, payload }) = reader.next_record().map_err(StoreError::io("read", path))? {
+    let mut unwritten = None;
+    while let Some(Record { head, payload, .. }) = reader.next_record().map_err(StoreError::io("read", path))? {
         summary.last_ns = summary.last_ns.max(head.time_ns);
         match head.kind {
             RecordKind::Message | RecordKind::Event => summary.messages += 1,
@@ -138,8 +138,10 @@ fn summarise(path: &Path) -> Result<Summary, StoreError> {
                 summary.notes.extend(serde_json::from_slice::<BTreeMap<_, _>>(&payload).unwrap_or_default())
             }
             RecordKind::Gap => {
-                unwritten += std::str::from_utf8(&payload).ok().and_then(|count| count.parse::<u64>().ok()).unwrap_or(1)
+                let count = std::str::from_utf8(&payload).ok().and_then(|count| count.parse::<u64>().ok()).unwrap_or(1);
+                unwritten = Some(unwritten.unwrap_or(0u64).saturating_add(count));
             }
+            RecordKind::Exchange | RecordKind::ExchangeEnd => {}
             RecordKind::End => {
                 summary.ended_ns = Some(head.time_ns);
                 summary.end = Some(serde_json::from_slice(&payload).unwrap_or_default());
@@ -158,10 +160,9 @@ fn summarise(path: &Path) -> Result<Summary, StoreError> {
     if reader.damaged() > 0 {
         summary.warnings.push(format!("{} damaged records were passed over", reader.damaged()));
     }
-    if unwritten > 0 {
-        summary
-            .warnings
-            .push(format!("{unwritten} messages passed while the disk could not be written, and are not here"));
+    if let Some(count) = unwritten {
+        let what = if count == 0 { "parts of HTTP exchanges".to_owned() } else { format!("{count} messages") };
+        summary.warnings.push(format!("{what} passed while the disk could not be written, and are not here"));
     }
     Ok(summary)
 }

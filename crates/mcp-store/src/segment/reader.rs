@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use super::writer::bookkeeping;
-use super::{End, HEAD_LEN, MAGIC, Record, RecordHead, RecordKind, checksum};
+use super::{End, HEAD_LEN, Link, MAGIC, Record, RecordHead, RecordKind, checksum};
 use crate::StoreError;
 use crate::recorded::SessionHeader;
 
@@ -73,8 +73,8 @@ impl SegmentReader {
     pub fn next_record(&mut self) -> io::Result<Option<Record>> {
         loop {
             match self.record_here()? {
-                Here::Record(record) => {
-                    self.offset += (HEAD_LEN + record.payload.len()) as u64;
+                Here::Record { record, len } => {
+                    self.offset += len;
                     return Ok(Some(record));
                 }
                 Here::End => return Ok(None),
@@ -109,9 +109,9 @@ impl SegmentReader {
         }
         let mut payload = vec![0; length as usize];
         self.input.read_exact(&mut payload)?;
-        let good = u32::from_le_bytes(super::part(&head, 4)) == checksum(&head, &payload);
+        let good = u32::from_le_bytes(super::part(&head, 4)) == checksum(&head, &[&payload]);
         Ok(match RecordHead::decode(&head) {
-            Some(head) if good => Here::Record(Record { head, payload: payload.into() }),
+            Some(head) if good => decode(head, payload.into()),
             _ => Here::Bad,
         })
     }
@@ -145,20 +145,33 @@ impl SegmentReader {
     /// Cheap to ask of every offset; the checksum decides about the few that remain.
     fn is_plausible(&self, head: &[u8; HEAD_LEN], offset: u64) -> bool {
         let length = u64::from(u32::from_le_bytes(super::part(head, 0)));
-        length <= self.len - offset - HEAD_LEN as u64 && RecordHead::decode(head).is_some_and(|head| head.flags < 16)
+        length <= self.len - offset - HEAD_LEN as u64
+            && RecordHead::decode(head).is_some_and(|head| head.flags & !RecordHead::KNOWN_FLAGS == 0)
     }
 
     fn is_whole_at(&mut self, offset: u64) -> io::Result<bool> {
         self.input.seek(SeekFrom::Start(offset))?;
         self.offset = offset;
-        Ok(matches!(self.record_here()?, Here::Record(_)))
+        Ok(matches!(self.record_here()?, Here::Record { .. }))
     }
 }
 
 enum Here {
-    Record(Record),
+    Record { record: Record, len: u64 },
     Bad,
     End,
+}
+
+fn decode(head: RecordHead, mut payload: Bytes) -> Here {
+    let len = (HEAD_LEN + payload.len()) as u64;
+    let mut link = None;
+    if head.flags & RecordHead::LINKED != 0 {
+        link = Link::take(&mut payload);
+        if link.is_none() {
+            return Here::Bad;
+        }
+    }
+    Here::Record { record: Record { head, link, payload }, len }
 }
 
 fn read_header(input: &mut impl Read) -> Result<(SessionHeader, u64), String> {
@@ -207,7 +220,7 @@ pub fn append_note(path: &Path, time_ns: u64, notes: &BTreeMap<String, String>) 
 
 fn append(path: &Path, head: &RecordHead, payload: serde_json::Result<Vec<u8>>) -> Result<(), StoreError> {
     let payload = Bytes::from(payload.map_err(|error| StoreError::io("write", path)(error.into()))?);
-    let record = [head.encode(&payload).as_slice(), &payload].concat();
+    let record = [head.encode(&[&payload]).as_slice(), &payload].concat();
     open_exclusive(path)?.write_all(&record).map_err(StoreError::io("write", path))
 }
 

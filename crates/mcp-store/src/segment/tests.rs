@@ -39,11 +39,20 @@ fn payload(sequence: u64) -> Bytes {
     format!("{{\"id\":{sequence},\"pad\":\"{}\"}}", "x".repeat((sequence * 37 % 9000) as usize)).into()
 }
 
+/// Every second message came in an exchange, some of these in an event that has an id.
+fn link(sequence: u64) -> Option<Link> {
+    let event_id = Bytes::from("é".repeat((sequence * 13 % 40) as usize));
+    (sequence % 2 == 1).then_some(Link { exchange: sequence * 1000, event_id })
+}
+
 /// A segment of `count` messages; ended, or left as a crash leaves it.
 fn write(path: &Path, count: u64, ended: bool) {
     let mut writer = SegmentWriter::create(path, &header()).expect("a segment can be begun");
     for sequence in 1..=count {
-        writer.push(&head(sequence), &payload(sequence));
+        match link(sequence) {
+            Some(link) => writer.push_linked(&head(sequence), link.exchange, &link.event_id, &payload(sequence)),
+            None => writer.push(&head(sequence), &payload(sequence)),
+        }
         if sequence % 3 == 0 {
             writer.commit().expect("the disk takes it");
         }
@@ -60,6 +69,7 @@ fn sequences(path: &Path) -> (Vec<u64>, Tail, u64) {
     while let Some(record) = reader.next_record().expect("it can be read") {
         if record.head.kind == RecordKind::Message {
             assert_eq!(record.payload, payload(record.head.sequence));
+            assert_eq!(record.link, link(record.head.sequence));
             sequences.push(record.head.sequence);
         }
     }
@@ -101,6 +111,40 @@ fn wherever_it_is_cut_the_rest_is_whole_and_can_be_ended() {
     }
 }
 
+/// The sequence of an exchange is its own count, and its records are no messages.
+#[test]
+fn exchanges_stand_between_messages_and_are_not_counted() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("s.mcpseg");
+    let mut writer = SegmentWriter::create(&path, &header()).expect("a segment can be begun");
+    let exchange = |kind, direction| RecordHead { kind, direction, sequence: 7, correlated: 0, ..head(7) };
+    let request = exchange(RecordKind::Exchange, Direction::ClientToServer);
+    let answer = exchange(RecordKind::Exchange, Direction::ServerToClient);
+    let over = exchange(RecordKind::ExchangeEnd, Direction::ServerToClient);
+    let flags = RecordHead::arrived_on(Transport::Sse) | RecordHead::FROM_PROXY;
+    let (id, message) = ("i".repeat(3 * EVENT_ID_MAX), Bytes::from(vec![b' '; 100_000]));
+    writer.push(&request, &Bytes::from_static(b"POST /\xff HTTP/1.1\r\na: \x80\r\n"));
+    writer.push_linked(&RecordHead { flags, ..head(1) }, 7, id.as_bytes(), &message);
+    writer.push(&answer, &Bytes::from_static(b"HTTP/1.1 202 Accepted\r\n"));
+    writer.push(&over, &Bytes::new());
+    writer.finish(9_999, &End::default()).expect("the disk takes it");
+
+    assert_eq!(Session::open_segment(&path).expect("it opens").summary().messages, 1);
+    let mut reader = SegmentReader::open(&path).expect("its header is whole");
+    let mut next = || reader.next_record().expect("it can be read").expect("there is another");
+    assert_eq!((next().head, next().link.map(|link| link.event_id.len())), (request, Some(EVENT_ID_MAX)));
+    assert_eq!((next().head, next().head), (answer, over));
+}
+
+#[test]
+fn a_message_says_what_it_arrived_on() {
+    for transport in [Transport::Stdio, Transport::Sse, Transport::StreamableHttp] {
+        let flags = RecordHead::arrived_on(transport) | RecordHead::NOISE;
+        assert_eq!(RecordHead { flags, ..head(1) }.transport(), Some(transport));
+    }
+    assert_eq!(RecordHead { flags: RecordHead::NOISE, ..head(1) }.transport(), None);
+}
+
 /// Damage costs the records it hits. A session that was ended stays ended, and nothing is cut off it.
 #[test]
 fn damage_in_the_middle_is_never_taken_for_a_torn_tail() {
@@ -137,5 +181,52 @@ proptest! {
         if let Ok(mut reader) = SegmentReader::open(&path) {
             while reader.next_record().expect("it can be read").is_some() {}
         }
+    }
+
+    /// A link and its message come back as they were, whatever they hold.
+    #[test]
+    fn links_and_messages_are_told_apart(
+        records in prop::collection::vec(
+            (any::<Option<u64>>(), prop::collection::vec(any::<u8>(), 0..40), prop::collection::vec(any::<u8>(), 0..9000)),
+            0..8,
+        )
+    ) {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("s.mcpseg");
+        let mut writer = SegmentWriter::create(&path, &header()).expect("a segment can be begun");
+        for (exchange, event_id, payload) in &records {
+            let payload = Bytes::copy_from_slice(payload);
+            match exchange {
+                Some(exchange) => writer.push_linked(&head(1), *exchange, event_id, &payload),
+                None => writer.push(&head(1), &payload),
+            }
+        }
+        writer.commit().expect("the disk takes it");
+        let mut reader = SegmentReader::open(&path).expect("its header is whole");
+        for (exchange, event_id, payload) in records {
+            let record = reader.next_record().expect("it can be read").expect("there is another");
+            let link = exchange.map(|exchange| Link { exchange, event_id: event_id.into() });
+            prop_assert_eq!((record.link, record.payload), (link, Bytes::from(payload)));
+        }
+        prop_assert_eq!((reader.next_record().expect("it can be read"), reader.tail()), (None, Tail::Clean));
+    }
+
+    /// A record that says it is linked and is not is passed over, and the next one found.
+    #[test]
+    fn a_link_that_is_none_is_damage(bytes in prop::collection::vec(any::<u8>(), 0..30)) {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("s.mcpseg");
+        write(&path, 0, false);
+        let linked = RecordHead { flags: RecordHead::LINKED, ..head(1) };
+        let mut file = std::fs::read(&path).expect("it can be read");
+        for (head, payload) in [(linked, &bytes[..]), (head(2), b"whole")] {
+            file.extend_from_slice(&head.encode(&[payload]));
+            file.extend_from_slice(payload);
+        }
+        std::fs::write(&path, &file).expect("it can be written");
+        let is_link = Link::take(&mut Bytes::from(bytes)).is_some();
+        let mut reader = SegmentReader::open(&path).expect("its header is whole");
+        let first = reader.next_record().expect("it can be read").expect("there is one");
+        prop_assert_eq!((first.head.sequence, reader.damaged()), if is_link { (1, 0) } else { (2, 1) });
     }
 }

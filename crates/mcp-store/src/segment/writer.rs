@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcp_wire::gather::{Gather, SLICES};
 
-use super::{End, MAGIC, RecordHead, RecordKind};
+use super::{EVENT_ID_MAX, End, Link, MAGIC, RecordHead, RecordKind};
 use crate::StoreError;
 use crate::recorded::{Direction, SessionHeader};
 use crate::state_dir::create_private;
@@ -26,9 +26,11 @@ pub struct SegmentWriter {
     gather: Gather,
     /// Everything before this is whole; a failed write is cut back to it.
     whole_len: u64,
-    /// Messages gathered since the last commit, and those that could not be written at all.
+    /// Records gathered since the last commit, and how many of them are messages.
     gathered: u64,
-    lost: u64,
+    messages: u64,
+    /// Since something could not be written at all: how many messages.
+    lost: Option<u64>,
     sync: Sync,
 }
 
@@ -46,7 +48,8 @@ impl SegmentWriter {
             gather.copy(&crc32fast::hash(&json).to_le_bytes());
             gather.copy(&json);
             let sync = Sync::start(file.try_clone()?)?;
-            let mut writer = Self { path: path.to_owned(), file, gather, whole_len: 0, gathered: 0, lost: 0, sync };
+            let path = path.to_owned();
+            let mut writer = Self { path, file, gather, whole_len: 0, gathered: 0, messages: 0, lost: None, sync };
             writer.write_gathered()?;
             Ok(writer)
         };
@@ -70,15 +73,32 @@ impl SegmentWriter {
 
     /// Adds a record to the next commit. Large payloads are shared, not copied.
     pub fn push(&mut self, head: &RecordHead, payload: &Bytes) {
-        if self.lost > 0 && self.gathered == 0 {
-            let count = Bytes::from(self.lost.to_string());
-            let gap = RecordHead { kind: RecordKind::Gap, flags: 0, correlated: 0, ..*head };
-            self.gather.copy(&gap.encode(&count));
-            self.gather.copy(&count);
-        }
-        self.gather.copy(&head.encode(payload));
+        let head = RecordHead { flags: head.flags & !RecordHead::LINKED, ..*head };
+        self.push_head(&head, &[payload]);
         self.gather.share(payload);
+    }
+
+    /// The same, for a message that came in an HTTP exchange, in the SSE event of this id if it has one.
+    pub fn push_linked(&mut self, head: &RecordHead, exchange: u64, event_id: &[u8], payload: &Bytes) {
+        let head = RecordHead { flags: head.flags | RecordHead::LINKED, ..*head };
+        let event_id = &event_id[..event_id.len().min(EVENT_ID_MAX)];
+        let link = Link::encode(exchange, event_id);
+        self.push_head(&head, &[&link, event_id, payload]);
+        self.gather.copy(&link);
+        self.gather.copy(event_id);
+        self.gather.share(payload);
+    }
+
+    fn push_head(&mut self, head: &RecordHead, parts: &[&[u8]]) {
+        if let Some(lost) = self.lost.filter(|_| self.gathered == 0) {
+            let count = lost.to_string();
+            let gap = RecordHead { kind: RecordKind::Gap, flags: 0, correlated: 0, ..*head };
+            self.gather.copy(&gap.encode(&[count.as_bytes()]));
+            self.gather.copy(count.as_bytes());
+        }
+        self.gather.copy(&head.encode(parts));
         self.gathered += 1;
+        self.messages += u64::from(head.kind.is_message());
     }
 
     /// Hands everything gathered to the kernel in one write: from then on it survives this process.
@@ -88,10 +108,10 @@ impl SegmentWriter {
         }
         let result = self.write_gathered();
         match result {
-            Ok(()) => self.lost = 0,
-            Err(_) => self.lost += self.gathered,
+            Ok(()) => self.lost = None,
+            Err(_) => self.lost = Some(self.lost.unwrap_or(0) + self.messages),
         }
-        self.gathered = 0;
+        (self.gathered, self.messages) = (0, 0);
         // Some disks fail only when they are made to keep what they took.
         result.and_then(|()| self.sync.take_error().map_or(Ok(()), Err))
     }
