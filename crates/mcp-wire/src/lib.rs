@@ -13,6 +13,7 @@ pub mod scan;
 pub mod splice;
 pub mod visible;
 
+pub use framing::sse::{SseCut, SseDeframer, SseEvent};
 pub use framing::{Cut, Deframer, Ending, Frame, FrameRef, Framing};
 pub use gather::Gather;
 pub use id::Id;
