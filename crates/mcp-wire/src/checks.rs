@@ -5,6 +5,7 @@ use bytes::Bytes;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::framing::sse::{self, SseCut, SseDeframer, SseEvent};
 use crate::framing::{self, Cut, Deframer, Ending, Frame, Framing};
 use crate::gather::Gather;
 use crate::scan::{self, Glance, Kind, Peek, Span};
@@ -100,6 +101,138 @@ pub fn any_stream_is_survived(stream: &[u8], chunk: usize, limit: usize) {
     assert!(held <= stream.len(), "more came out than went in");
 }
 
+/// Events are those of a plain reading of the standard, however the bytes arrive, and no byte of
+/// them is lost.
+pub fn events_survive_any_reads(stream: &[u8], chunks: &[u8], limit: usize) {
+    let (cuts, rest) = cut_events(stream, chunks, limit);
+    let (expected, unended) = read_events(stream, limit);
+    assert_eq!(cuts.iter().map(reading).collect::<Vec<_>>(), expected, "the events depend on the reads");
+    assert_eq!(rest.is_some(), unended != Unended::Nothing, "what was left unended is told");
+    let mut raw = Vec::new();
+    for cut in &cuts {
+        let SseCut::Event(event) = cut else { return };
+        raw.extend_from_slice(&event.raw);
+    }
+    match (unended, rest) {
+        (Unended::Event, Some(rest)) => assert_eq!([&raw[..], &rest].concat(), stream, "bytes were lost or changed"),
+        _ => assert_eq!(raw, &stream[..raw.len()], "bytes were lost or changed"),
+    }
+}
+
+/// Data that is written as an event is read back, save that every line break is an LF.
+pub fn events_carry_any_data(data: &[u8], chunks: &[u8]) {
+    let mut gather = Gather::default();
+    sse::encode_event(Some(b"7"), &Bytes::copy_from_slice(data), &mut gather);
+    let (cuts, rest) = cut_events(&drain(&mut gather), chunks, usize::MAX);
+    let [SseCut::Event(SseEvent { data: Some(read), id: Some(id), event: Some(event), .. })] = &cuts[..] else {
+        panic!("not one event: {cuts:?}");
+    };
+    assert_eq!((&id[..], &event[..], rest), (&b"7"[..], &b"message"[..], None));
+    assert_eq!(read, &lf_only(data));
+}
+
+fn cut_events(stream: &[u8], chunks: &[u8], limit: usize) -> (Vec<SseCut>, Option<Bytes>) {
+    let mut deframer = SseDeframer::new(limit);
+    let mut cuts = Vec::new();
+    let mut sizes = chunks.iter().map(|&size| usize::from(size).max(1)).cycle();
+    let mut rest = stream;
+    while !rest.is_empty() {
+        let (piece, after) = rest.split_at(sizes.next().unwrap_or(rest.len()).min(rest.len()));
+        deframer.push(&Bytes::copy_from_slice(piece), &mut cuts);
+        rest = after;
+    }
+    (cuts, deframer.finish())
+}
+
+/// What an event says, without its bytes; of an oversize one, what is kept of it.
+#[derive(Debug, PartialEq)]
+enum Reading {
+    Event { data: Option<Vec<u8>>, id: Option<Vec<u8>>, event: Option<Vec<u8>>, retry: Option<u64> },
+    TooLarge { size: u64, head: Vec<u8>, tail: Vec<u8> },
+}
+
+fn reading(cut: &SseCut) -> Reading {
+    let copy = |bytes: &Option<Bytes>| bytes.as_ref().map(|bytes| bytes.to_vec());
+    match cut {
+        SseCut::Event(event) => Reading::Event {
+            data: copy(&event.data),
+            id: copy(&event.id),
+            event: copy(&event.event),
+            retry: event.retry,
+        },
+        SseCut::TooLarge { size, head, tail } => {
+            Reading::TooLarge { size: *size, head: head.to_vec(), tail: tail.to_vec() }
+        }
+    }
+}
+
+/// What a stream ends with after its last blank line.
+#[derive(Debug, PartialEq)]
+enum Unended {
+    /// Or comments alone.
+    Nothing,
+    Event,
+    TooLarge,
+}
+
+/// Reads a stream the slow way, as the standard describes it.
+fn read_events(stream: &[u8], limit: usize) -> (Vec<Reading>, Unended) {
+    let stream = lf_only(stream.strip_prefix(b"\xef\xbb\xbf").unwrap_or(stream));
+    let mut lines: Vec<&[u8]> = stream.split(|&byte| byte == b'\n').collect();
+    let unended_line = lines.pop().unwrap_or_default();
+    let mut blocks: Vec<&[&[u8]]> = lines.split(|line| line.is_empty()).collect();
+    let unended_block = blocks.pop().unwrap_or_default();
+    let rest: Vec<&[u8]> =
+        unended_block.iter().copied().chain([unended_line]).filter(|line| !line.is_empty()).collect();
+    let unended = match () {
+        () if size(&rest) > limit => Unended::TooLarge,
+        () if rest.iter().any(|line| line[0] != b':') => Unended::Event,
+        () => Unended::Nothing,
+    };
+    (blocks.into_iter().map(|block| read_block(block, limit)).collect(), unended)
+}
+
+fn size(lines: &[&[u8]]) -> usize {
+    lines.iter().map(|line| line.len() + 1).sum()
+}
+
+fn read_block(block: &[&[u8]], limit: usize) -> Reading {
+    let (mut data, mut id, mut event, mut retry) = (None::<Vec<u8>>, None, None, None);
+    for line in block {
+        let colon = line.iter().position(|&byte| byte == b':');
+        let value = colon.map_or(&b""[..], |colon| &line[colon + 1..]);
+        let value = value.strip_prefix(b" ").unwrap_or(value).to_vec();
+        match &line[..colon.unwrap_or(line.len())] {
+            b"data" => data = Some(data.map_or(value.clone(), |data| [data, value].join(&b'\n'))),
+            b"event" => event = Some(value),
+            b"id" if !value.contains(&0) => id = Some(value),
+            b"retry" if value.iter().all(u8::is_ascii_digit) => {
+                retry = String::from_utf8_lossy(&value).parse().ok().or(retry);
+            }
+            _ => {}
+        }
+    }
+    if size(block) <= limit {
+        return Reading::Event { data, id, event, retry };
+    }
+    let data = data.unwrap_or_default();
+    let head = data[..data.len().min(framing::HEAD_KEPT)].to_vec();
+    let tail = data[data.len().saturating_sub(framing::TAIL_KEPT)..].to_vec();
+    Reading::TooLarge { size: size(block) as u64, head, tail }
+}
+
+fn lf_only(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (at, &byte) in bytes.iter().enumerate() {
+        match byte {
+            b'\n' if at > 0 && bytes[at - 1] == b'\r' => {}
+            b'\r' => out.push(b'\n'),
+            byte => out.push(byte),
+        }
+    }
+    out
+}
+
 fn cut_stream(stream: &[u8], chunk: usize, limit: usize) -> (Vec<Cut>, Option<Framing>) {
     let mut deframer = Deframer::new(limit);
     let mut cuts = Vec::new();
@@ -127,13 +260,23 @@ fn encode_all(cuts: &[Cut], framing: Framing) -> Vec<u8> {
     for cut in cuts {
         let Cut::Frame(frame) = cut else { continue };
         framing::encode(frame.into(), framing, b"\n", &mut gather);
-        let mut slices = [std::io::IoSlice::new(&[]); crate::gather::SLICES];
-        for slice in gather.slices(&mut slices) {
-            stream.extend_from_slice(slice);
-        }
-        gather.clear();
+        stream.extend(drain(&mut gather));
     }
     stream
+}
+
+/// All that waits to leave.
+pub(crate) fn drain(gather: &mut Gather) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while !gather.is_empty() {
+        let mut slices = [std::io::IoSlice::new(&[]); crate::gather::SLICES];
+        let left = gather.slices(&mut slices).iter().fold(0, |left, slice| {
+            bytes.extend_from_slice(slice);
+            left + slice.len()
+        });
+        gather.advance(left);
+    }
+    bytes
 }
 
 /// The members of one object as a full parser sees them.

@@ -1,12 +1,13 @@
-//! How messages are cut from a byte stream and put back on one. Two framings are known: a message a
-//! line, and `Content-Length` headers before each. Which of them a peer speaks is settled by its
-//! first bytes and then fixed.
+//! How messages are cut from a byte stream and put back on one. Two framings are known on a pipe: a
+//! message a line, and `Content-Length` headers before each. Which of them a peer speaks is settled by
+//! its first bytes and then fixed. Event streams over HTTP stand apart, in [`sse`].
 //!
 //! The deframer owns the buffer that reads go into, so a read that is cancelled loses nothing, and
 //! it hands out every complete message at once, as slices of that buffer.
 
 mod content_length;
 mod line;
+pub mod sse;
 
 use bytes::Bytes;
 use content_length::Starts;
@@ -16,8 +17,8 @@ use crate::gather::Gather;
 /// The largest message accepted unless told otherwise.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// What is kept of an oversize message, from its beginning and its end: enough to find its id.
-const HEAD_KEPT: usize = 64 * 1024;
-const TAIL_KEPT: usize = 1024;
+pub(crate) const HEAD_KEPT: usize = 64 * 1024;
+pub(crate) const TAIL_KEPT: usize = 1024;
 /// A buffer that grew past this for one large message is given back after it. Messages of a megabyte
 /// are common enough to keep the room for the next one.
 const BUFFER_KEPT: usize = 2 * 1024 * 1024;

@@ -9,12 +9,15 @@ pub mod gather;
 pub mod id;
 pub mod message;
 pub mod reply;
+pub mod revision;
 pub mod scan;
 pub mod splice;
 pub mod visible;
 
+pub use framing::sse::{SseCut, SseDeframer, SseEvent};
 pub use framing::{Cut, Deframer, Ending, Frame, FrameRef, Framing};
 pub use gather::Gather;
 pub use id::Id;
 pub use message::Message;
+pub use revision::{Era, Revision};
 pub use scan::{Ambiguity, Kind, Peek, Span};
