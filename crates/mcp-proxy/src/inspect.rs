@@ -1,16 +1,20 @@
 //! Prints a session: what it is, then a line a message.
 
+mod exchanges;
+mod mirror;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 
 use clap::Args;
 use mcp_store::catalogue::open_session;
-use mcp_store::{Direction, Recorded, Session, StateDir, Summary};
+use mcp_store::{Direction, Recorded, Session, SessionEntry, StateDir, Summary};
 use mcp_wire::visible::{visible, visible_bytes, visible_lines};
 use mcp_wire::{Kind, Message};
 
 use crate::failure::Failure;
 use crate::report::{self, ColorChoice, Page, Style, say};
+use exchanges::Exchanges;
 
 #[derive(Args)]
 pub struct InspectArgs {
@@ -36,15 +40,32 @@ pub fn inspect(args: &InspectArgs, state: &StateDir, color: ColorChoice) -> Resu
     let mut page = Page::new(color);
     print_header(&mut page, session.summary())?;
     page.line("")?;
-    let mut lines = Lines::default();
-    session.for_each(|message| -> Result<(), Failure> {
-        page.line(&lines.line(&page, &message))?;
+    let mut lines = Lines { show_conversation: session.summary().several_conversations, ..Lines::default() };
+    let mut exchanges = Exchanges::foresee(&session, args.verbose)?;
+    session.for_each_entry(|entry| -> Result<(), Failure> {
+        let SessionEntry::Message(message) = entry else {
+            return print_lines(&mut page, |page| exchanges.pass(page, entry));
+        };
+        let mut line = lines.line(&page, &message);
+        if let Some(disagreement) = exchanges.disagreement(&message) {
+            line = format!("{line} {}", page.styled(Style::Bad, &disagreement));
+        }
+        page.line(&line)?;
+        let beside = exchanges.beside(&page, &message);
         if args.verbose {
-            print_payload(&mut page, &message)?;
+            print_payload(&mut page, &message, &beside)?;
         }
         Ok(())
     })?;
+    print_lines(&mut page, |page| exchanges.rest(page))?;
     Ok(page.end()?)
+}
+
+fn print_lines(page: &mut Page, lines: impl FnOnce(&Page) -> Vec<String>) -> Result<(), Failure> {
+    for line in lines(page) {
+        page.line(&line)?;
+    }
+    Ok(())
 }
 
 pub fn print_header(page: &mut Page, summary: &Summary) -> Result<(), Failure> {
@@ -93,6 +114,7 @@ fn ending(summary: &Summary) -> String {
 /// Turns messages into lines; remembers open requests, so that answers can name what they answer.
 #[derive(Default)]
 pub struct Lines {
+    show_conversation: bool,
     open: HashMap<String, Open>,
 }
 
@@ -106,7 +128,9 @@ impl Lines {
     pub fn line(&mut self, page: &Page, recorded: &Recorded) -> String {
         let message = Message::new(recorded.raw.clone());
         let number = page.styled(Style::Faint, &format!("#{:03}", recorded.sequence));
-        let mut parts = vec![number, recorded.direction.arrow().to_string()];
+        let mut parts = vec![number];
+        parts.extend(self.show_conversation.then(|| format!("c{}", recorded.conversation)));
+        parts.push(recorded.direction.arrow().to_string());
         if let Some(event) = &recorded.event {
             parts.push(page.styled(Style::Bad, &format!("! {}", visible(event))));
         } else if recorded.noise {
@@ -192,29 +216,37 @@ fn status(page: &Page, message: &Message) -> String {
 }
 
 /// The beginning of something a peer sent.
-fn quote(bytes: &[u8]) -> String {
+fn short(bytes: &[u8]) -> String {
     const SHOWN: usize = 72;
     let text = visible_bytes(&bytes[..bytes.len().min(4 * SHOWN)]);
     let mut shown: String = text.chars().take(SHOWN).collect();
     if shown.len() < text.len() || bytes.len() > 4 * SHOWN {
         shown.push('…');
     }
-    format!("\"{shown}\"")
+    shown
 }
 
-fn print_payload(page: &mut Page, recorded: &Recorded) -> Result<(), Failure> {
-    if recorded.event.is_some() {
-        return Ok(());
-    }
+fn quote(bytes: &[u8]) -> String {
+    format!("\"{}\"", short(bytes))
+}
+
+fn print_payload(page: &mut Page, recorded: &Recorded, beside: &[String]) -> Result<(), Failure> {
+    let is_message = recorded.event.is_none();
     let side = match recorded.direction {
         Direction::ClientToServer => "client to server",
         Direction::ServerToClient => "server to client",
     };
-    page.line(
-        &page.styled(Style::Faint, &format!("    {:.3} {side}, {} bytes", recorded.timestamp(), recorded.raw.len())),
-    )?;
-    for line in visible_lines(&indented(&recorded.raw)).to_string().lines() {
-        page.line(&format!("    {line}"))?;
+    if is_message {
+        let line = format!("    {:.3} {side}, {} bytes", recorded.timestamp(), recorded.raw.len());
+        page.line(&page.styled(Style::Faint, &line))?;
+    }
+    for line in beside {
+        page.line(line)?;
+    }
+    if is_message {
+        for line in visible_lines(&indented(&recorded.raw)).to_string().lines() {
+            page.line(&format!("    {line}"))?;
+        }
     }
     Ok(())
 }

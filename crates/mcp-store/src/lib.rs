@@ -3,6 +3,7 @@
 //! Session files are the exchange format people keep.
 
 pub mod catalogue;
+pub mod exchange;
 pub mod recorded;
 pub mod segment;
 pub mod session;
@@ -13,6 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use catalogue::{Catalogue, Entry};
+pub use exchange::{AnswerHead, ExchangeMark, Headers, RequestHead, SessionEntry};
 pub use recorded::{Direction, Recorded, SessionHeader, Transport};
 pub use segment::{End, Link, Record, RecordHead, RecordKind, SegmentReader, SegmentWriter};
 pub use session::{Session, Summary};

@@ -69,8 +69,13 @@ pub struct Recorded {
     pub sequence: u64,
     pub time_ns: u64,
     pub direction: Direction,
+    /// 0 where there can be only one.
+    pub conversation: u32,
     /// The side it arrived on.
     pub transport: Transport,
+    /// The HTTP exchange it came in, and the id of the SSE event that carried it.
+    pub exchange: Option<u64>,
+    pub event_id: Option<String>,
     /// Verbatim, JSON or not. Empty for an event.
     pub raw: Bytes,
     /// The id of the request that this answers.

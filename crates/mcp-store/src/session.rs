@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use crate::StoreError;
-use crate::recorded::{Recorded, SessionHeader, Transport, message_id};
+use crate::exchange::{AnswerHead, ExchangeMark, RequestHead, SessionEntry};
+use crate::recorded::{Direction, Recorded, SessionHeader, Transport, message_id};
 use crate::segment::{self, End, Record, RecordHead, RecordKind, SegmentReader, Tail};
 use crate::session_file::{self, FileSession};
 use crate::state_dir::StateDir;
@@ -19,7 +20,7 @@ pub struct Session {
 
 enum Source {
     Segment(PathBuf),
-    File(FileSession),
+    File(Box<FileSession>),
 }
 
 /// Everything about a session but its messages.
@@ -30,6 +31,8 @@ pub struct Summary {
     pub end: Option<End>,
     pub live: bool,
     pub messages: u64,
+    pub several_conversations: bool,
+    pub has_exchanges: bool,
     pub notes: BTreeMap<String, String>,
     /// What a reader must be told: a torn tail, damaged records, messages never written.
     pub warnings: Vec<String>,
@@ -58,7 +61,7 @@ impl Session {
             return Ok(session);
         }
         let summary = file.summary();
-        Ok(Self { source: Source::File(file), summary })
+        Ok(Self { source: Source::File(Box::new(file)), summary })
     }
 
     pub fn open_segment(path: &Path) -> Result<Self, StoreError> {
@@ -73,14 +76,25 @@ impl Session {
     /// Calls `visit` with each message in order. Nothing but the current one is held in memory,
     /// for a session that lies in the store.
     pub fn for_each<E: From<StoreError>>(&self, mut visit: impl FnMut(Recorded) -> Result<(), E>) -> Result<(), E> {
+        self.for_each_entry(|entry| match entry {
+            SessionEntry::Message(message) => visit(message),
+            _ => Ok(()),
+        })
+    }
+
+    /// The same with what HTTP said between the messages.
+    pub fn for_each_entry<E: From<StoreError>>(
+        &self,
+        mut visit: impl FnMut(SessionEntry) -> Result<(), E>,
+    ) -> Result<(), E> {
         match &self.source {
-            Source::File(file) => file.messages.iter().cloned().try_for_each(visit),
+            Source::File(file) => file.entries().try_for_each(visit),
             Source::Segment(path) => {
                 let mut reader = SegmentReader::open(path)?;
                 let (session, transport) = (reader.header().id, reader.header().transport);
                 while let Some(record) = reader.next_record().map_err(StoreError::io("read", path))? {
-                    if let Some(recorded) = recorded(&session, transport, record) {
-                        visit(recorded)?;
+                    if let Some(entry) = entry(&session, transport, record) {
+                        visit(entry)?;
                     }
                 }
                 Ok(())
@@ -89,20 +103,38 @@ impl Session {
     }
 }
 
-/// The record as a message, if it is one or stands for one.
-fn recorded(session: &Uuid, transport: Transport, record: Record) -> Option<Recorded> {
-    let Record { head, payload, .. } = record;
+/// What a record says of the traffic, if it does.
+fn entry(session: &Uuid, transport: Transport, record: Record) -> Option<SessionEntry> {
+    let RecordHead { kind, direction, conversation, sequence, time_ns, .. } = record.head;
+    let mark = ExchangeMark { exchange: sequence, conversation, time_ns };
+    Some(match (kind, direction) {
+        (RecordKind::Message | RecordKind::Event, _) => SessionEntry::Message(recorded(session, transport, record)),
+        (RecordKind::Exchange, Direction::ClientToServer) => {
+            SessionEntry::Request(mark, RequestHead::parse(&record.payload))
+        }
+        (RecordKind::Exchange, Direction::ServerToClient) => {
+            SessionEntry::Answer(mark, AnswerHead::parse(&record.payload))
+        }
+        (RecordKind::ExchangeEnd, _) => SessionEntry::End(mark, text(&record.payload)),
+        (RecordKind::Note | RecordKind::Gap | RecordKind::End, _) => return None,
+    })
+}
+
+fn recorded(session: &Uuid, transport: Transport, record: Record) -> Recorded {
+    let Record { head, link, payload } = record;
     let (raw, event) = match head.kind {
-        RecordKind::Message => (payload, None),
         RecordKind::Event => (bytes::Bytes::new(), Some(String::from_utf8_lossy(&payload).into_owned())),
-        _ => return None,
+        _ => (payload, None),
     };
-    Some(Recorded {
+    Recorded {
         id: message_id(session, head.sequence),
         sequence: head.sequence,
         time_ns: head.time_ns,
         direction: head.direction,
-        transport,
+        conversation: head.conversation,
+        transport: head.transport().unwrap_or(transport),
+        exchange: link.as_ref().map(|link| link.exchange),
+        event_id: link.and_then(|link| text(&link.event_id)),
         raw,
         correlated_id: (head.correlated > 0).then(|| message_id(session, head.correlated)),
         modified: false,
@@ -110,7 +142,28 @@ fn recorded(session: &Uuid, transport: Transport, record: Record) -> Option<Reco
         noise: head.flags & RecordHead::NOISE != 0,
         from_proxy: head.flags & RecordHead::FROM_PROXY != 0,
         event,
-    })
+    }
+}
+
+/// Text that means nothing if there is none.
+fn text(bytes: &[u8]) -> Option<String> {
+    (!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// Finds out whether there is more than one conversation. What belongs to none has the number 0.
+#[derive(Default)]
+pub(crate) struct Conversations {
+    first: u32,
+    pub several: bool,
+}
+
+impl Conversations {
+    pub fn add(&mut self, conversation: u32) {
+        if self.first == 0 {
+            self.first = conversation;
+        }
+        self.several |= conversation != 0 && conversation != self.first;
+    }
 }
 
 fn summarise(path: &Path) -> Result<Summary, StoreError> {
@@ -122,6 +175,8 @@ fn summarise(path: &Path) -> Result<Summary, StoreError> {
         end: None,
         live,
         messages: 0,
+        several_conversations: false,
+        has_exchanges: false,
         notes: header.notes.clone(),
         warnings: Vec::new(),
         whole_len: 0,
@@ -130,8 +185,10 @@ fn summarise(path: &Path) -> Result<Summary, StoreError> {
         header,
     };
     let mut unwritten = None;
+    let mut conversations = Conversations::default();
     while let Some(Record { head, payload, .. }) = reader.next_record().map_err(StoreError::io("read", path))? {
         summary.last_ns = summary.last_ns.max(head.time_ns);
+        conversations.add(head.conversation);
         match head.kind {
             RecordKind::Message | RecordKind::Event => summary.messages += 1,
             RecordKind::Note => {
@@ -141,13 +198,14 @@ fn summarise(path: &Path) -> Result<Summary, StoreError> {
                 let count = std::str::from_utf8(&payload).ok().and_then(|count| count.parse::<u64>().ok()).unwrap_or(1);
                 unwritten = Some(unwritten.unwrap_or(0u64).saturating_add(count));
             }
-            RecordKind::Exchange | RecordKind::ExchangeEnd => {}
+            RecordKind::Exchange | RecordKind::ExchangeEnd => summary.has_exchanges = true,
             RecordKind::End => {
                 summary.ended_ns = Some(head.time_ns);
                 summary.end = Some(serde_json::from_slice(&payload).unwrap_or_default());
             }
         }
     }
+    summary.several_conversations = conversations.several;
     summary.whole_len = reader.whole_len();
     if let Tail::Torn { bytes } = reader.tail()
         && !live

@@ -1,6 +1,7 @@
 //! The session file: one JSON document that people keep, send and diff. Messages stand in it
 //! verbatim, byte for byte; only what is not JSON is wrapped in base64.
 
+mod exchanges;
 mod read;
 
 use std::io::{self, BufWriter, Read, Write};
@@ -13,6 +14,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::StoreError;
+use crate::exchange::{Headers, OpenExchanges, SessionEntry};
 use crate::recorded::{Direction, Recorded, SessionHeader, timestamp};
 use crate::session::Session;
 
@@ -23,23 +25,45 @@ pub fn write(path: &Path, session: &Session) -> Result<(), StoreError> {
     replace(path, |out| {
         let summary = session.summary();
         write_opening(out, &summary.header, summary.ended_ns)?;
-        let mut first = true;
-        session.for_each(|message| {
-            write_message(out, &message, first).map_err(StoreError::io("write", path))?;
-            first = false;
-            Ok::<_, StoreError>(())
-        })?;
-        write_closing(out, first, &summary.notes)?;
-        Ok(())
+        let first = write_messages(out, session)?;
+        write_end_of_messages(out, first)?;
+        if summary.has_exchanges {
+            exchanges::write_exchanges(out, session)?;
+        }
+        Ok(write_closing(out, &summary.notes)?)
     })
+}
+
+/// Returns whether there were none.
+fn write_messages(out: &mut impl Write, session: &Session) -> Result<bool, Failed> {
+    let mut statuses = OpenExchanges::<u16>::default();
+    let mut first = true;
+    session.for_each_entry(|entry| -> Result<(), Failed> {
+        match entry {
+            SessionEntry::Message(message) => {
+                let came_in_answer = message.exchange.filter(|_| message.direction == Direction::ServerToClient);
+                let status = came_in_answer.and_then(|exchange| statuses.get(exchange).copied());
+                write_message(out, &message, status, first)?;
+                first = false;
+            }
+            SessionEntry::Answer(mark, head) => {
+                *statuses.keep(mark.exchange, &Headers::default()) = head.status;
+                statuses.pop_excess();
+            }
+            SessionEntry::End(mark, _) => drop(statuses.remove(mark.exchange)),
+            SessionEntry::Request(..) => {}
+        }
+        Ok(())
+    })?;
+    Ok(first)
 }
 
 /// Says at `path` that a session is being recorded, so that a reader after a crash knows which.
 pub fn write_placeholder(path: &Path, header: &SessionHeader) -> Result<(), StoreError> {
     replace(path, |out| {
         write_opening(out, header, None)?;
-        write_closing(out, true, &header.notes)?;
-        Ok(())
+        write_end_of_messages(out, true)?;
+        Ok(write_closing(out, &header.notes)?)
     })
 }
 
@@ -137,8 +161,11 @@ fn write_opening(out: &mut impl Write, header: &SessionHeader, ended_ns: Option<
     write!(out, "  \"messages\": [")
 }
 
-fn write_closing(out: &mut impl Write, empty: bool, notes: &impl Serialize) -> io::Result<()> {
-    writeln!(out, "{}],", if empty { "" } else { "\n  " })?;
+fn write_end_of_messages(out: &mut impl Write, empty: bool) -> io::Result<()> {
+    writeln!(out, "{}],", if empty { "" } else { "\n  " })
+}
+
+fn write_closing(out: &mut impl Write, notes: &impl Serialize) -> io::Result<()> {
     write!(out, "  \"metadata\": ")?;
     write_nested(out, notes)?;
     writeln!(out, "\n}}")
@@ -150,7 +177,7 @@ fn write_nested(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> 
     out.write_all(text.replace('\n', "\n  ").as_bytes())
 }
 
-fn write_message(out: &mut impl Write, message: &Recorded, first: bool) -> io::Result<()> {
+fn write_message(out: &mut impl Write, message: &Recorded, status: Option<u16>, first: bool) -> io::Result<()> {
     let scanned = Message::new(message.raw.clone());
     let peek = scanned.peek();
     let is_json = scanned.kind() != Kind::NotJson && std::str::from_utf8(&message.raw).is_ok();
@@ -171,6 +198,18 @@ fn write_message(out: &mut impl Write, message: &Recorded, first: bool) -> io::R
     member(out, 6, "modified", &message.modified)?;
     write!(out, "      \"original_raw\": ")?;
     out.write_all(message.original_raw.as_ref().map_or(b"null", |raw| raw.trim_ascii()))?;
+    if message.conversation != 0 {
+        write!(out, ",\n      \"conversation\": {}", message.conversation)?;
+    }
+    if let Some(exchange) = message.exchange {
+        write!(out, ",\n      \"exchange\": {exchange}")?;
+    }
+    if let Some(event_id) = &message.event_id {
+        write!(out, ",\n      \"event_id\": {}", serde_json::to_string(event_id)?)?;
+    }
+    if let Some(status) = status {
+        write!(out, ",\n      \"http_status\": {status}")?;
+    }
     // What `raw` cannot hold: blanks around a message, a message that is not JSON, and one that
     // would look as if there were none.
     let is_verbatim = is_json && message.raw.trim_ascii().len() == message.raw.len() && message.raw != b"null"[..];

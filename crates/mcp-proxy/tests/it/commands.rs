@@ -3,7 +3,7 @@
 use crate::kit::{Sandbox, fixture_program};
 
 /// Replaces what differs between runs.
-fn snapshot_settings() -> insta::Settings {
+pub fn snapshot_settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[id]");
     settings.add_filter(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]");

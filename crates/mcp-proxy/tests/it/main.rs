@@ -6,6 +6,7 @@ mod bad_input;
 mod commands;
 mod durability;
 mod endings;
+mod exchanges;
 mod framing;
 mod hygiene;
 mod identity;

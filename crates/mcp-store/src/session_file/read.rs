@@ -13,9 +13,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
+use super::exchanges::{self, Listed};
 use crate::StoreError;
+use crate::exchange::SessionEntry;
 use crate::recorded::{Direction, Recorded, SessionHeader, Transport, message_id};
-use crate::session::Summary;
+use crate::session::{Conversations, Summary};
 
 /// A session file, read whole.
 #[derive(Clone, Debug)]
@@ -23,6 +25,8 @@ pub struct FileSession {
     pub header: SessionHeader,
     pub ended_ns: Option<u64>,
     pub messages: Vec<Recorded>,
+    /// What HTTP said between them, with the number of messages that stand before each.
+    exchanges: Vec<(usize, SessionEntry)>,
 }
 
 #[derive(Deserialize)]
@@ -40,6 +44,8 @@ struct Document<'a> {
     #[serde(borrow)]
     messages: Vec<Envelope<'a>>,
     #[serde(default)]
+    exchanges: Option<Vec<Listed>>,
+    #[serde(default)]
     metadata: BTreeMap<String, serde_json::Value>,
 }
 
@@ -53,6 +59,12 @@ struct Envelope<'a> {
     direction: Direction,
     #[serde(default = "stdio")]
     transport: Transport,
+    #[serde(default)]
+    conversation: Option<u32>,
+    #[serde(default)]
+    exchange: Option<u64>,
+    #[serde(default)]
+    event_id: Option<String>,
     #[serde(borrow, default, alias = "payload", alias = "raw_message")]
     raw: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -90,6 +102,7 @@ impl FileSession {
                     .map_err(|reason| StoreError::not_a_session(path, format!("message {}: {reason}", index + 1)))?,
             );
         }
+        let exchanges = exchanges::placed(document.exchanges.unwrap_or_default(), &messages);
         let notes = document.metadata.into_iter().map(|(key, value)| match value {
             serde_json::Value::String(text) => (key, text),
             other => (key, other.to_string()),
@@ -105,7 +118,7 @@ impl FileSession {
             session_file: None,
             continues: None,
         };
-        Ok(Self { header, ended_ns: document.ended_at.map(nanoseconds), messages })
+        Ok(Self { header, ended_ns: document.ended_at.map(nanoseconds), messages, exchanges })
     }
 
     /// A file that says a session began, and no more.
@@ -113,13 +126,31 @@ impl FileSession {
         self.ended_ns.is_none() && self.messages.is_empty()
     }
 
+    /// Everything in the order in which it happened.
+    pub fn entries(&self) -> impl Iterator<Item = SessionEntry> {
+        let mut exchanges = self.exchanges.iter().peekable();
+        let mut messages = self.messages.iter().enumerate().peekable();
+        std::iter::from_fn(move || {
+            let place = messages.peek().map_or(usize::MAX, |(index, _)| *index);
+            match exchanges.next_if(|(before, _)| *before <= place) {
+                Some((_, entry)) => Some(entry.clone()),
+                None => messages.next().map(|(_, message)| SessionEntry::Message(message.clone())),
+            }
+        })
+    }
+
     pub fn summary(&self) -> Summary {
+        let mut conversations = Conversations::default();
+        self.messages.iter().for_each(|message| conversations.add(message.conversation));
+        self.exchanges.iter().for_each(|(_, entry)| conversations.add(entry.conversation()));
         Summary {
             header: self.header.clone(),
             ended_ns: self.ended_ns,
             end: None,
             live: false,
             messages: self.messages.len() as u64,
+            several_conversations: conversations.several,
+            has_exchanges: !self.exchanges.is_empty(),
             notes: self.header.notes.clone(),
             warnings: Vec::new(),
             whole_len: 0,
@@ -145,7 +176,10 @@ impl Envelope<'_> {
             sequence,
             time_ns: nanoseconds(self.timestamp),
             direction: self.direction,
+            conversation: self.conversation.unwrap_or(0),
             transport: self.transport,
+            exchange: self.exchange,
+            event_id: self.event_id,
             raw: raw.into(),
             correlated_id: self.correlated_id,
             modified: self.modified,
@@ -157,6 +191,6 @@ impl Envelope<'_> {
     }
 }
 
-fn nanoseconds(time: Timestamp) -> u64 {
+pub fn nanoseconds(time: Timestamp) -> u64 {
     u64::try_from(time.as_nanosecond()).unwrap_or(0)
 }

@@ -1,15 +1,14 @@
 //! Session files that others wrote, and messages that JSON cannot hold as they are.
 
+use bytes::Bytes;
+
 use super::*;
+use crate::exchange::{AnswerHead, OPEN_EXCHANGES_MAX};
 use crate::recorded::Transport;
 use crate::segment::{End, RecordHead, RecordKind, SegmentWriter};
 
-#[test]
-fn every_message_comes_back_as_it_was() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    let messages: [&[u8]; 8] =
-        [b"{\"id\":1e400,\"id\":\"\\ud800\"}", b"null", b" {} ", b"\xff{", b"", b"{\n\"a\" :1}", b"[1,2]", b"\"text\""];
-    let header = SessionHeader {
+fn header() -> SessionHeader {
+    SessionHeader {
         id: Uuid::new_v4(),
         started_ns: 5,
         transport: Transport::Stdio,
@@ -19,20 +18,159 @@ fn every_message_comes_back_as_it_was() {
         notes: [("k".to_owned(), "v \"quoted\"".to_owned())].into(),
         session_file: None,
         continues: None,
+    }
+}
+
+fn to_server(sequence: u64) -> RecordHead {
+    RecordHead {
+        kind: RecordKind::Message,
+        direction: Direction::ClientToServer,
+        flags: 0,
+        conversation: 0,
+        sequence,
+        time_ns: 0,
+        correlated: 0,
+    }
+}
+
+/// Writes records as HTTP brings them; every read has a time of its own.
+struct Capture {
+    writer: SegmentWriter,
+    head: RecordHead,
+    messages: u64,
+}
+
+impl Capture {
+    fn begin(path: &Path) -> Self {
+        let flags = RecordHead::arrived_on(Transport::StreamableHttp);
+        let head = RecordHead { flags, conversation: 1, time_ns: 100, ..to_server(0) };
+        Self { writer: SegmentWriter::create(path, &header()).expect("a segment can be begun"), head, messages: 0 }
+    }
+
+    fn head(&mut self, kind: RecordKind, direction: Direction, sequence: u64) -> RecordHead {
+        self.head.time_ns += 1;
+        RecordHead { kind, direction, sequence, ..self.head }
+    }
+
+    fn request(&mut self, exchange: u64, text: &'static [u8]) {
+        let head = self.head(RecordKind::Exchange, Direction::ClientToServer, exchange);
+        self.writer.push(&head, &Bytes::from_static(text));
+    }
+
+    fn answer(&mut self, exchange: u64, text: &'static [u8]) {
+        let head = self.head(RecordKind::Exchange, Direction::ServerToClient, exchange);
+        self.writer.push(&head, &Bytes::from_static(text));
+    }
+
+    fn over(&mut self, exchange: u64, how: &'static str) {
+        let head = self.head(RecordKind::ExchangeEnd, Direction::ServerToClient, exchange);
+        self.writer.push(&head, &Bytes::from_static(how.as_bytes()));
+    }
+
+    fn message(&mut self, direction: Direction, exchange: u64, event_id: &[u8]) {
+        self.messages += 1;
+        let head = self.head(RecordKind::Message, direction, self.messages);
+        self.writer.push_linked(&head, exchange, event_id, &Bytes::from_static(b"{\"id\":1}"));
+    }
+}
+
+/// The entries of a segment, and those of a session file made of it.
+fn both(segment: &Path) -> (Vec<SessionEntry>, Vec<SessionEntry>, String) {
+    let entries = |session: &Session| {
+        let mut entries = Vec::new();
+        let visit = |entry| {
+            entries.push(entry);
+            Ok::<_, StoreError>(())
+        };
+        session.for_each_entry(visit).expect("it can be read");
+        entries
     };
+    let file = segment.with_extension("json");
+    let session = Session::open_segment(segment).expect("it opens");
+    write(&file, &session).expect("it can be written");
+    let read = Session::open(&file, None).expect("it can be read");
+    let told = |session: &Session| {
+        let summary = session.summary();
+        (summary.messages, summary.several_conversations, summary.has_exchanges)
+    };
+    assert_eq!(told(&session), told(&read));
+    (entries(&session), entries(&read), std::fs::read_to_string(&file).expect("it can be read"))
+}
+
+#[test]
+fn exchanges_come_back_between_the_messages() {
+    let (up, down) = (Direction::ClientToServer, Direction::ServerToClient);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let segment = dir.path().join("s.mcpseg");
+    let mut capture = Capture::begin(&segment);
+    capture.request(1, b"POST /mcp HTTP/1.1\r\nhost: \xff\r\nx: \"1\"\r\nx: 2\r\n");
+    capture.message(up, 1, b"");
+    capture.request(2, b"GET /mcp HTTP/1.1\r\n");
+    capture.answer(2, b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n");
+    capture.message(down, 2, b"7");
+    capture.answer(1, b"HTTP/1.1 103 Early Hints\r\n");
+    capture.answer(1, b"HTTP/1.1 201 Created\r\n");
+    capture.message(down, 1, b"\xff id");
+    capture.over(1, "");
+    capture.over(2, "client left");
+    capture.head.conversation = 2;
+    // Heads that nobody could read, a head that never had an answer, an end without a beginning.
+    capture.request(3, b"");
+    capture.answer(3, b"\0\0");
+    capture.message(up, 3, b"");
+    capture.request(4, b"DELETE /mcp HTTP/1.1\r\n");
+    capture.over(5, "");
+    capture.message(up, 99, b"");
+    capture.writer.finish(999, &End::default()).expect("the disk takes it");
+
+    let (written, read, text) = both(&segment);
+    assert_eq!(written, read);
+    assert_eq!(written.len(), 16);
+    let statuses: Vec<_> = text.lines().filter(|line| line.contains("http_status")).map(str::trim).collect();
+    assert_eq!(statuses, ["\"http_status\": 200", "\"http_status\": 201"]);
+    assert!(text.contains("\"event_id\": \"7\"") && text.contains("\"event_id\": \"\u{fffd} id\""), "{text}");
+    assert!(text.contains("        [\"x\", \"\\\"1\\\"\"],\n        [\"x\", \"2\"]\n      ],"), "{text}");
+}
+
+#[test]
+fn an_exchange_that_had_to_be_let_go_stands_in_two_parts() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let segment = dir.path().join("s.mcpseg");
+    let mut capture = Capture::begin(&segment);
+    let last = OPEN_EXCHANGES_MAX as u64 + 1;
+    (1..=last).for_each(|exchange| capture.request(exchange, b"GET / HTTP/1.1\r\n"));
+    (1..=last).for_each(|exchange| capture.answer(exchange, b"HTTP/1.1 200 OK\r\n"));
+    capture.writer.finish(99_999, &End::default()).expect("the disk takes it");
+    let (written, read, text) = both(&segment);
+    assert!(written == read, "every part is there, in order");
+    assert_eq!(text.matches("\"method\": \"GET\"").count(), last as usize);
+}
+
+#[test]
+fn exchanges_need_only_a_number() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let file = dir.path().join("s.json");
+    let text = r#"{"id":"7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a","started_at":"2026-11-15T10:00:00Z","messages":[],
+        "exchanges":[{"id":1},{"id":2,"status":404,"later":[]},{"id":3,"ended":"client left","conversation":8}]}"#;
+    std::fs::write(&file, text).expect("it can be written");
+    let read = FileSession::read(&file).expect("it can be read");
+    let entries: Vec<_> = read.entries().collect();
+    let [SessionEntry::Answer(answer, head), SessionEntry::End(end, Some(_))] = &entries[..] else {
+        panic!("{entries:?}");
+    };
+    assert_eq!((answer.exchange, head, end.conversation), (2, &AnswerHead { status: 404, ..Default::default() }, 8));
+}
+
+#[test]
+fn every_message_comes_back_as_it_was() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let messages: [&[u8]; 8] =
+        [b"{\"id\":1e400,\"id\":\"\\ud800\"}", b"null", b" {} ", b"\xff{", b"", b"{\n\"a\" :1}", b"[1,2]", b"\"text\""];
+    let header = header();
     let segment = dir.path().join("s.mcpseg");
     let mut writer = SegmentWriter::create(&segment, &header).expect("a segment can be begun");
     for (index, message) in messages.iter().enumerate() {
-        let head = RecordHead {
-            kind: RecordKind::Message,
-            direction: Direction::ClientToServer,
-            flags: 0,
-            conversation: 0,
-            sequence: index as u64 + 1,
-            time_ns: 7,
-            correlated: 0,
-        };
-        writer.push(&head, &bytes::Bytes::copy_from_slice(message));
+        writer.push(&RecordHead { time_ns: 7, ..to_server(index as u64 + 1) }, &Bytes::copy_from_slice(message));
     }
     writer.finish(9, &End::default()).expect("the disk takes it");
     let file = dir.path().join("s.json");

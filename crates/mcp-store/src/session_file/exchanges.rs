@@ -1,0 +1,168 @@
+//! The HTTP exchanges of a session file: a list of their own after the messages, since the members
+//! of a message are those that every transport has.
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use serde::Deserialize;
+
+use super::read::nanoseconds;
+use super::{Failed, member};
+use crate::exchange::{AnswerHead, Exchange, ExchangeMark, Headers, OpenExchanges, RequestHead, SessionEntry};
+use crate::recorded::{Recorded, timestamp};
+use crate::session::Session;
+
+/// Writes the exchanges in the order in which they end, those that never do last. One that had to be
+/// let go because too many were open stands in several parts.
+pub fn write_exchanges(out: &mut impl Write, session: &Session) -> Result<(), Failed> {
+    let mut list = List { out, empty: true };
+    let mut open = OpenExchanges::<Exchange>::default();
+    write!(list.out, "  \"exchanges\": [")?;
+    session.for_each_entry(|entry| -> Result<(), Failed> {
+        match entry {
+            SessionEntry::Message(_) => {}
+            SessionEntry::Request(mark, head) => {
+                if let Some(other) = open.remove(mark.exchange) {
+                    list.write(mark.exchange, &other)?;
+                }
+                let exchange = open.keep(mark.exchange, &head.headers);
+                exchange.conversation = exchange.conversation.max(mark.conversation);
+                exchange.request = Some((mark.time_ns, head));
+            }
+            SessionEntry::Answer(mark, head) => {
+                if let Some(other) = open.remove_if(mark.exchange, |exchange| exchange.answer.is_some()) {
+                    list.write(mark.exchange, &other)?;
+                }
+                let exchange = open.keep(mark.exchange, &head.headers);
+                exchange.conversation = exchange.conversation.max(mark.conversation);
+                exchange.answer = Some((mark.time_ns, head));
+            }
+            SessionEntry::End(mark, how) => {
+                let mut exchange = open.remove(mark.exchange).unwrap_or_default();
+                exchange.conversation = exchange.conversation.max(mark.conversation);
+                exchange.end = Some((mark.time_ns, how));
+                list.write(mark.exchange, &exchange)?;
+            }
+        }
+        while let Some((number, exchange)) = open.pop_excess() {
+            list.write(number, &exchange)?;
+        }
+        Ok(())
+    })?;
+    while let Some((number, exchange)) = open.pop_oldest() {
+        list.write(number, &exchange)?;
+    }
+    Ok(writeln!(list.out, "{}],", if list.empty { "" } else { "\n  " })?)
+}
+
+struct List<'a, W> {
+    out: &'a mut W,
+    empty: bool,
+}
+
+impl<W: Write> List<'_, W> {
+    fn write(&mut self, number: u64, exchange: &Exchange) -> io::Result<()> {
+        let out = &mut *self.out;
+        let time = |time_ns: Option<u64>| time_ns.map(|ns| timestamp(ns).to_string());
+        let request = exchange.request.as_ref().map(|(_, head)| head);
+        let answer = exchange.answer.as_ref().map(|(_, head)| head);
+        write!(out, "{}\n    {{\n", if self.empty { "" } else { "," })?;
+        self.empty = false;
+        member(out, 6, "id", &number)?;
+        member(out, 6, "conversation", &exchange.conversation)?;
+        member(out, 6, "started_at", &time(exchange.request.as_ref().map(|(ns, _)| *ns)))?;
+        member(out, 6, "answered_at", &time(exchange.answer.as_ref().map(|(ns, _)| *ns)))?;
+        member(out, 6, "ended_at", &time(exchange.end.as_ref().map(|(ns, _)| *ns)))?;
+        member(out, 6, "method", &request.map(|head| &head.method))?;
+        member(out, 6, "target", &request.map(|head| &head.target))?;
+        headers(out, "request_headers", request.map(|head| &head.headers))?;
+        member(out, 6, "status", &answer.map(|head| head.status))?;
+        headers(out, "response_headers", answer.map(|head| &head.headers))?;
+        let how = exchange.end.as_ref().and_then(|(_, how)| how.as_ref());
+        write!(out, "      \"ended\": {}\n    }}", serde_json::to_string(&how)?)
+    }
+}
+
+/// A header a line, as people are used to see them.
+fn headers(out: &mut impl Write, name: &str, headers: Option<&Headers>) -> io::Result<()> {
+    let Some(Headers(headers)) = headers.filter(|headers| !headers.0.is_empty()) else {
+        return member(out, 6, name, &headers.map(|headers| &headers.0));
+    };
+    write!(out, "      \"{name}\": [")?;
+    for (index, (name, value)) in headers.iter().enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        write!(out, "{comma}\n        [{}, {}]", serde_json::to_string(name)?, serde_json::to_string(value)?)?;
+    }
+    writeln!(out, "\n      ],")
+}
+
+/// An exchange as it stands in the document.
+#[derive(Deserialize)]
+pub struct Listed {
+    id: u64,
+    #[serde(default)]
+    conversation: Option<u32>,
+    #[serde(default)]
+    started_at: Option<Timestamp>,
+    #[serde(default)]
+    answered_at: Option<Timestamp>,
+    #[serde(default)]
+    ended_at: Option<Timestamp>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    target: Option<String>,
+    #[serde(default)]
+    request_headers: Option<Vec<(String, String)>>,
+    #[serde(default)]
+    status: Option<u16>,
+    #[serde(default)]
+    response_headers: Option<Vec<(String, String)>>,
+    #[serde(default)]
+    ended: Option<String>,
+}
+
+impl Listed {
+    fn entries(self) -> impl Iterator<Item = SessionEntry> {
+        let begin = self.started_at.or(self.answered_at).or(self.ended_at).map_or(0, nanoseconds);
+        let mark = |time: Option<Timestamp>| ExchangeMark {
+            exchange: self.id,
+            conversation: self.conversation.unwrap_or(0),
+            time_ns: time.map_or(begin, nanoseconds),
+        };
+        let request = (self.method.is_some() || self.request_headers.is_some()).then(|| RequestHead {
+            method: self.method.unwrap_or_default(),
+            target: self.target.unwrap_or_default(),
+            headers: Headers(self.request_headers.unwrap_or_default()),
+        });
+        let answer = (self.status.is_some() || self.response_headers.is_some()).then(|| AnswerHead {
+            status: self.status.unwrap_or_default(),
+            headers: Headers(self.response_headers.unwrap_or_default()),
+        });
+        let is_over = self.ended_at.is_some() || self.ended.is_some();
+        [
+            request.map(|head| SessionEntry::Request(mark(self.started_at), head)),
+            answer.map(|head| SessionEntry::Answer(mark(self.answered_at), head)),
+            is_over.then(|| SessionEntry::End(mark(self.ended_at), self.ended)),
+        ]
+        .into_iter()
+        .flatten()
+    }
+}
+
+/// Everything the exchanges say, each with the number of messages that stand before it. The document
+/// has no common order of messages and exchanges, so the times tell. What one read brought has one
+/// time: a head goes before the messages of that time, an end after them.
+pub fn placed(exchanges: Vec<Listed>, messages: &[Recorded]) -> Vec<(usize, SessionEntry)> {
+    let before = |mark: &ExchangeMark| messages.partition_point(|message| message.time_ns < mark.time_ns);
+    let until = |mark: &ExchangeMark| messages.partition_point(|message| message.time_ns <= mark.time_ns);
+    let key = |entry: &SessionEntry| match entry {
+        SessionEntry::Request(mark, _) => (before(mark), mark.time_ns, mark.exchange, 0),
+        SessionEntry::Answer(mark, _) => (before(mark), mark.time_ns, mark.exchange, 1),
+        SessionEntry::End(mark, _) => (until(mark), mark.time_ns, mark.exchange, 2),
+        SessionEntry::Message(message) => (messages.len(), message.time_ns, 0, 0),
+    };
+    let mut entries: Vec<_> = exchanges.into_iter().flat_map(Listed::entries).collect();
+    entries.sort_by_cached_key(key);
+    entries.into_iter().map(|entry| (key(&entry).0, entry)).collect()
+}
