@@ -51,6 +51,11 @@ impl Pending {
         }
     }
 
+    /// Remembers a request that was seen before.
+    pub fn insert(&mut self, from: Side, id: Id, sequence: u64) {
+        self.table(from).insert(id, sequence);
+    }
+
     /// Each item of a batch counts by itself; the batch is shown as the answer to the first request
     /// it answers.
     fn correlate_batch(&mut self, from: Side, message: &Message, sequence: u64) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! A message with what the proxy knows about it.
 
-use mcp_store::Direction;
-use mcp_wire::{Ending, FrameRef, Message};
+use mcp_store::{Direction, Transport};
+use mcp_wire::{Ending, FrameRef, Id, Message};
 
 /// Where a message came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,32 @@ impl Side {
     }
 }
 
+/// The way a message came in.
+#[derive(Clone, Copy, Debug)]
+pub struct Lane<'a> {
+    /// The transport of the side it came from.
+    pub transport: Transport,
+    /// The HTTP exchange that carried it; 0 where there is none.
+    pub exchange: u64,
+    /// The id of the SSE event it came in, if that had one.
+    pub event_id: &'a [u8],
+    /// The request that this exchange was opened for. Clients that give every request the same id
+    /// are told apart by it.
+    pub asked: Option<&'a Asked>,
+}
+
+impl Lane<'_> {
+    /// A pipe: nothing but the messages themselves.
+    pub const PIPE: Self = Self { transport: Transport::Stdio, exchange: 0, event_id: b"", asked: None };
+}
+
+/// A request that waits for its answer in an exchange of its own.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub id: Id,
+    pub sequence: u64,
+}
+
 #[derive(Clone, Debug)]
 pub struct ProxyMessage {
     /// One counter over both directions, from 1.
@@ -34,6 +60,8 @@ pub struct ProxyMessage {
     /// Nanoseconds since 1970; never goes back within a run.
     pub time_ns: u64,
     pub from: Side,
+    /// The client's exchange with the proxy that it belongs to.
+    pub conversation: u32,
     pub message: Message,
     pub ending: Ending,
     pub bom: bool,

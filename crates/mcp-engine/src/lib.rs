@@ -2,6 +2,7 @@
 //! once and says what leaves where. It knows no socket, no process and no terminal.
 
 pub mod bus;
+pub mod conversation;
 pub mod correlate;
 pub mod envelope;
 pub mod intercept;
@@ -11,7 +12,8 @@ pub mod record;
 pub mod resolve;
 
 pub use bus::{Bus, Event, Subscription};
-pub use envelope::{ProxyMessage, Side};
+pub use conversation::Conversation;
+pub use envelope::{Asked, Lane, ProxyMessage, Side};
 pub use pipeline::{Outbox, Pipeline};
 pub use policy::Judged;
 pub use record::{Evidence, OnStoreFailure, Recorder, RecorderOptions, StoreFailed};

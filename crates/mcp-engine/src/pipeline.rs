@@ -5,29 +5,29 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use mcp_store::{End, RecordHead, SessionHeader};
+use bytes::Bytes;
+use mcp_store::{End, RecordHead, RecordKind, SessionHeader, Transport};
 use mcp_wire::reply::{self, Refusal};
-use mcp_wire::{Cut, Frame, FrameRef, Id, Message, scan, visible};
+use mcp_wire::{Cut, Frame, FrameRef, Id, Kind, Message, scan, visible};
 
 use crate::bus::{Bus, Event, Origin};
-use crate::correlate::Pending;
-use crate::envelope::{ProxyMessage, Side};
+use crate::conversation::Conversation;
+use crate::envelope::{Asked, Lane, ProxyMessage, Side};
 use crate::intercept::{Intercept, Passed};
 use crate::policy::{Judged, Policy, Verdict};
-use crate::record::{Recorder, StoreFailed};
+use crate::record::{ExchangePart, Recorder, StoreFailed};
 use crate::resolve::resolve;
 
 pub struct Pipeline {
     clock: Clock,
     sequence: u64,
-    pending: Pending,
+    conversations: u32,
+    exchanges: u64,
     policy: Policy,
     intercept: Intercept,
     recorder: Recorder,
     bus: Bus,
     message_bytes_max: usize,
-    noise: u64,
-    server_spoke: bool,
 }
 
 /// What leaves, by where it goes. A judged message or a reply of our own; nothing else can.
@@ -64,6 +64,14 @@ impl Outgoing {
             Self::Reply(frame) => frame.into(),
         }
     }
+
+    /// The sequence of the request that this answers, as far as it came from a peer.
+    pub fn correlated(&self) -> Option<u64> {
+        match self {
+            Self::Message(judged) => judged.message().correlated,
+            Self::Reply(_) => None,
+        }
+    }
 }
 
 impl Pipeline {
@@ -71,37 +79,79 @@ impl Pipeline {
         Self {
             clock: Clock::start(),
             sequence: 0,
-            pending: Pending::default(),
+            conversations: 0,
+            exchanges: 0,
             policy: Policy::default(),
             intercept: Intercept::default(),
             recorder,
             bus,
             message_bytes_max,
-            noise: 0,
-            server_spoke: false,
         }
     }
 
-    /// Takes what one read brought and decides it all at once. Never waits.
-    pub fn pass(&mut self, from: Side, cuts: &mut Vec<Cut>, out: &mut Outbox) {
+    /// A client has come.
+    pub fn begin_conversation(&mut self) -> Conversation {
+        self.conversations += 1;
+        Conversation::new(self.conversations)
+    }
+
+    /// Takes what one read of a pipe brought and decides it all at once. Never waits.
+    pub fn pass(&mut self, talk: &mut Conversation, from: Side, cuts: &mut Vec<Cut>, out: &mut Outbox) {
         let now_ns = self.clock.now_ns();
         for cut in cuts.drain(..) {
             match cut {
-                Cut::Frame(frame) if from == Side::Server && is_noise(&frame.bytes) => self.keep_noise(frame, now_ns),
-                Cut::Frame(frame) => self.pass_message(from, frame, now_ns, out),
-                Cut::TooLarge { size, head, tail } => self.refuse_too_large(from, size, &head, &tail, now_ns, out),
-                Cut::Unframed { sample } => self.note_unframed(from, &sample, now_ns),
+                Cut::Frame(frame) if from == Side::Server && is_noise(&frame.bytes) => {
+                    self.keep_noise(talk, frame, now_ns)
+                }
+                Cut::Frame(frame) => self.pass_message(talk, from, Lane::PIPE, frame, now_ns, out),
+                Cut::TooLarge { size, head, tail } => self.refuse_too_large(talk, from, (size, &head, &tail), out),
+                Cut::Unframed { sample } => self.note_unframed(talk, from, &sample, now_ns),
             }
         }
     }
 
-    fn pass_message(&mut self, from: Side, frame: Frame, now_ns: u64, out: &mut Outbox) {
-        let message = self.stamp(from, frame, now_ns);
-        self.server_spoke |= from == Side::Server;
+    /// Takes the message that opens an HTTP exchange. If it is a request, its answer belongs into
+    /// that exchange, and what to know it by is returned instead of remembered.
+    pub fn pass_opening(
+        &mut self,
+        talk: &mut Conversation,
+        lane: Lane<'_>,
+        bytes: Bytes,
+        out: &mut Outbox,
+    ) -> Option<Asked> {
+        let glance = scan::glance(&bytes);
+        if glance.kind != Kind::Request {
+            self.pass_one(talk, Side::Client, lane, bytes, out);
+            return None;
+        }
+        let id = Id::from_json(&bytes[glance.id?.range()]);
+        let asked = Asked { id, sequence: self.sequence + 1 };
+        // A request answers nothing, so this only keeps it out of the table.
+        self.pass_one(talk, Side::Client, Lane { asked: Some(&asked), ..lane }, bytes, out);
+        Some(asked)
+    }
+
+    /// Takes one message that an HTTP body or an event of a stream brought.
+    pub fn pass_one(&mut self, talk: &mut Conversation, from: Side, lane: Lane<'_>, bytes: Bytes, out: &mut Outbox) {
+        let now_ns = self.clock.now_ns();
+        self.pass_message(talk, from, lane, Frame::composed(bytes), now_ns, out);
+    }
+
+    fn pass_message(
+        &mut self,
+        talk: &mut Conversation,
+        from: Side,
+        lane: Lane<'_>,
+        frame: Frame,
+        now_ns: u64,
+        out: &mut Outbox,
+    ) {
+        let message = self.stamp(talk, from, lane.asked, frame, now_ns);
+        talk.server_spoke |= from == Side::Server;
         match self.policy.permit(resolve(message)) {
             Verdict::Permitted(judged) => match self.intercept.pass(judged) {
                 Passed::Onward(judged) => {
-                    self.recorder.message(judged.message(), 0);
+                    self.recorder.message(judged.message(), lane, 0);
                     self.tell(judged.message(), Origin::Peer);
                     out.to(from.other()).push(Outgoing::Message(judged));
                 }
@@ -110,14 +160,22 @@ impl Pipeline {
     }
 
     /// Gives a frame its envelope: sequence, time, and the request it answers.
-    fn stamp(&mut self, from: Side, frame: Frame, now_ns: u64) -> ProxyMessage {
+    fn stamp(
+        &mut self,
+        talk: &mut Conversation,
+        from: Side,
+        asked: Option<&Asked>,
+        frame: Frame,
+        now_ns: u64,
+    ) -> ProxyMessage {
         self.sequence += 1;
         let message = Message::new(frame.bytes);
-        let correlated = self.pending.correlate(from, &message, self.sequence);
+        let correlated = talk.correlate(from, &message, self.sequence, asked);
         ProxyMessage {
             sequence: self.sequence,
             time_ns: now_ns,
             from,
+            conversation: talk.number(),
             message,
             ending: frame.ending,
             bom: frame.bom,
@@ -126,52 +184,74 @@ impl Pipeline {
     }
 
     /// A line on the server's standard output that is no message: kept from the client, shown.
-    fn keep_noise(&mut self, frame: Frame, now_ns: u64) {
-        self.noise += 1;
-        let message = self.stamp(Side::Server, frame, now_ns);
-        self.recorder.message(&message, RecordHead::NOISE);
+    fn keep_noise(&mut self, talk: &mut Conversation, frame: Frame, now_ns: u64) {
+        talk.noise += 1;
+        let message = self.stamp(talk, Side::Server, None, frame, now_ns);
+        self.recorder.message(&message, Lane::PIPE, RecordHead::NOISE);
         self.tell(&message, Origin::Noise);
     }
 
     /// An oversize message fails alone: whoever waits for it, or for its answer, is told.
-    fn refuse_too_large(&mut self, from: Side, size: u64, head: &[u8], tail: &[u8], now_ns: u64, out: &mut Outbox) {
+    pub fn refuse_too_large(
+        &mut self,
+        talk: &mut Conversation,
+        from: Side,
+        (size, head, tail): (u64, &[u8], &[u8]),
+        out: &mut Outbox,
+    ) {
         let text =
             format!("a message of {size} bytes is over the limit of {} and was not passed on", self.message_bytes_max);
-        self.note_fault(from, &text, now_ns);
+        self.note(talk, from, &text);
         let Some(found) = scan::salvage(head, tail) else { return };
         let id = Id::from_json(found.id);
         let refusal = Refusal::TooLarge { limit: self.message_bytes_max };
         if found.is_request {
-            self.answer(from, &id, None, &refusal, now_ns, out);
-        } else if let Some(mark) = self.pending.take(from.other(), &id) {
-            self.answer(from.other(), &id, Some(mark.sequence), &refusal, now_ns, out);
+            self.answer(talk, from, (&id, None), &refusal, out);
+        } else if let Some(mark) = talk.pending.take(from.other(), &id) {
+            self.answer(talk, from.other(), (&id, Some(mark.sequence)), &refusal, out);
         }
     }
 
-    fn note_unframed(&mut self, from: Side, sample: &[u8], now_ns: u64) {
+    fn note_unframed(&mut self, talk: &Conversation, from: Side, sample: &[u8], now_ns: u64) {
         let text = format!("bytes that no header announced were passed over: {}", visible::visible_bytes(sample));
-        self.note_fault(from, &text, now_ns);
+        self.note_fault(talk, from, &text, now_ns);
     }
 
-    fn note_fault(&mut self, from: Side, text: &str, now_ns: u64) {
+    /// Records that something happened where a message should have been.
+    pub fn note(&mut self, talk: &Conversation, from: Side, text: &str) {
+        let now_ns = self.clock.now_ns();
+        self.note_fault(talk, from, text, now_ns);
+    }
+
+    fn note_fault(&mut self, talk: &Conversation, from: Side, text: &str, now_ns: u64) {
         self.sequence += 1;
         let sequence = self.sequence;
-        self.recorder.event(from, sequence, now_ns, text);
+        self.recorder.event(talk.number(), from, sequence, now_ns, text);
         self.bus.publish(|| Event::Fault { sequence, from, text: text.to_owned() });
     }
 
     /// Answers every call `from` still waits on: its peer is gone.
-    pub fn answer_pending(&mut self, from: Side, refusal: &Refusal, out: &mut Outbox) {
-        let now_ns = self.clock.now_ns();
-        for (id, mark) in self.pending.take_all(from) {
-            self.answer(from, &id, Some(mark.sequence), refusal, now_ns, out);
+    pub fn answer_pending(&mut self, talk: &mut Conversation, from: Side, refusal: &Refusal, out: &mut Outbox) {
+        for (id, mark) in talk.pending.take_all(from) {
+            self.answer(talk, from, (&id, Some(mark.sequence)), refusal, out);
+        }
+    }
+
+    /// Answers a call that waits in an exchange of its own.
+    pub fn answer_asked(&mut self, talk: &Conversation, asked: &Asked, refusal: &Refusal, out: &mut Outbox) {
+        self.answer(talk, Side::Client, (&asked.id, Some(asked.sequence)), refusal, out);
+    }
+
+    /// Answers one call that `from` still waits on, if it does.
+    pub fn answer_one(&mut self, talk: &mut Conversation, from: Side, id: &Id, refusal: &Refusal, out: &mut Outbox) {
+        if let Some(mark) = talk.pending.take(from, id) {
+            self.answer(talk, from, (id, Some(mark.sequence)), refusal, out);
         }
     }
 
     /// Holds back what could not be recorded. Answers that the client waits for become refusals; its
     /// own calls are still open, and are answered with the rest.
-    pub fn hold_back_unrecorded(&mut self, out: &mut Outbox) {
-        let now_ns = self.clock.now_ns();
+    pub fn hold_back_unrecorded(&mut self, talk: &Conversation, out: &mut Outbox) {
         let held_back = std::mem::take(&mut out.to_client);
         out.to_server.clear();
         for outgoing in held_back {
@@ -186,7 +266,7 @@ impl Pipeline {
             if let ProxyMessage { message, correlated: Some(request), .. } = judged.message()
                 && let Some(id) = message.id()
             {
-                self.answer(Side::Client, &id, Some(*request), &Refusal::NotRecorded, now_ns, out);
+                self.answer(talk, Side::Client, (&id, Some(*request)), &Refusal::NotRecorded, out);
             }
         }
     }
@@ -194,25 +274,25 @@ impl Pipeline {
     /// Composes an answer to `asker` in its peer's place.
     fn answer(
         &mut self,
+        talk: &Conversation,
         asker: Side,
-        id: &Id,
-        correlated: Option<u64>,
+        (id, correlated): (&Id, Option<u64>),
         refusal: &Refusal,
-        now_ns: u64,
         out: &mut Outbox,
     ) {
         let frame = Frame::composed(reply::error(id, refusal));
         self.sequence += 1;
         let message = ProxyMessage {
             sequence: self.sequence,
-            time_ns: now_ns,
+            time_ns: self.clock.now_ns(),
             from: asker.other(),
+            conversation: talk.number(),
             message: Message::new(frame.bytes.clone()),
             ending: frame.ending,
             bom: false,
             correlated,
         };
-        self.recorder.message(&message, RecordHead::FROM_PROXY);
+        self.recorder.message(&message, Lane::PIPE, RecordHead::FROM_PROXY);
         self.tell(&message, Origin::Proxy);
         out.to(asker).push(Outgoing::Reply(frame));
     }
@@ -242,19 +322,32 @@ impl Pipeline {
         self.recorder.take_trouble()
     }
 
-    /// Calls `from` still waits on.
-    pub fn open_calls(&self, from: Side) -> usize {
-        self.pending.count(from)
+    /// Whether heads of HTTP exchanges are wanted by anybody.
+    pub fn keeps_exchanges(&self) -> bool {
+        self.recorder.is_on()
     }
 
-    /// Lines of the server's output that were kept from the client.
-    pub fn noise(&self) -> u64 {
-        self.noise
+    /// A number for the next HTTP exchange.
+    pub fn number_exchange(&mut self) -> u64 {
+        self.exchanges += 1;
+        self.exchanges
     }
 
-    /// Whether any message came from the server.
-    pub fn server_spoke(&self) -> bool {
-        self.server_spoke
+    /// Keeps the head of a request or a response.
+    pub fn exchange_head(&mut self, number: u64, talk: &Conversation, from: Side, transport: Transport, text: &Bytes) {
+        let part =
+            ExchangePart { kind: RecordKind::Exchange, number, conversation: talk.number(), from, transport, text };
+        let now_ns = self.clock.now_ns();
+        self.recorder.exchange(&part, now_ns);
+    }
+
+    /// Keeps the end of an exchange; `how` is empty if it ended as it should.
+    pub fn exchange_end(&mut self, number: u64, talk: &Conversation, transport: Transport, how: &'static str) {
+        let text = &Bytes::from_static(how.as_bytes());
+        let (kind, from) = (RecordKind::ExchangeEnd, Side::Server);
+        let part = ExchangePart { kind, number, conversation: talk.number(), from, transport, text };
+        let now_ns = self.clock.now_ns();
+        self.recorder.exchange(&part, now_ns);
     }
 
     /// Ends the recording.

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
-use mcp_store::{End, RecordHead, RecordKind, SegmentWriter, SessionHeader, StoreError};
+use mcp_store::{End, RecordHead, RecordKind, SegmentWriter, SessionHeader, StoreError, Transport};
 use uuid::Uuid;
 
-use crate::envelope::{ProxyMessage, Side};
+use crate::envelope::{Lane, ProxyMessage, Side};
 
 /// A session is divided when it reaches any of these.
 const SESSION_MESSAGES_MAX: u64 = 1_000_000;
@@ -46,6 +46,18 @@ pub struct StoreFailed(#[source] pub io::Error);
 
 /// Chooses where the segment of a session goes.
 pub type Place = Box<dyn Fn(&Uuid) -> PathBuf + Send>;
+
+/// One part of an HTTP exchange, besides the messages it carries.
+#[derive(Clone, Copy, Debug)]
+pub struct ExchangePart<'a> {
+    pub kind: RecordKind,
+    pub number: u64,
+    pub conversation: u32,
+    pub from: Side,
+    pub transport: Transport,
+    /// A head as HTTP text with its secrets masked, or how the exchange ended.
+    pub text: &'a Bytes,
+}
 
 pub struct Recorder {
     capture: Option<Capture>,
@@ -89,20 +101,45 @@ impl Recorder {
         self.options.evidence == Evidence::Strict
     }
 
-    pub fn message(&mut self, message: &ProxyMessage, flags: u16) {
+    /// Whether anything is kept at all.
+    pub fn is_on(&self) -> bool {
+        self.capture.is_some()
+    }
+
+    pub fn message(&mut self, message: &ProxyMessage, lane: Lane<'_>, flags: u16) {
         let Some(capture) = &mut self.capture else { return };
+        let flags = flags | RecordHead::arrived_on(lane.transport);
         let head = capture.head(RecordKind::Message, message.from, message.sequence, message.time_ns, flags);
         let correlated = message.correlated.map_or(0, |sequence| sequence.saturating_sub(capture.earlier));
+        let head = RecordHead { correlated, conversation: message.conversation, ..head };
         capture.messages += 1;
-        capture.writer.push(&RecordHead { correlated, ..head }, message.message.bytes());
+        match lane.exchange {
+            0 => capture.writer.push(&head, message.message.bytes()),
+            exchange => capture.writer.push_linked(&head, exchange, lane.event_id, message.message.bytes()),
+        }
     }
 
     /// Records that something happened where a message should have been.
-    pub fn event(&mut self, from: Side, sequence: u64, time_ns: u64, text: &str) {
+    pub fn event(&mut self, conversation: u32, from: Side, sequence: u64, time_ns: u64, text: &str) {
         let Some(capture) = &mut self.capture else { return };
         let head = capture.head(RecordKind::Event, from, sequence, time_ns, 0);
         capture.messages += 1;
-        capture.writer.push(&head, &Bytes::copy_from_slice(text.as_bytes()));
+        capture.writer.push(&RecordHead { conversation, ..head }, &Bytes::copy_from_slice(text.as_bytes()));
+    }
+
+    /// Records the head of an HTTP request or of its response, or how an exchange ended.
+    pub fn exchange(&mut self, exchange: &ExchangePart<'_>, time_ns: u64) {
+        let Some(capture) = &mut self.capture else { return };
+        let head = RecordHead {
+            kind: exchange.kind,
+            direction: exchange.from.direction(),
+            flags: RecordHead::arrived_on(exchange.transport),
+            conversation: exchange.conversation,
+            sequence: exchange.number,
+            time_ns,
+            correlated: 0,
+        };
+        capture.writer.push(&head, exchange.text);
     }
 
     /// Writes what was recorded since the last time. Fails only if nothing may pass unrecorded.

@@ -1,11 +1,14 @@
 //! The command line: what can be asked, and who answers it.
 
 use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use mcp_store::StateDir;
+use mcp_transport::http::target::{HeaderName, HeaderValue};
 
 use crate::failure::{Failure, exit};
 use crate::report::{self, ColorChoice, Page};
@@ -78,6 +81,12 @@ pub struct ProxyArgs {
     /// Port of the client side of the HTTP transports
     #[arg(long, value_name = "PORT", default_value_t = 8888)]
     pub listen_port: u16,
+    /// Where clients connect: `stdio`, a port, or an address with one; as --transport says by default
+    #[arg(long, value_name = "stdio|[HOST:]PORT", conflicts_with = "listen_port")]
+    pub listen: Option<Listen>,
+    /// A file whose first line clients must show as a bearer token
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
     /// What to show: `none` is headless
     #[arg(long, value_enum)]
     pub ui: Option<Ui>,
@@ -86,12 +95,18 @@ pub struct ProxyArgs {
 }
 
 #[derive(Args)]
-#[command(override_usage = "mcp-proxy run [OPTIONS] -- CMD [ARGS]...")]
+#[command(override_usage = "mcp-proxy run [OPTIONS] -- CMD [ARGS]...\n       mcp-proxy run [OPTIONS] --url URL")]
 pub struct RunArgs {
+    /// The server's address, if it is not a command
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub url: Option<String>,
+    /// How the server at --url is reached [default: streamable-http]
+    #[arg(long, value_enum, requires = "url")]
+    pub transport: Option<UrlTransportArg>,
     #[command(flatten)]
     pub recording: RecordingArgs,
     /// The server's program and its arguments, exactly as they are to be
-    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
+    #[arg(trailing_var_arg = true, required_unless_present = "url", value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
@@ -107,6 +122,12 @@ pub struct RecordingArgs {
     /// Set a variable in the server's environment
     #[arg(long, value_name = "K=V", value_parser = pair)]
     pub env: Vec<(String, String)>,
+    /// Send a header with every request to the server
+    #[arg(long, value_name = "NAME: VALUE", value_parser = mcp_transport::http::target::parse_header)]
+    pub header: Vec<(HeaderName, HeaderValue)>,
+    /// Trust the certificates in this file, besides those of the system
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
     /// What to call this server
     #[arg(long)]
     pub name: Option<String>,
@@ -135,6 +156,35 @@ pub enum TransportArg {
     Stdio,
     Sse,
     StreamableHttp,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum UrlTransportArg {
+    Sse,
+    StreamableHttp,
+}
+
+/// Where clients connect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listen {
+    Stdio,
+    At(SocketAddr),
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "stdio" {
+            return Ok(Self::Stdio);
+        }
+        if let Ok(port) = text.parse() {
+            return Ok(Self::At(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
+        }
+        let numeric = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+        let address = numeric.as_deref().unwrap_or(text).parse();
+        address.map(Self::At).map_err(|_| "expected `stdio`, a port, or an IP address with a port".into())
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

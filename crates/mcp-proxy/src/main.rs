@@ -6,6 +6,8 @@ mod demo;
 mod doctor;
 mod failure;
 mod inspect;
+mod plan;
+mod recording;
 mod report;
 mod run;
 mod sessions;

@@ -2,7 +2,9 @@
 //! that servers are.
 
 pub mod child;
+pub mod http;
 mod os;
+mod signals;
+pub mod stdio;
 
 pub use os::give_back_large_buffers;
-pub mod stdio;

@@ -60,6 +60,17 @@ impl Gather {
         }
     }
 
+    /// Everything that waits, in one piece.
+    pub fn to_bytes(&self) -> Bytes {
+        let mut all = Vec::with_capacity(self.len);
+        let mut skip = self.taken;
+        for piece in &self.pieces[self.front..] {
+            all.extend_from_slice(&self.bytes_of(piece)[skip..]);
+            skip = 0;
+        }
+        all.into()
+    }
+
     /// Fills `slices` with what comes first; the filled part is returned.
     pub fn slices<'a, 's>(&'a self, slices: &'s mut [IoSlice<'a>; SLICES]) -> &'s [IoSlice<'a>] {
         let mut count = 0;

@@ -5,7 +5,7 @@
 use std::io;
 use std::task::{Context, Poll};
 
-use mcp_engine::{Outbox, Pipeline, Side, StoreFailed};
+use mcp_engine::{Conversation, Outbox, Pipeline, Side, StoreFailed};
 use mcp_wire::framing::encode;
 use mcp_wire::reply::Refusal;
 use mcp_wire::{Cut, Deframer, Ending, FrameRef, Framing, Gather};
@@ -16,6 +16,7 @@ pub struct Relay {
     client: Peer,
     server: Peer,
     pub pipeline: Pipeline,
+    pub talk: Conversation,
     cuts: Vec<Cut>,
     outbox: Outbox,
     /// The last read brought several messages, so the next is likely to find some without waiting.
@@ -107,6 +108,7 @@ impl Relay {
         Self {
             client: Peer::new(client.0, client.1, message_bytes_max),
             server: Peer::new(server.0, server.1, message_bytes_max),
+            talk: Conversation::only(),
             pipeline,
             cuts: Vec::new(),
             outbox: Outbox::default(),
@@ -186,7 +188,7 @@ impl Relay {
         if !self.cuts.is_empty() {
             self.busy = self.cuts.len() > 1;
             self.note_line_ends(side);
-            self.pipeline.pass(side, &mut self.cuts, &mut self.outbox);
+            self.pipeline.pass(&mut self.talk, side, &mut self.cuts, &mut self.outbox);
             self.dispatch(cx)?;
         }
         Ok(true)
@@ -196,7 +198,10 @@ impl Relay {
     fn dispatch(&mut self, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
         let mut recorded = Ok(());
         if self.pipeline.records_first() {
-            recorded = self.pipeline.commit().inspect_err(|_| self.pipeline.hold_back_unrecorded(&mut self.outbox));
+            recorded = self
+                .pipeline
+                .commit()
+                .inspect_err(|_| self.pipeline.hold_back_unrecorded(&self.talk, &mut self.outbox));
         }
         self.encode_outbox();
         self.server.flush(cx);
@@ -275,7 +280,7 @@ impl Relay {
 
     /// Answers the calls that are still open, because the server will not.
     pub fn answer_open_calls(&mut self, refusal: &Refusal, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
-        self.pipeline.answer_pending(Side::Client, refusal, &mut self.outbox);
+        self.pipeline.answer_pending(&mut self.talk, Side::Client, refusal, &mut self.outbox);
         self.dispatch(cx)
     }
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use mcp_engine::{Pipeline, Side, StoreFailed};
 use mcp_wire::reply::Refusal;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::pipe::Pipe;
 use super::relay::{Relay, Stop};
 use super::stderr::{self, LastWords};
 use crate::child::{self, Child, ChildEvent, ExitStatus, ServerCommand};
+use crate::signals::Signals;
 
 /// How often a server that still works on calls is looked at after it was asked to end.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -40,6 +40,7 @@ pub struct Ended {
     pub not_started: Option<io::Error>,
     pub last_words: LastWords,
     pub pipeline: Pipeline,
+    pub talk: mcp_engine::Conversation,
     /// The user interrupted us.
     pub interrupted: bool,
     pub store_failed: Option<StoreFailed>,
@@ -94,6 +95,7 @@ pub async fn serve(
         not_started,
         last_words,
         pipeline: conversation.relay.pipeline,
+        talk: conversation.relay.talk,
         interrupted: conversation.interrupted,
         store_failed: conversation.store_failed,
         server_left_first,
@@ -177,7 +179,7 @@ impl Conversation {
     fn look(&mut self) -> Option<Instant> {
         let asked_at = self.asked_at?;
         let works =
-            self.relay.client_reads() && self.relay.server_speaks() && self.relay.pipeline.open_calls(Side::Client) > 0;
+            self.relay.client_reads() && self.relay.server_speaks() && self.relay.talk.open_calls(Side::Client) > 0;
         if works && asked_at.elapsed() < self.options.call_grace {
             return Some(Instant::now() + LOOK_AGAIN);
         }
@@ -189,7 +191,7 @@ impl Conversation {
     /// gone. Returns how many calls it left open.
     async fn wind_up(&mut self, status: ExitStatus, signals: &mut Signals) -> usize {
         self.while_anything_moves(signals, Self::poll_drained).await;
-        let unanswered = self.relay.pipeline.open_calls(Side::Client);
+        let unanswered = self.relay.talk.open_calls(Side::Client);
         let refusal = Refusal::ServerGone { status: status.to_string() };
         if let Err(failed) = poll_fn(|cx| Poll::Ready(self.relay.answer_open_calls(&refusal, cx))).await {
             self.store_failed.get_or_insert(failed);
@@ -281,30 +283,4 @@ fn poll_and_tell(relay: &mut Relay, cx: &mut Context<'_>, tell: &mut dyn FnMut(S
         tell(trouble);
     }
     polled
-}
-
-/// The signals that ask us to end.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hang_up: Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-
-    /// True if a person at a terminal sent it.
-    async fn next(&mut self) -> bool {
-        tokio::select! {
-            _ = self.interrupt.recv() => true,
-            _ = self.terminate.recv() => false,
-            _ = self.hang_up.recv() => false,
-        }
-    }
 }

@@ -1,0 +1,154 @@
+//! What a command line asks for: who the server is, and where its clients come from.
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use mcp_store::Transport;
+use mcp_transport::child::ServerCommand;
+use mcp_transport::http::target::{HeaderMap, Target};
+
+use crate::cli::{Listen, ProxyArgs, RecordingArgs, RunArgs, TransportArg, UrlTransportArg};
+use crate::failure::{Failure, exit, quoted};
+
+pub struct Plan {
+    pub client: Listen,
+    pub server: ServerSide,
+    /// What clients of a listener must show.
+    pub token: Option<String>,
+}
+
+pub enum ServerSide {
+    Command { command: ServerCommand, shown: String },
+    Url { target: Target, given: String, transport: Transport },
+}
+
+impl ServerSide {
+    pub fn transport(&self) -> Transport {
+        match self {
+            Self::Command { .. } => Transport::Stdio,
+            Self::Url { transport, .. } => *transport,
+        }
+    }
+
+    pub fn command(&self) -> Option<String> {
+        match self {
+            Self::Command { shown, .. } => Some(shown.clone()),
+            Self::Url { .. } => None,
+        }
+    }
+
+    pub fn url(&self) -> Option<String> {
+        match self {
+            Self::Command { .. } => None,
+            Self::Url { given, .. } => Some(given.clone()),
+        }
+    }
+}
+
+impl Plan {
+    /// `mcp-proxy proxy …`
+    pub fn of_proxy(args: &ProxyArgs) -> Result<Self, Failure> {
+        let server = match (args.transport, &args.target_command, &args.target_url) {
+            (_, Some(_), Some(_)) => {
+                return Err(Failure::usage("--target-command and --target-url do not go together")
+                    .hint("give the one that --transport names: a command for stdio, an address for the others"));
+            }
+            (TransportArg::Stdio, Some(command), None) => {
+                let words = shell_words::split(command)
+                    .map_err(|error| Failure::usage(format!("--target-command cannot be split into words: {error}")))?;
+                let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+                command_side(&words, command.clone(), &args.recording)?
+            }
+            (TransportArg::Stdio, None, Some(_)) => {
+                return Err(Failure::usage("--target-url does not go with --transport stdio")
+                    .hint("give --target-command CMD, or --transport streamable-http or sse"));
+            }
+            (TransportArg::Stdio, None, None) => {
+                return Err(Failure::usage("--transport stdio needs --target-command CMD"));
+            }
+            (TransportArg::Sse, None, Some(url)) => url_side(url, Transport::Sse, &args.recording)?,
+            (TransportArg::StreamableHttp, None, Some(url)) => {
+                url_side(url, Transport::StreamableHttp, &args.recording)?
+            }
+            (_, Some(_), None) => {
+                return Err(Failure::usage("--target-command goes with --transport stdio only")
+                    .hint("for an HTTP client in front of a command, give --transport stdio --listen 8888"));
+            }
+            (_, None, None) => return Err(Failure::usage("this --transport needs --target-url URL")),
+        };
+        let client = match (args.listen, args.transport) {
+            (Some(listen), _) => listen,
+            (None, TransportArg::Stdio) => Listen::Stdio,
+            (None, _) => Listen::At(SocketAddr::from((Ipv4Addr::LOCALHOST, args.listen_port))),
+        };
+        let token = args.token_file.as_deref().map(read_token).transpose()?;
+        if let Listen::At(address) = client
+            && !address.ip().is_loopback()
+            && token.is_none()
+        {
+            return Err(Failure::usage(format!(
+                "{address} can be reached from other machines, so clients need a token"
+            ))
+            .hint("give --token-file FILE, or listen on 127.0.0.1"));
+        }
+        if client == Listen::Stdio && token.is_some() {
+            return Err(Failure::usage("--token-file is for a listener, and this proxy listens on stdio"));
+        }
+        Ok(Self { client, server, token })
+    }
+
+    /// `mcp-proxy run …`
+    pub fn of_run(args: &RunArgs) -> Result<Self, Failure> {
+        let server = match &args.url {
+            Some(url) => {
+                let transport = match args.transport {
+                    Some(UrlTransportArg::Sse) => Transport::Sse,
+                    Some(UrlTransportArg::StreamableHttp) | None => Transport::StreamableHttp,
+                };
+                url_side(url, transport, &args.recording)?
+            }
+            None => {
+                let words = args.command.iter().map(|word| word.to_string_lossy());
+                command_side(&args.command, shell_words::join(words), &args.recording)?
+            }
+        };
+        Ok(Self { client: Listen::Stdio, server, token: None })
+    }
+}
+
+fn command_side(words: &[OsString], shown: String, args: &RecordingArgs) -> Result<ServerSide, Failure> {
+    let Some((program, rest)) = words.split_first().filter(|(program, _)| !program.is_empty()) else {
+        return Err(Failure::usage("the server's command is empty"));
+    };
+    if !args.header.is_empty() || args.ca_file.is_some() {
+        return Err(Failure::usage("--header and --ca-file are for a server with an address, not for a command"));
+    }
+    let env = args.env.iter().map(|(key, value)| (key.into(), value.into())).collect();
+    let command = ServerCommand { program: program.clone(), args: rest.to_vec(), env };
+    Ok(ServerSide::Command { command, shown })
+}
+
+fn url_side(url: &str, transport: Transport, args: &RecordingArgs) -> Result<ServerSide, Failure> {
+    if !args.env.is_empty() {
+        return Err(Failure::usage("--env is for a server that is a command, not for an address"));
+    }
+    let mut added = HeaderMap::new();
+    for (name, value) in &args.header {
+        added.append(name.clone(), value.clone());
+    }
+    let target =
+        Target::parse(url, added).map_err(|error| Failure::usage(format!("`{url}` cannot be the target: {error}")))?;
+    Ok(ServerSide::Url { target, given: url.to_owned(), transport })
+}
+
+fn read_token(path: &Path) -> Result<String, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::new(exit::USAGE, format!("cannot read the token from {}: {error}", quoted(path))))?;
+    let token = text.lines().next().unwrap_or_default().trim();
+    if token.is_empty() {
+        return Err(Failure::usage(format!("the token in {} is empty", quoted(path)))
+            .hint("write one line into it, for example with `openssl rand -hex 32`"));
+    }
+    Ok(token.to_owned())
+}

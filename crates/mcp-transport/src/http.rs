@@ -1,0 +1,16 @@
+//! HTTP on both sides: the listener that clients talk to, the connections to a server, and the
+//! exchanges between them.
+
+pub mod body;
+pub mod conversations;
+pub mod exchange;
+pub mod front;
+pub mod gate;
+pub mod heads;
+pub mod hub;
+pub mod relay;
+pub mod serve;
+pub mod site;
+pub mod target;
+pub mod tls;
+pub mod upstream;

@@ -1,0 +1,120 @@
+//! Which conversation an exchange of Streamable HTTP belongs to: the session that its server named,
+//! or, where there are no sessions any more, the client that sent it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use foldhash::fast::RandomState;
+use hyper::header::{HeaderMap, HeaderName};
+use mcp_engine::Conversation;
+use mcp_wire::revision::{self, Era};
+use mcp_wire::scan;
+
+use super::exchange::Received;
+use super::hub::Hub;
+
+const SESSION_ID: HeaderName = HeaderName::from_static(revision::SESSION_HEADER);
+/// Conversations remembered; past this the one that was silent longest is forgotten, which costs no
+/// more than a new number in the recording.
+const REMEMBERED: usize = 10_000;
+/// A conversation silent for this long is over.
+const IDLE_FOR: Duration = Duration::from_secs(30 * 60);
+/// A name a client gives itself is cut here.
+const CLIENT_BYTES_MAX: usize = 1024;
+
+#[derive(Default)]
+pub struct Conversations {
+    known: RefCell<HashMap<Box<[u8]>, Known, RandomState>>,
+}
+
+struct Known {
+    talk: Rc<RefCell<Conversation>>,
+    used: Instant,
+}
+
+impl Conversations {
+    pub fn new_one(&self, hub: &Hub) -> Rc<RefCell<Conversation>> {
+        Rc::new(RefCell::new(hub.look(|pipeline| pipeline.begin_conversation())))
+    }
+
+    /// The conversation that a request belongs to.
+    pub fn of_request(
+        &self,
+        hub: &Hub,
+        peer: IpAddr,
+        headers: &HeaderMap,
+        era: Era,
+        body: &Received,
+    ) -> Rc<RefCell<Conversation>> {
+        match (era, headers.get(&SESSION_ID)) {
+            (Era::Legacy, Some(id)) => self.find(hub, session_key(id.as_bytes())),
+            // Whoever opens a session is known by it afterwards.
+            (Era::Legacy, None) => self.new_one(hub),
+            (Era::Modern, _) => self.find(hub, client_key(peer, body)),
+        }
+    }
+
+    /// The server gave a conversation a session id.
+    pub fn bind(&self, session: &[u8], talk: &Rc<RefCell<Conversation>>) {
+        let mut known = self.known.borrow_mut();
+        let key = session_key(session);
+        if !known.contains_key(&*key) {
+            make_room(&mut known);
+            known.insert(key, Known { talk: Rc::clone(talk), used: Instant::now() });
+        }
+    }
+
+    /// Forgets the conversation of a session that has ended.
+    pub fn end(&self, session: &[u8]) {
+        self.known.borrow_mut().remove(&*session_key(session));
+    }
+
+    /// Forgets conversations that are over.
+    pub fn sweep(&self) {
+        self.known.borrow_mut().retain(|_, known| known.used.elapsed() < IDLE_FOR);
+    }
+
+    fn find(&self, hub: &Hub, key: Box<[u8]>) -> Rc<RefCell<Conversation>> {
+        let mut known = self.known.borrow_mut();
+        if let Some(known) = known.get_mut(&*key) {
+            known.used = Instant::now();
+            return Rc::clone(&known.talk);
+        }
+        make_room(&mut known);
+        let talk = self.new_one(hub);
+        known.insert(key, Known { talk: Rc::clone(&talk), used: Instant::now() });
+        talk
+    }
+}
+
+fn make_room(known: &mut HashMap<Box<[u8]>, Known, RandomState>) {
+    if known.len() < REMEMBERED {
+        return;
+    }
+    // A tenth at once, so that a flood of new sessions does not search for each of them.
+    let mut ages: Vec<Instant> = known.values().map(|known| known.used).collect();
+    let (_, limit, _) = ages.select_nth_unstable(REMEMBERED / 10);
+    let limit = *limit;
+    known.retain(|_, known| known.used > limit);
+}
+
+fn session_key(id: &[u8]) -> Box<[u8]> {
+    [b"s", id].concat().into()
+}
+
+fn client_key(peer: IpAddr, body: &Received) -> Box<[u8]> {
+    let client = match body {
+        Received::Whole(bytes) => {
+            scan::member_anywhere(bytes, b"\"io.modelcontextprotocol/clientInfo\"").unwrap_or_default()
+        }
+        Received::Rest(_) => b"",
+    };
+    let address = match peer {
+        IpAddr::V4(address) => address.to_ipv6_mapped(),
+        IpAddr::V6(address) => address,
+    };
+    [b"c", &address.octets()[..], &client[..client.len().min(CLIENT_BYTES_MAX)]].concat().into()
+}

@@ -1,0 +1,237 @@
+//! One HTTP exchange as the pipeline sees it: which conversation it belongs to, the message that
+//! opened it, the messages that came back. Heads and messages are recorded as they pass.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use hyper::body::{Body, Incoming, SizeHint};
+use hyper::header::HeaderMap;
+use hyper::{Method, StatusCode};
+use mcp_engine::{Asked, Conversation, Lane, Side};
+use mcp_store::Transport;
+use mcp_wire::reply::Refusal;
+use mcp_wire::revision::Era;
+use tokio::time::error::Elapsed;
+use tokio::time::timeout;
+
+use super::body::{BodyError, poll_client_data};
+use super::gate::{Refused, refused};
+use super::heads;
+use super::hub::{Hub, OpenCall};
+
+/// A body up to this size is waited for: it leaves in one write with its head. A larger one passes
+/// as it comes.
+const WAITED_FOR: usize = 256 * 1024;
+/// For more of a body that is waited for.
+const BODY_FOR: Duration = Duration::from_secs(30);
+
+pub struct Exchange {
+    pub hub: Rc<Hub>,
+    pub talk: Rc<RefCell<Conversation>>,
+    pub number: u64,
+    /// The transport it belongs to.
+    pub transport: Transport,
+    pub era: Era,
+    asked: RefCell<Option<Asked>>,
+    /// Counts while this exchange is about a message.
+    call: RefCell<Option<OpenCall>>,
+    /// How it ended, if not as it should.
+    ended: Cell<&'static str>,
+}
+
+impl Exchange {
+    pub fn open(hub: &Rc<Hub>, talk: Rc<RefCell<Conversation>>, transport: Transport, era: Era) -> Rc<Self> {
+        let number = hub.look(|pipeline| pipeline.number_exchange());
+        let (asked, call, ended) = (RefCell::default(), RefCell::default(), Cell::default());
+        Rc::new(Self { hub: Rc::clone(hub), talk, number, transport, era, asked, call, ended })
+    }
+
+    pub fn request_head(&self, method: &Method, target: &str, headers: &HeaderMap) {
+        self.head(Side::Client, || heads::request_text(method.as_str(), target, headers));
+    }
+
+    pub fn response_head(&self, status: StatusCode, headers: &HeaderMap) {
+        self.head(Side::Server, || heads::response_text(status, headers));
+    }
+
+    fn head(&self, from: Side, text: impl FnOnce() -> Bytes) {
+        if self.hub.look(|pipeline| pipeline.keeps_exchanges()) {
+            let text = text();
+            self.hub.note(|pipeline| {
+                pipeline.exchange_head(self.number, &self.talk.borrow(), from, self.transport, &text);
+            });
+        }
+    }
+
+    /// Passes the message that a client's body held. Nothing comes back if it must not go on.
+    pub fn from_client(&self, message: Bytes) -> Option<Bytes> {
+        let lane = self.lane(b"", None);
+        let talk = &mut self.talk.borrow_mut();
+        let (asked, out) = self.hub.pass(|pipeline, out| pipeline.pass_opening(talk, lane, message, out));
+        *self.asked.borrow_mut() = asked;
+        *self.call.borrow_mut() = Some(self.hub.open_call());
+        out.to_server.first().map(|outgoing| outgoing.frame().bytes.clone())
+    }
+
+    /// Passes a message that came from the server within this exchange.
+    pub fn from_server(&self, message: Bytes, event_id: &[u8]) -> Option<Bytes> {
+        let asked = self.asked.borrow();
+        let lane = self.lane(event_id, asked.as_ref());
+        let talk = &mut self.talk.borrow_mut();
+        let ((), out) = self.hub.pass(|pipeline, out| pipeline.pass_one(talk, Side::Server, lane, message, out));
+        let judged = out.to_client.first()?;
+        let answers = judged.correlated();
+        let bytes = judged.frame().bytes.clone();
+        let is_answered = asked.as_ref().is_some_and(|asked| answers == Some(asked.sequence));
+        drop(asked);
+        if is_answered {
+            self.asked.take();
+        }
+        Some(bytes)
+    }
+
+    /// An event of the server was too large to hold; whoever waits for it is told.
+    pub fn too_large(&self, (size, head, tail): (u64, &[u8], &[u8])) -> Option<Bytes> {
+        let talk = &mut self.talk.borrow_mut();
+        if let Some(asked) = self.asked.take() {
+            talk.remember(asked);
+        }
+        let ((), out) =
+            self.hub.pass(|pipeline, out| pipeline.refuse_too_large(talk, Side::Server, (size, head, tail), out));
+        out.to_client.first().map(|outgoing| outgoing.frame().bytes.clone())
+    }
+
+    /// Notes something that stands where a message should have been.
+    pub fn note(&self, from: Side, text: &str) {
+        self.hub.note(|pipeline| pipeline.note(&self.talk.borrow(), from, text));
+    }
+
+    /// Composes the answer to the request of this exchange, if it was opened by one that waits.
+    pub fn refuse(&self, refusal: &Refusal) -> Option<Bytes> {
+        let asked = self.asked.take()?;
+        let talk = self.talk.borrow();
+        let ((), out) = self.hub.pass(|pipeline, out| pipeline.answer_asked(&talk, &asked, refusal, out));
+        out.to_client.first().map(|outgoing| outgoing.frame().bytes.clone())
+    }
+
+    pub fn ended(&self, how: &'static str) {
+        self.ended.set(how);
+    }
+
+    pub fn awaits_answer(&self) -> bool {
+        self.asked.borrow().is_some()
+    }
+
+    fn lane<'a>(&self, event_id: &'a [u8], asked: Option<&'a Asked>) -> Lane<'a> {
+        Lane { transport: self.transport, exchange: self.number, event_id, asked }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if let Some(asked) = self.asked.take() {
+            self.talk.borrow_mut().remember(asked);
+        }
+        let how = self.ended.get();
+        self.hub.note(|pipeline| pipeline.exchange_end(self.number, &self.talk.borrow(), self.transport, how));
+    }
+}
+
+/// A client's body, as far as it is needed to begin.
+pub enum Received {
+    Whole(Bytes),
+    Rest(Box<Upload>),
+}
+
+/// Reads a client's body: all of it, or as much as is waited for.
+pub async fn receive(body: Incoming, hub: &Hub) -> Result<Received, Refused> {
+    let limit = hub.message_bytes_max;
+    let hint = body.size_hint();
+    if hint.lower() > limit as u64 {
+        return Err(too_large(limit));
+    }
+    let mut upload = Upload { first: VecDeque::new(), rest: body, seen: BytesMut::new(), hint, limit, exchange: None };
+    let broken = |error: BodyError| match error.is::<Elapsed>() {
+        true => refused(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
+        false => refused(StatusCode::BAD_REQUEST, "the body broke off"),
+    };
+    let Some(first) = upload.next().await else { return Ok(Received::Whole(Bytes::new())) };
+    let first = first.map_err(broken)?;
+    if upload.rest.is_end_stream() {
+        return Ok(Received::Whole(first));
+    }
+    let wait_for = if hub.records_first { limit } else { WAITED_FOR };
+    upload.seen.reserve(upload.hint.upper().map_or(0, |upper| upper.min(limit as u64) as usize));
+    upload.seen.extend_from_slice(&first);
+    upload.first.push_back(first);
+    while upload.seen.len() <= wait_for {
+        let Some(more) = upload.next().await else { return Ok(Received::Whole(upload.seen.freeze())) };
+        let more = more.map_err(broken)?;
+        upload.seen.extend_from_slice(&more);
+        upload.first.push_back(more);
+    }
+    if upload.seen.len() > limit {
+        return Err(too_large(limit));
+    }
+    Ok(Received::Rest(Box::new(upload)))
+}
+
+pub fn too_large(limit: usize) -> Refused {
+    Refused { status: StatusCode::PAYLOAD_TOO_LARGE, refusal: Refusal::TooLarge { limit } }
+}
+
+/// A large body on its way to a server.
+pub struct Upload {
+    first: VecDeque<Bytes>,
+    rest: Incoming,
+    seen: BytesMut,
+    hint: SizeHint,
+    limit: usize,
+    exchange: Option<Rc<Exchange>>,
+}
+
+impl Upload {
+    pub fn for_exchange(mut self: Box<Self>, exchange: &Rc<Exchange>) -> Box<Self> {
+        self.exchange = Some(Rc::clone(exchange));
+        self
+    }
+
+    async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
+        let next = std::future::poll_fn(|cx| poll_client_data(&mut self.rest, cx));
+        match timeout(BODY_FOR, next).await {
+            Ok(data) => data.map(|data| data.map_err(BodyError::from)),
+            Err(elapsed) => Some(Err(elapsed.into())),
+        }
+    }
+
+    pub fn size_hint(&self) -> SizeHint {
+        self.hint.clone()
+    }
+
+    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
+        if let Some(first) = self.first.pop_front() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        match ready!(poll_client_data(&mut self.rest, cx)) {
+            Some(Ok(data)) => {
+                self.seen.extend_from_slice(&data);
+                if self.seen.len() > self.limit {
+                    return Poll::Ready(Some(Err("the message is over the limit".into())));
+                }
+                Poll::Ready(Some(Ok(data)))
+            }
+            Some(Err(error)) => Poll::Ready(Some(Err(error.into()))),
+            None => {
+                // The bytes have left already; what is still to be done is to know what they were.
+                if let Some(exchange) = self.exchange.take() {
+                    let _ = exchange.from_client(self.seen.split().freeze());
+                }
+                Poll::Ready(None)
+            }
+        }
+    }
+}

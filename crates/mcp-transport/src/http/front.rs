@@ -1,0 +1,323 @@
+//! The listener: takes connections, holds them to deadlines and bounds, and lets them finish when it
+//! is time to end.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, interval, sleep};
+
+use super::body::{BodyError, ToClient};
+use super::site::Site;
+
+/// Connections at a time, and from one address.
+const CONNECTIONS_MAX: usize = 10_000;
+const PER_PEER_MAX: usize = 1_000;
+/// Header section of a request.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+const HEADERS_MAX: usize = 100;
+/// For the head of a request once its first byte is there, and for a next request.
+const HEAD_FOR: Duration = Duration::from_secs(10);
+const IDLE_FOR: Duration = Duration::from_secs(60);
+/// How often connections are held to these.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// How often open calls are counted while the listener ends.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// For another try when the system has no descriptor left.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+pub struct Front {
+    listener: TcpListener,
+    site: Rc<Site>,
+    connections: Rc<Connections>,
+}
+
+/// Every connection there is.
+#[derive(Default)]
+struct Connections {
+    all: RefCell<Vec<Weak<Held>>>,
+    count: Cell<usize>,
+    per_peer: RefCell<HashMap<IpAddr, usize>>,
+    draining: Cell<bool>,
+}
+
+/// One connection as the sweep sees it.
+struct Held {
+    peer: IpAddr,
+    phase: Cell<Phase>,
+    since: Cell<Instant>,
+    order: Cell<Order>,
+    waker: RefCell<Option<Waker>>,
+    connections: Rc<Connections>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Between two requests.
+    Idle,
+    /// Within a head.
+    Head,
+    /// A request is being answered.
+    Busy,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    None,
+    /// Finish what is being answered, then close.
+    Finish,
+    /// Close now.
+    Close,
+}
+
+impl Front {
+    pub fn new(listener: TcpListener, site: Rc<Site>) -> Self {
+        Self { listener, site, connections: Rc::default() }
+    }
+
+    /// Takes connections for ever.
+    pub async fn serve(&self) {
+        let sweep = async {
+            let mut every = interval(SWEEP_EVERY);
+            loop {
+                every.tick().await;
+                self.connections.sweep();
+                self.site.sweep();
+            }
+        };
+        let accept = async {
+            loop {
+                match self.listener.accept().await {
+                    Ok((stream, peer)) => self.take(stream, peer),
+                    // No descriptor, or a peer that left at once: neither ends the listener.
+                    Err(_) => sleep(ACCEPT_AGAIN).await,
+                }
+            }
+        };
+        tokio::join!(sweep, accept);
+    }
+
+    fn take(&self, stream: TcpStream, peer: SocketAddr) {
+        let Some(held) = self.connections.admit(peer.ip()) else { return };
+        let _ = stream.set_nodelay(true);
+        tokio::task::spawn_local(serve_connection(stream, held, Rc::clone(&self.site)));
+    }
+
+    /// Lets what is being answered finish, and waits for it as long as `within`.
+    pub async fn drain(&self, within: Duration) {
+        self.connections.draining.set(true);
+        self.connections.order(Order::Finish);
+        let finished = async {
+            // Streams that only wait for something to happen are not calls.
+            while self.site.hub.open_calls() > 0 {
+                sleep(LOOK_AGAIN).await;
+            }
+            // What was answered last is still to be written.
+            tokio::task::yield_now().await;
+        };
+        let _ = tokio::time::timeout(within, finished).await;
+        self.connections.order(Order::Close);
+        while self.connections.count.get() > 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, held: Rc<Held>, site: Rc<Site>) {
+    let peer = held.peer;
+    let service = {
+        let held = Rc::clone(&held);
+        service_fn(move |request| {
+            held.enter(Phase::Busy);
+            let answer = Rc::clone(&site).answer(peer, request);
+            let held = Rc::clone(&held);
+            async move {
+                let busy = Busy(held);
+                Ok::<_, Infallible>(answer.await.map(|body| Answered { body, _busy: busy }))
+            }
+        })
+    };
+    let mut builder = http1::Builder::new();
+    builder.max_headers(HEADERS_MAX).max_buf_size(HEAD_BYTES_MAX).auto_date_header(false);
+    let io = Watched { io: TokioIo::new(stream), held: Rc::clone(&held) };
+    let mut connection = pin!(builder.serve_connection(io, service));
+    let mut finishing = false;
+    poll_fn(|cx| {
+        held.watch(cx);
+        match held.order.get() {
+            Order::Close => return Poll::Ready(()),
+            Order::Finish if !finishing => {
+                finishing = true;
+                connection.as_mut().graceful_shutdown();
+            }
+            _ => {}
+        }
+        connection.as_mut().poll(cx).map(drop)
+    })
+    .await;
+}
+
+impl Connections {
+    fn admit(self: &Rc<Self>, peer: IpAddr) -> Option<Rc<Held>> {
+        let mut per_peer = self.per_peer.borrow_mut();
+        let from_peer = per_peer.entry(peer).or_default();
+        if self.count.get() >= CONNECTIONS_MAX || *from_peer >= PER_PEER_MAX && !peer.is_loopback() {
+            return None;
+        }
+        *from_peer += 1;
+        self.count.set(self.count.get() + 1);
+        let held = Rc::new(Held {
+            peer,
+            phase: Cell::new(Phase::Idle),
+            since: Cell::new(Instant::now()),
+            order: Cell::new(if self.draining.get() { Order::Finish } else { Order::None }),
+            waker: RefCell::default(),
+            connections: Rc::clone(self),
+        });
+        self.all.borrow_mut().push(Rc::downgrade(&held));
+        Some(held)
+    }
+
+    fn sweep(&self) {
+        let now = Instant::now();
+        self.all.borrow_mut().retain(|held| {
+            let Some(held) = held.upgrade() else { return false };
+            let patience = match held.phase.get() {
+                Phase::Idle => IDLE_FOR,
+                Phase::Head => HEAD_FOR,
+                Phase::Busy => return true,
+            };
+            if now.duration_since(held.since.get()) > patience {
+                held.tell(Order::Close);
+            }
+            true
+        });
+    }
+
+    fn order(&self, order: Order) {
+        let all: Vec<Rc<Held>> = self.all.borrow().iter().filter_map(Weak::upgrade).collect();
+        all.iter().for_each(|held| held.tell(order));
+    }
+}
+
+impl Held {
+    fn enter(&self, phase: Phase) {
+        self.phase.set(phase);
+        self.since.set(Instant::now());
+    }
+
+    fn tell(&self, order: Order) {
+        self.order.set(order);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn watch(&self, cx: &Context<'_>) {
+        let mut waker = self.waker.borrow_mut();
+        if waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
+            *waker = Some(cx.waker().clone());
+        }
+    }
+}
+
+/// A request that is being answered, until the last byte of the answer was handed over.
+struct Busy(Rc<Held>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.enter(Phase::Idle);
+    }
+}
+
+struct Answered {
+    body: ToClient,
+    _busy: Busy,
+}
+
+impl Body for Answered {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let connections = &self.connections;
+        connections.count.set(connections.count.get() - 1);
+        let mut per_peer = connections.per_peer.borrow_mut();
+        if let Some(from_peer) = per_peer.get_mut(&self.peer) {
+            *from_peer -= 1;
+            if *from_peer == 0 {
+                per_peer.remove(&self.peer);
+            }
+        }
+    }
+}
+
+/// A stream that notices when a request begins.
+struct Watched {
+    io: TokioIo<TcpStream>,
+    held: Rc<Held>,
+}
+
+impl Read for Watched {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.io).poll_read(cx, buf);
+        if read.is_ready() && self.held.phase.get() == Phase::Idle {
+            self.held.enter(Phase::Head);
+        }
+        read
+    }
+}
+
+impl Write for Watched {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+    }
+}

@@ -1,0 +1,124 @@
+//! Header sections: which headers stop at each hop, which of them are secret, and how a head is kept
+//! in a recording.
+
+use bytes::Bytes;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{StatusCode, header};
+
+/// Headers that speak of one connection only.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// Headers whose values are never kept.
+const SECRET: [HeaderName; 4] =
+    [header::AUTHORIZATION, header::COOKIE, header::SET_COOKIE, header::PROXY_AUTHORIZATION];
+
+/// Takes out what concerns this connection only, whatever `Connection` names included.
+pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderValue> = headers.get_all(header::CONNECTION).iter().cloned().collect();
+    for name in named.iter().flat_map(|value| value.as_bytes().split(|&byte| byte == b',')) {
+        if let Ok(name) = HeaderName::from_bytes(name.trim_ascii()) {
+            headers.remove(name);
+        }
+    }
+    for name in &HOP_BY_HOP {
+        headers.remove(name);
+    }
+}
+
+/// The head of a request as HTTP text, with its secrets masked.
+pub fn request_text(method: &str, target: &str, headers: &HeaderMap) -> Bytes {
+    let mut text = Vec::with_capacity(512);
+    for part in [method, " ", target, " HTTP/1.1\r\n"] {
+        text.extend_from_slice(part.as_bytes());
+    }
+    append(headers, &mut text);
+    text.into()
+}
+
+/// The head of a response as HTTP text, with its secrets masked.
+pub fn response_text(status: StatusCode, headers: &HeaderMap) -> Bytes {
+    let mut text = Vec::with_capacity(512);
+    for part in ["HTTP/1.1 ", status.as_str(), " ", status.canonical_reason().unwrap_or_default(), "\r\n"] {
+        text.extend_from_slice(part.as_bytes());
+    }
+    append(headers, &mut text);
+    text.into()
+}
+
+fn append(headers: &HeaderMap, text: &mut Vec<u8>) {
+    for (name, value) in headers {
+        text.extend_from_slice(name.as_str().as_bytes());
+        text.extend_from_slice(b": ");
+        if SECRET.contains(name) {
+            append_masked(name, value, text);
+        } else {
+            text.extend_from_slice(value.as_bytes());
+        }
+        text.extend_from_slice(b"\r\n");
+    }
+}
+
+/// The scheme of a credential says how a client tried to prove itself; only the proof is secret.
+fn append_masked(name: &HeaderName, value: &HeaderValue, text: &mut Vec<u8>) {
+    let value = value.as_bytes();
+    if (name == header::AUTHORIZATION || name == header::PROXY_AUTHORIZATION)
+        && let Some(blank) = value.iter().position(|&byte| byte == b' ')
+        && value[..blank].iter().all(u8::is_ascii_alphanumeric)
+    {
+        text.extend_from_slice(&value[..=blank]);
+    }
+    text.extend_from_slice(b"***");
+}
+
+/// Whether the media type of a body is `wanted`, parameters aside.
+pub fn is_media_type(headers: &HeaderMap, wanted: &str) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return false };
+    let essence = value.as_bytes().split(|&byte| byte == b';').next().unwrap_or_default();
+    essence.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in pairs {
+            map.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
+        map
+    }
+
+    #[test]
+    fn what_a_connection_names_stays_on_it() {
+        let mut map =
+            headers(&[("connection", "close, X-Mine"), ("x-mine", "1"), ("te", "trailers"), ("mcp-name", "a")]);
+        strip_hop_by_hop(&mut map);
+        assert_eq!(map, headers(&[("mcp-name", "a")]));
+    }
+
+    #[test]
+    fn secrets_are_not_kept() {
+        let map = headers(&[("authorization", "Bearer abc"), ("cookie", "a=b"), ("accept", "*/*")]);
+        let text = request_text("POST", "/mcp", &map);
+        assert_eq!(text, &b"POST /mcp HTTP/1.1\r\nauthorization: Bearer ***\r\ncookie: ***\r\naccept: */*\r\n"[..]);
+        let odd = response_text(StatusCode::OK, &headers(&[("authorization", "secretonly"), ("set-cookie", "x")]));
+        assert_eq!(odd, &b"HTTP/1.1 200 OK\r\nauthorization: ***\r\nset-cookie: ***\r\n"[..]);
+    }
+
+    #[test]
+    fn media_types_compare_without_their_parameters() {
+        let json = headers(&[("content-type", "Application/JSON; charset=utf-8")]);
+        assert!(is_media_type(&json, "application/json"));
+        assert!(!is_media_type(&json, "text/plain"));
+    }
+}

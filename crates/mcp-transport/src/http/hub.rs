@@ -1,0 +1,137 @@
+//! What everything on a listener shares: the pipeline, and the one writer behind it.
+//!
+//! All of it lives on one thread. An exchange calls the pipeline on the request and on each part of
+//! the answer, with no lock and no hop between tasks; what that recorded is written once for all
+//! exchanges that had something to do at the same time.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use mcp_engine::{Outbox, Pipeline, StoreFailed};
+use tokio::sync::Notify;
+
+pub struct Hub {
+    pipeline: RefCell<Pipeline>,
+    pub message_bytes_max: usize,
+    /// Whether a message must be on disk before it leaves, and so be held until it is whole.
+    pub records_first: bool,
+    uncommitted: Cell<bool>,
+    commit: Notify,
+    failed: RefCell<Option<StoreFailed>>,
+    stop: Notify,
+    calls: Rc<Cell<usize>>,
+    tell: Box<dyn Fn(String)>,
+}
+
+/// A call that somebody waits for, while it is open.
+pub struct OpenCall(Rc<Cell<usize>>);
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+impl Hub {
+    pub fn new(pipeline: Pipeline, message_bytes_max: usize, tell: Box<dyn Fn(String)>) -> Rc<Self> {
+        let records_first = pipeline.records_first();
+        Rc::new(Self {
+            pipeline: RefCell::new(pipeline),
+            message_bytes_max,
+            records_first,
+            uncommitted: Cell::new(false),
+            commit: Notify::new(),
+            failed: RefCell::default(),
+            stop: Notify::new(),
+            calls: Rc::default(),
+            tell,
+        })
+    }
+
+    /// Lets the pipeline decide something, and sees to it that what it recorded is written. Where
+    /// the evidence must be complete that is done before anything leaves, and what could not be
+    /// written stays.
+    pub fn pass<R>(&self, decide: impl FnOnce(&mut Pipeline, &mut Outbox) -> R) -> (R, Outbox) {
+        let mut out = Outbox::default();
+        let mut pipeline = self.pipeline.borrow_mut();
+        let result = decide(&mut pipeline, &mut out);
+        if self.records_first {
+            if let Err(failed) = pipeline.commit() {
+                out.to_server.clear();
+                out.to_client.clear();
+                drop(pipeline);
+                self.fail(failed);
+            }
+        } else if !self.uncommitted.replace(true) {
+            self.commit.notify_one();
+        }
+        (result, out)
+    }
+
+    /// Has the pipeline take note of something that is no message.
+    pub fn note<R>(&self, note: impl FnOnce(&mut Pipeline) -> R) -> R {
+        self.pass(|pipeline, _| note(pipeline)).0
+    }
+
+    /// Looks at the pipeline without changing what is recorded.
+    pub fn look<R>(&self, look: impl FnOnce(&mut Pipeline) -> R) -> R {
+        look(&mut self.pipeline.borrow_mut())
+    }
+
+    /// Writes what was recorded, over and over. It comes last in a turn of the loop, so that one
+    /// write takes all that the turn brought.
+    pub async fn keep_committing(self: Rc<Self>) {
+        loop {
+            self.commit.notified().await;
+            tokio::task::yield_now().await;
+            self.commit_now();
+        }
+    }
+
+    pub fn commit_now(&self) {
+        self.uncommitted.set(false);
+        let mut pipeline = self.pipeline.borrow_mut();
+        let committed = pipeline.commit();
+        let trouble = pipeline.take_trouble();
+        drop(pipeline);
+        if let Some(trouble) = trouble {
+            (self.tell)(trouble);
+        }
+        if let Err(failed) = committed {
+            self.fail(failed);
+        }
+    }
+
+    pub fn open_call(&self) -> OpenCall {
+        self.calls.set(self.calls.get() + 1);
+        OpenCall(Rc::clone(&self.calls))
+    }
+
+    pub fn open_calls(&self) -> usize {
+        self.calls.get()
+    }
+
+    pub fn tell(&self, text: String) {
+        (self.tell)(text);
+    }
+
+    fn fail(&self, failed: StoreFailed) {
+        self.failed.borrow_mut().get_or_insert(failed);
+        self.stop.notify_one();
+    }
+
+    /// Whether the store failed and nothing may pass any more.
+    pub fn has_failed(&self) -> bool {
+        self.failed.borrow().is_some()
+    }
+
+    /// Comes when the proxy must end because it cannot record.
+    pub async fn stopped(&self) {
+        self.stop.notified().await;
+    }
+
+    /// Gives the pipeline back once nobody uses it any more.
+    pub fn into_parts(self) -> (Pipeline, Option<StoreFailed>) {
+        (self.pipeline.into_inner(), self.failed.into_inner())
+    }
+}

@@ -1,0 +1,86 @@
+//! A listener from its first connection to its last.
+
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use mcp_engine::{Pipeline, StoreFailed};
+use tokio::net::TcpListener;
+
+use super::front::Front;
+use super::gate::Gate;
+use super::hub::Hub;
+use super::site::{Server, Site};
+use crate::signals::Signals;
+
+/// How many clients may wait to be taken.
+const BACKLOG: u32 = 4096;
+
+pub struct Options {
+    pub message_bytes_max: usize,
+    /// What calls get to finish once the proxy is asked to end.
+    pub drain: Duration,
+    /// What clients must show to be served.
+    pub token: Option<String>,
+}
+
+/// How a listener ended.
+pub struct Ended {
+    pub pipeline: Pipeline,
+    pub store_failed: Option<StoreFailed>,
+    /// A person interrupted us.
+    pub interrupted: bool,
+}
+
+/// Takes the address, or says why it cannot be had. Must be called inside a tokio runtime.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
+    // A listener that was closed a moment ago leaves connections behind that keep its address.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Serves clients until a signal says otherwise. Must be called inside a `LocalSet`.
+pub async fn serve(
+    listener: TcpListener,
+    server: Server,
+    pipeline: Pipeline,
+    options: Options,
+    tell: Box<dyn Fn(String)>,
+) -> io::Result<Ended> {
+    let mut signals = Signals::listen()?;
+    let hub = Hub::new(pipeline, options.message_bytes_max, tell);
+    let committer = tokio::task::spawn_local(Rc::clone(&hub).keep_committing());
+    let gate = Gate::new(listener.local_addr()?, options.token);
+    let front = Front::new(listener, Site::new(Rc::clone(&hub), gate, server));
+    let mut interrupted = false;
+    tokio::select! {
+        () = front.serve() => {}
+        () = hub.stopped() => {}
+        interrupt = signals.next() => interrupted = interrupt,
+    }
+    tokio::select! {
+        () = front.drain(options.drain) => {}
+        // Whoever asks twice means now.
+        _ = signals.next() => {}
+    }
+    drop(front);
+    committer.abort();
+    let _ = committer.await;
+    hub.commit_now();
+    let (pipeline, store_failed) = finished(hub).await;
+    Ok(Ended { pipeline, store_failed, interrupted })
+}
+
+/// Waits for the last exchange to let go of the hub; they were all told to end.
+async fn finished(mut hub: Rc<Hub>) -> (Pipeline, Option<StoreFailed>) {
+    loop {
+        match Rc::try_unwrap(hub) {
+            Ok(hub) => return hub.into_parts(),
+            Err(shared) => hub = shared,
+        }
+        tokio::task::yield_now().await;
+    }
+}

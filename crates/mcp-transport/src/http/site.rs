@@ -1,0 +1,176 @@
+//! What a listener offers: which path leads where, and what its exchanges share.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::rc::{Rc, Weak};
+
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use mcp_wire::reply;
+use uuid::Uuid;
+
+use super::body::ToClient;
+use super::conversations::Conversations;
+use super::gate::{Gate, Refused};
+use super::hub::Hub;
+use super::relay::{Connection, Route, json_response, relay};
+use super::upstream::Upstream;
+
+/// Where clients of Streamable HTTP, clients of the older SSE transport, and their messages go.
+pub const ENDPOINT: &str = "/mcp";
+pub const STREAM: &str = "/sse";
+pub const MESSAGE: &str = "/message";
+
+/// Calls that go on without their client, at most.
+const CARRIED_ON_MAX: usize = 1_024;
+/// SSE connections at a time.
+const CONNECTIONS_MAX: usize = 10_000;
+
+/// How the server is spoken to.
+pub enum Server {
+    Http(Rc<Upstream>),
+    Sse(Rc<Upstream>),
+}
+
+pub struct Site {
+    pub hub: Rc<Hub>,
+    pub gate: Gate,
+    pub server: Server,
+    pub conversations: Conversations,
+    connections: RefCell<HashMap<Uuid, Rc<Connection>>>,
+    carried_on: Rc<Cell<usize>>,
+}
+
+impl Site {
+    pub fn new(hub: Rc<Hub>, gate: Gate, server: Server) -> Rc<Self> {
+        Rc::new(Self {
+            hub,
+            gate,
+            server,
+            conversations: Conversations::default(),
+            connections: RefCell::default(),
+            carried_on: Rc::default(),
+        })
+    }
+
+    /// Answers one request.
+    pub async fn answer(self: Rc<Self>, peer: IpAddr, request: Request<Incoming>) -> Response<ToClient> {
+        if let Err(refused) = self.gate.admit(&request) {
+            return refusal_response(&refused);
+        }
+        if self.hub.has_failed() {
+            return plain(StatusCode::SERVICE_UNAVAILABLE, "the recording cannot be written; nothing passes\n");
+        }
+        let method = request.method();
+        let is_metadata = request.uri().path().starts_with("/.well-known/");
+        match (request.uri().path(), &self.server) {
+            (ENDPOINT, Server::Http(upstream)) => match *method {
+                Method::POST | Method::GET | Method::DELETE => {
+                    relay(&self, upstream, peer, request, Route::Endpoint).await
+                }
+                _ => not_allowed("GET, POST, DELETE"),
+            },
+            (STREAM, Server::Sse(upstream)) => match *method {
+                Method::GET => relay(&self, upstream, peer, request, Route::Stream).await,
+                _ => not_allowed("GET"),
+            },
+            (MESSAGE, Server::Sse(upstream)) => match (method, self.connection(request.uri().query())) {
+                (&Method::POST, Some(connection)) => {
+                    relay(&self, upstream, peer, request, Route::Message(connection)).await
+                }
+                (&Method::POST, None) => plain(StatusCode::NOT_FOUND, "no such connection\n"),
+                _ => not_allowed("POST"),
+            },
+            (_, Server::Http(upstream) | Server::Sse(upstream)) if is_metadata => match *method {
+                Method::GET | Method::HEAD => relay(&self, upstream, peer, request, Route::Metadata).await,
+                _ => not_allowed("GET"),
+            },
+            _ => plain(StatusCode::NOT_FOUND, "nothing here; MCP clients connect to /mcp or /sse\n"),
+        }
+    }
+
+    fn connection(&self, query: Option<&str>) -> Option<Rc<Connection>> {
+        let id = query?.strip_prefix("session=")?.parse().ok()?;
+        self.connections.borrow().get(&id).cloned()
+    }
+
+    /// Makes an SSE connection known under an id that nobody can guess.
+    pub fn register(self: &Rc<Self>, connection: Connection) -> Option<Registered> {
+        let mut connections = self.connections.borrow_mut();
+        if connections.len() >= CONNECTIONS_MAX {
+            return None;
+        }
+        let id = Uuid::new_v4();
+        connections.insert(id, Rc::new(connection));
+        Some(Registered { id, site: Rc::downgrade(self) })
+    }
+
+    /// A place for a call that goes on without its client, if there is one left.
+    pub fn carried_on(&self) -> Option<CarriedOn> {
+        if self.carried_on.get() >= CARRIED_ON_MAX {
+            return None;
+        }
+        self.carried_on.set(self.carried_on.get() + 1);
+        Some(CarriedOn(Rc::clone(&self.carried_on)))
+    }
+
+    /// Gives up what nobody uses any more.
+    pub fn sweep(&self) {
+        self.conversations.sweep();
+        let (Server::Http(upstream) | Server::Sse(upstream)) = &self.server;
+        upstream.close_idle();
+    }
+}
+
+/// An SSE connection for as long as its stream is open.
+pub struct Registered {
+    id: Uuid,
+    site: Weak<Site>,
+}
+
+impl Registered {
+    /// Where its messages go.
+    pub fn path(&self) -> String {
+        format!("{MESSAGE}?session={}", self.id)
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        if let Some(site) = self.site.upgrade() {
+            site.connections.borrow_mut().remove(&self.id);
+        }
+    }
+}
+
+pub struct CarriedOn(Rc<Cell<usize>>);
+
+impl Drop for CarriedOn {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// A request that goes no further, as the client is told.
+pub fn refusal_response(refused: &Refused) -> Response<ToClient> {
+    let mut response = json_response(refused.status, Some(reply::error_without_id(&refused.refusal)));
+    if refused.status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+fn not_allowed(allowed: &'static str) -> Response<ToClient> {
+    let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "this method is not allowed here\n");
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+pub fn plain(status: StatusCode, text: &'static str) -> Response<ToClient> {
+    let mut response = Response::new(ToClient::Whole(Some(text.as_bytes().into())));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
