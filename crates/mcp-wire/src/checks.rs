@@ -44,6 +44,9 @@ fn compare_envelope(bytes: &[u8], peek: &Peek, envelope: &Members<'_>) {
     assert_eq!(found(peek.name), get(&params, "name").as_deref());
     assert_eq!(found(peek.uri), get(&params, "uri").as_deref());
     assert_eq!(found(peek.request_id), get(&params, "requestId").as_deref());
+    assert_eq!(found(peek.task_id), get(&params, "taskId").as_deref());
+    assert_eq!(found(peek.protocol_version), get(&meta, "io.modelcontextprotocol/protocolVersion").as_deref());
+    assert_eq!(found(peek.subscription_id), get(&meta, "io.modelcontextprotocol/subscriptionId").as_deref());
     let tokens = [get(&params, "progressToken"), get(&meta, "progressToken")];
     assert_eq!(peek.progress_token.is_some(), tokens.iter().any(Option::is_some));
     assert!(peek.progress_token.is_none() || tokens.iter().any(|token| token.as_deref() == found(peek.progress_token)));
@@ -61,7 +64,9 @@ fn compare_envelope(bytes: &[u8], peek: &Peek, envelope: &Members<'_>) {
 /// A splice changes one span and nothing else.
 pub fn splice_changes_one_span(bytes: &[u8], replacement: &[u8]) {
     let peek = scan::scan(bytes);
-    for span in [peek.id, peek.method, peek.name, peek.uri, peek.progress_token].into_iter().flatten() {
+    let Peek { id, method, name, uri, task_id, progress_token, protocol_version, subscription_id, .. } = peek;
+    let spans = [id, method, name, uri, task_id, progress_token, protocol_version, subscription_id];
+    for span in spans.into_iter().flatten() {
         let range = span.range();
         let spliced = splice(bytes, span, replacement);
         assert_eq!(&spliced[..range.start], &bytes[..range.start]);

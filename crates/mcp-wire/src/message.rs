@@ -45,7 +45,7 @@ impl Message {
 
     /// The JSON-RPC id, if the message carries one (`null` included: it is an id, not an absence).
     pub fn id(&self) -> Option<Id> {
-        self.glance.id.map(|span| Id::from_json(self.slice(span)))
+        self.id_at(self.glance.id)
     }
 
     pub fn method(&self) -> Option<Cow<'_, str>> {
@@ -62,17 +62,42 @@ impl Message {
         self.text(self.peek().uri)
     }
 
+    /// `params.taskId`: the task a request is about.
+    pub fn task_id(&self) -> Option<Cow<'_, str>> {
+        self.text(self.peek().task_id)
+    }
+
+    /// The revision a modern request says it speaks.
+    pub fn protocol_version(&self) -> Option<Cow<'_, str>> {
+        self.text(self.peek().protocol_version)
+    }
+
+    /// The listen request a notification belongs to: its id, type and all.
+    pub fn subscription_id(&self) -> Option<Id> {
+        self.id_at(self.peek().subscription_id)
+    }
+
+    /// What a request wants its progress reported under, or what a report is about. Tokens are
+    /// strings or integers, told apart as ids are.
+    pub fn progress_token(&self) -> Option<Id> {
+        self.id_at(self.peek().progress_token)
+    }
+
     /// The id that this message takes back, if it is a cancellation.
     pub fn cancelled_id(&self) -> Option<Id> {
         let method = self.slice(self.glance.method?);
         if method != b"\"notifications/cancelled\"" {
             return None;
         }
-        self.peek().request_id.map(|span| Id::from_json(self.slice(span)))
+        self.id_at(self.peek().request_id)
     }
 
     pub fn slice(&self, span: Span) -> &[u8] {
         &self.bytes[span.range()]
+    }
+
+    fn id_at(&self, span: Option<Span>) -> Option<Id> {
+        span.map(|span| Id::from_json(self.slice(span)))
     }
 
     fn text(&self, span: Option<Span>) -> Option<Cow<'_, str>> {

@@ -34,6 +34,12 @@ pub struct Peek {
     pub progress_token: Option<Span>,
     /// `params.requestId`: what a cancellation cancels
     pub request_id: Option<Span>,
+    /// `params.taskId`
+    pub task_id: Option<Span>,
+    /// The revision a modern request says it speaks, in `params._meta`
+    pub protocol_version: Option<Span>,
+    /// The listen request a notification belongs to, in `params._meta`
+    pub subscription_id: Option<Span>,
 }
 
 impl Peek {
@@ -71,7 +77,7 @@ pub enum Ambiguity {
     RepeatedKey,
     /// A key that some parsers take for one that decides something: other case, a trailing NUL.
     LookAlikeKey,
-    /// The method, name, uri or id is a string that cannot be decoded, such as a lone surrogate.
+    /// A member that decides something is a string that cannot be decoded, such as a lone surrogate.
     Undecodable,
     TooDeep,
     /// Request and response at once, or result and error at once.
@@ -223,6 +229,9 @@ impl<'a> Scan<'a> {
             uri: None,
             progress_token: None,
             request_id: None,
+            task_id: None,
+            protocol_version: None,
+            subscription_id: None,
         };
         Self { walk: Walk::new(bytes), peek, has_result: false, has_error: false }
     }
@@ -287,8 +296,8 @@ impl<'a> Scan<'a> {
 
     /// Whether the strings that decide something say the same to every reader.
     fn strings_decode(&self) -> bool {
-        let strings = [self.peek.id, self.peek.method, self.peek.name, self.peek.uri];
-        strings.into_iter().flatten().all(|span| {
+        let Peek { id, method, name, uri, task_id, protocol_version, subscription_id, .. } = self.peek;
+        [id, method, name, uri, task_id, protocol_version, subscription_id].into_iter().flatten().all(|span| {
             let json = &self.walk.bytes[span.range()];
             json[0] != b'"' || decode_string(json).is_some()
         })
@@ -335,6 +344,7 @@ fn params(walk: &mut Walk<'_>, peek: &mut Peek) -> Result<(), NotJson> {
             Named::Name => &mut peek.name,
             Named::Uri => &mut peek.uri,
             Named::RequestId => &mut peek.request_id,
+            Named::TaskId => &mut peek.task_id,
             Named::ProgressToken => &mut peek.progress_token,
             _ => return Ok(()),
         };
@@ -348,9 +358,13 @@ fn meta(walk: &mut Walk<'_>, peek: &mut Peek) -> Result<(), NotJson> {
     walk.members(|walk, key| {
         let named = names.find(key, &mut peek.ambiguity);
         let span = value_span(walk)?;
-        if named == Named::ProgressToken {
-            peek.progress_token.get_or_insert(span);
-        }
+        let slot = match named {
+            Named::ProgressToken => &mut peek.progress_token,
+            Named::ProtocolVersion => &mut peek.protocol_version,
+            Named::SubscriptionId => &mut peek.subscription_id,
+            _ => return Ok(()),
+        };
+        slot.get_or_insert(span);
         Ok(())
     })
 }

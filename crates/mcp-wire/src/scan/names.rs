@@ -16,6 +16,9 @@ pub(super) enum Named {
     Meta,
     RequestId,
     ProgressToken,
+    TaskId,
+    ProtocolVersion,
+    SubscriptionId,
     Protocol,
     Arguments,
     Unknown,
@@ -44,7 +47,10 @@ impl Place {
             (Self::Params, b"_meta") => Named::Meta,
             (Self::Params, b"arguments") => Named::Arguments,
             (Self::Params, b"requestId") => Named::RequestId,
+            (Self::Params, b"taskId") => Named::TaskId,
             (Self::Params | Self::Meta, b"progressToken") => Named::ProgressToken,
+            (Self::Meta, b"io.modelcontextprotocol/protocolVersion") => Named::ProtocolVersion,
+            (Self::Meta, b"io.modelcontextprotocol/subscriptionId") => Named::SubscriptionId,
             _ => Named::Unknown,
         }
     }
@@ -53,15 +59,17 @@ impl Place {
     fn names(self) -> &'static [&'static str] {
         match self {
             Self::TopLevel => &["id", "method", "params", "result", "error", "jsonrpc"],
-            Self::Params => &["name", "uri", "_meta", "arguments", "requestId", "progressToken"],
-            Self::Meta => &["progressToken"],
+            Self::Params => &["name", "uri", "_meta", "arguments", "requestId", "taskId", "progressToken"],
+            Self::Meta => {
+                &["progressToken", "io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/subscriptionId"]
+            }
         }
     }
 }
 
 /// A key longer than this is none of the names, even with every character escaped and a tail of
 /// NULs; decoding stays cheap.
-const LONGEST_SPELLING: usize = 256;
+const LONGEST_SPELLING: usize = 512;
 
 /// The names of one object, and which of them it has shown already.
 pub(super) struct Names {

@@ -124,6 +124,34 @@ fn spans_in_any_order() {
 }
 
 #[test]
+fn what_a_modern_message_says_of_itself() {
+    let request = Message::new(
+        br#"{"id":1,"method":"tasks/get","params":{"taskId":"t\u002d1","_meta":{"io.modelcontextprotocol/clientInfo":{"name":"x"},"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#.as_slice().into(),
+    );
+    assert_eq!(request.task_id().as_deref(), Some("t-1"));
+    assert_eq!(request.protocol_version().as_deref(), Some("2026-07-28"));
+    assert_eq!((request.name(), request.subscription_id(), request.progress_token()), (None, None, None));
+    let update = Message::new(
+        br#"{"method":"notifications/x","params":{"progressToken":"7","_meta":{"io.modelcontextprotocol/subscriptionId":7}}}"#.as_slice().into(),
+    );
+    assert_eq!(update.subscription_id(), Some(crate::Id::Integer(7)));
+    assert_eq!(update.progress_token(), Some(crate::Id::Text("7".into())));
+
+    let version = "io.modelcontextprotocol/protocolVersion";
+    let meta = |members: &str| format!(r#"{{"method":"a","params":{{"_meta":{{{members}}}}}}}"#);
+    let twice = meta(&format!(r#""{version}":"2026-07-28","{version}":"2025-11-25""#));
+    check(&twice, Kind::Notification, Some(Ambiguity::RepeatedKey));
+    let other_case = meta(&format!(r#""{}":"2026-07-28""#, version.to_ascii_uppercase()));
+    check(&other_case, Kind::Notification, Some(Ambiguity::LookAlikeKey));
+    let escaped: String = version.bytes().map(|byte| format!("\\u{byte:04x}")).collect();
+    let both = meta(&format!(r#""{version}":"2026-07-28","{escaped}":"2025-11-25""#));
+    check(&both, Kind::Notification, Some(Ambiguity::RepeatedKey));
+    check(&meta(&format!(r#""{version}":"\ud800""#)), Kind::Notification, Some(Ambiguity::Undecodable));
+    check(r#"{"method":"a","params":{"taskid":1}}"#, Kind::Notification, None);
+    check(r#"{"method":"a","params":{"taskID":1}}"#, Kind::Notification, Some(Ambiguity::LookAlikeKey));
+}
+
+#[test]
 fn batches_are_lists_of_messages() {
     let items = |text: &'static str| batch_items(text.as_bytes()).map(|span| &text[span.range()]).collect::<Vec<_>>();
     assert_eq!(items(r#" [ {"id":1} , [2] ,3 ] "#), [r#"{"id":1}"#, "[2]", "3"]);
@@ -164,6 +192,9 @@ fn nearly_messages() -> impl Strategy<Value = String> {
         "_meta",
         "progressToken",
         "requestId",
+        "taskId",
+        "io.modelcontextprotocol/protocolVersion",
+        "io.modelcontextprotocol/subscriptionId",
         "Method",
         "x",
         "m\\u0065thod",
