@@ -8,6 +8,7 @@ pub mod framing;
 pub mod gather;
 pub mod id;
 pub mod message;
+pub mod mirror;
 pub mod reply;
 pub mod revision;
 pub mod scan;

@@ -1,5 +1,7 @@
 //! Answers the proxy composes itself. This is the only file that spells an error code.
 
+use std::fmt;
+
 use bytes::Bytes;
 use serde_json::json;
 
@@ -10,20 +12,58 @@ use crate::id::Id;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The server ended while calls were open.
-    ServerGone { status: String },
+    ServerGone {
+        status: String,
+    },
     /// The message, or the answer to it, is larger than the limit.
-    TooLarge { limit: usize },
+    TooLarge {
+        limit: usize,
+    },
     /// The recording failed and the user asked for nothing to pass unrecorded.
     NotRecorded,
+    /// No connection to the server came about.
+    Unreachable {
+        what: String,
+    },
+    /// The server answered, but not with a message.
+    UpstreamStatus {
+        status: u16,
+    },
+    UpstreamGarbled,
+    /// The connection to the server broke with the answer outstanding.
+    StreamLost,
+    /// The server has forgotten the session that the request belongs to.
+    SessionLost,
+    /// A header that must repeat a part of the body does not.
+    HeaderMismatch {
+        what: String,
+    },
+    /// There are as many sessions as are allowed.
+    Overloaded,
+    /// What came is no request that could be passed on.
+    BadRequest {
+        what: String,
+    },
+    Unauthorized,
 }
 
 impl Refusal {
-    /// Outside the range that JSON-RPC and the protocol reserve.
+    /// Outside the range that JSON-RPC and the protocol reserve, except where they say what code this
+    /// is.
     fn code(&self) -> i64 {
         match self {
             Self::ServerGone { .. } => 5030,
             Self::TooLarge { .. } => 5130,
             Self::NotRecorded => 5070,
+            Self::Unreachable { .. } => 5020,
+            Self::UpstreamStatus { .. } => 5021,
+            Self::UpstreamGarbled => 5022,
+            Self::StreamLost => 5023,
+            Self::SessionLost => 5024,
+            Self::HeaderMismatch { .. } => -32020,
+            Self::Overloaded => 5031,
+            Self::BadRequest { .. } => -32600,
+            Self::Unauthorized => -32001,
         }
     }
 
@@ -32,23 +72,60 @@ impl Refusal {
             Self::ServerGone { .. } => "server-gone",
             Self::TooLarge { .. } => "too-large",
             Self::NotRecorded => "not-recorded",
+            Self::Unreachable { .. } => "upstream-unreachable",
+            Self::UpstreamStatus { .. } => "upstream-status",
+            Self::UpstreamGarbled => "upstream-garbled",
+            Self::StreamLost => "stream-lost",
+            Self::SessionLost => "session-lost",
+            Self::HeaderMismatch { .. } => "header-mismatch",
+            Self::Overloaded => "overloaded",
+            Self::BadRequest { .. } => "bad-request",
+            Self::Unauthorized => "unauthorized",
         }
     }
 
     fn text(&self) -> String {
+        let text = match self {
+            Self::ServerGone { status } => return format!("the server ended before it answered ({status})"),
+            Self::TooLarge { limit } => return format!("the message is larger than the limit of {limit} bytes"),
+            Self::Unreachable { what } => return format!("the server cannot be reached ({what})"),
+            Self::UpstreamStatus { status } => return format!("the server answered with HTTP status {status}"),
+            Self::HeaderMismatch { what } => return format!("headers and body disagree ({what})"),
+            Self::BadRequest { what } => return format!("the request cannot be accepted ({what})"),
+            Self::NotRecorded => "the proxy cannot record this message and was told to pass nothing unrecorded",
+            Self::UpstreamGarbled => "the server's answer is not a JSON-RPC message",
+            Self::StreamLost => "the connection to the server broke before it answered",
+            Self::SessionLost => "the server no longer knows this session",
+            Self::Overloaded => "the proxy holds as many sessions as it may; try again later",
+            Self::Unauthorized => "Unauthorized",
+        };
+        text.into()
+    }
+
+    /// What the peer is told. It learns who speaks, except where the wording is settled.
+    fn message(&self) -> String {
         match self {
-            Self::ServerGone { status } => format!("the server ended before it answered ({status})"),
-            Self::TooLarge { limit } => format!("the message is larger than the limit of {limit} bytes"),
-            Self::NotRecorded => "the proxy cannot record this message and was told to pass nothing unrecorded".into(),
+            Self::Unauthorized => self.text(),
+            _ => format!("mcp-proxy: {}", self.text()),
         }
     }
 }
 
 /// An error answer to the request `id`.
 pub fn error(id: &Id, refusal: &Refusal) -> Bytes {
+    error_with(id, refusal)
+}
+
+/// An error answer to what has no id that could be repeated. It says `null` where newer revisions
+/// would have it leave the id out, because older clients insist on the member.
+pub fn error_without_id(refusal: &Refusal) -> Bytes {
+    error_with("null", refusal)
+}
+
+fn error_with(id: impl fmt::Display, refusal: &Refusal) -> Bytes {
     let error = json!({
         "code": refusal.code(),
-        "message": format!("mcp-proxy: {}", refusal.text()),
+        "message": refusal.message(),
         "data": { "mcp-proxy/reason": refusal.reason() },
     });
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into()
@@ -66,5 +143,17 @@ mod tests {
             assert_eq!(reply.kind(), Kind::Error);
             assert_eq!(reply.slice(reply.peek().id.expect("it has an id")), id.as_bytes());
         }
+    }
+
+    #[test]
+    fn an_error_without_an_id_says_so() {
+        assert_eq!(
+            error_without_id(&Refusal::Unauthorized),
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"data":{"mcp-proxy/reason":"unauthorized"},"message":"Unauthorized"}}"#
+        );
+        assert_eq!(
+            error_without_id(&Refusal::UpstreamStatus { status: 502 }),
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":5021,"data":{"mcp-proxy/reason":"upstream-status"},"message":"mcp-proxy: the server answered with HTTP status 502"}}"#
+        );
     }
 }

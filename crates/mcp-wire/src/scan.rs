@@ -117,6 +117,12 @@ impl Span {
         self.end.get() - self.start
     }
 
+    /// The same span, `by` bytes further on: what was found in a part, in terms of the whole.
+    pub fn shifted(self, by: usize) -> Self {
+        let range = self.range();
+        Self::new(range.start + by..range.end + by)
+    }
+
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end.get() as usize
     }
@@ -199,6 +205,37 @@ pub fn member_anywhere<'a>(bytes: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     let start = walk.at;
     walk.value().ok()?;
     Some(&bytes[start..walk.at])
+}
+
+/// The members of an object, one after the other; none if `bytes` is not a JSON object. A member
+/// whose key cannot be decoded is left out.
+pub fn object_members(bytes: &[u8]) -> impl Iterator<Item = (Cow<'_, str>, Span)> {
+    let mut walk = Walk::new(bytes);
+    walk.skip_blanks();
+    let mut before = b'{';
+    std::iter::from_fn(move || {
+        walk.expect(before).ok()?;
+        before = b',';
+        walk.skip_blanks();
+        let start = walk.at;
+        let end = start + walk.key().ok()?.len() + 2;
+        let span = value_span(&mut walk).ok()?;
+        walk.skip_blanks();
+        Some(decode_string(&bytes[start..end]).map(|key| (key, span)))
+    })
+    .flatten()
+}
+
+/// Where the member at the end of `path` stands. Of a key that stands twice the last one counts, as
+/// it does for the parsers our peers use.
+pub fn member_at<'p>(bytes: &[u8], path: impl IntoIterator<Item = &'p str>) -> Option<Span> {
+    let mut found = None;
+    for name in path {
+        let range = found.map_or(0..bytes.len(), Span::range);
+        let (_, span) = object_members(&bytes[range.clone()]).filter(|(key, _)| key == name).last()?;
+        found = Some(span.shifted(range.start));
+    }
+    found
 }
 
 /// The text of a JSON string, borrowed where it has no escapes. `None` if it is not a string or

@@ -138,7 +138,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A key and its colon; the cursor ends on the value.
-    fn key(&mut self) -> Step<&'a [u8]> {
+    pub fn key(&mut self) -> Step<&'a [u8]> {
         let start = self.at + 1;
         self.string()?;
         let key = &self.bytes[start..self.at - 1];

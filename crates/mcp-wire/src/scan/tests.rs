@@ -160,6 +160,19 @@ fn batches_are_lists_of_messages() {
 }
 
 #[test]
+fn members_are_found_by_path() {
+    let text = r#" {"a": {"b":1, "\u0062" : [2], "c":{}}, "\ud800":1, "d":"x"} "#;
+    let found = |path: &[&str]| member_at(text.as_bytes(), path.iter().copied()).map(|span| &text[span.range()]);
+    assert_eq!(found(&["a", "b"]), Some("[2]"));
+    assert_eq!(found(&["a", "c"]), Some("{}"));
+    assert_eq!(found(&["d"]), Some(r#""x""#));
+    assert_eq!(found(&["a", "c", "d"]), None);
+    assert_eq!(found(&["d", "x"]), None);
+    assert_eq!(found(&["x"]), None);
+    assert_eq!(member_at(b"[]", ["a"]), None);
+}
+
+#[test]
 fn an_id_is_salvaged_from_the_ends_of_a_message() {
     let salvaged = |head: &'static str, tail: &'static str| {
         salvage(head.as_bytes(), tail.as_bytes())

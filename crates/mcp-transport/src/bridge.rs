@@ -1,0 +1,13 @@
+//! Conversations whose two sides speak different transports. The client's side and the server's are
+//! built apart and meet in a [`talk::Talk`]: what one side brings passes the pipeline there and is
+//! handed to the other.
+
+pub mod child_link;
+pub mod event_log;
+pub mod http_link;
+pub mod outflow;
+pub mod outlet;
+pub mod pipe_client;
+pub mod session;
+pub mod sse_link;
+pub mod talk;

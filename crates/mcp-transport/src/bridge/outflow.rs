@@ -1,0 +1,82 @@
+//! Bytes on their way into a pipe: gathered while it is full, written as soon as it is not.
+
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::task::{Poll, Waker};
+
+use bytes::Bytes;
+use mcp_wire::framing::encode;
+use mcp_wire::{Frame, Framing, Gather};
+use tokio::sync::Notify;
+
+use crate::stdio::pipe::Pipe;
+
+/// Past this whoever fills it waits. A message or two of the usual sizes fit.
+const FULL_AT: usize = 1024 * 1024;
+
+#[derive(Default)]
+pub struct Outflow {
+    waiting: RefCell<Gather>,
+    writer: RefCell<Option<Waker>>,
+    room: Notify,
+    /// No more will come, so the pipe is closed once everything has left.
+    closed: Cell<bool>,
+    /// Nobody reads.
+    broken: Cell<bool>,
+}
+
+impl Outflow {
+    /// Adds a message as a line.
+    pub fn push(&self, message: &Bytes) {
+        if self.broken.get() || self.closed.get() {
+            return;
+        }
+        let frame = Frame::composed(message.clone());
+        encode((&frame).into(), Framing::Line, b"\n", &mut self.waiting.borrow_mut());
+        self.wake();
+    }
+
+    /// Closes the pipe once everything has left.
+    pub fn close(&self) {
+        self.closed.set(true);
+        self.wake();
+    }
+
+    pub fn is_broken(&self) -> bool {
+        self.broken.get()
+    }
+
+    /// Waits until more may be added.
+    pub async fn room(&self) {
+        while self.waiting.borrow().len() > FULL_AT && !self.broken.get() {
+            self.room.notified().await;
+        }
+    }
+
+    /// Writes until it is closed or nobody reads.
+    pub async fn write_to(&self, mut pipe: Pipe) {
+        poll_fn(|cx| {
+            let mut waiting = self.waiting.borrow_mut();
+            let written = pipe.poll_write(cx, &mut waiting);
+            if let Poll::Ready(Err(_)) = written {
+                self.broken.set(true);
+                waiting.clear();
+            }
+            if waiting.len() <= FULL_AT {
+                self.room.notify_waiters();
+            }
+            if self.broken.get() || waiting.is_empty() && self.closed.get() {
+                return Poll::Ready(());
+            }
+            *self.writer.borrow_mut() = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn wake(&self) {
+        if let Some(writer) = self.writer.take() {
+            writer.wake();
+        }
+    }
+}

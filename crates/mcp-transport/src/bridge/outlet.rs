@@ -1,0 +1,126 @@
+//! The body of an answer that fills up over time: what a client of HTTP reads from us.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp_wire::framing::sse::KEEP_ALIVE;
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Silence on a stream before a comment shows that it is still there: less than what servers in
+/// between take for an end.
+const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(15);
+
+/// The filling end.
+#[derive(Default)]
+pub struct Outlet {
+    waiting: RefCell<VecDeque<Bytes>>,
+    bytes: Cell<usize>,
+    reader: RefCell<Option<Waker>>,
+    ended: Cell<bool>,
+    /// Whoever read it is gone.
+    left: Cell<bool>,
+    /// Called when something was read or the reader left.
+    drained: RefCell<Option<Rc<dyn Fn()>>>,
+}
+
+impl Outlet {
+    pub fn new(drained: Rc<dyn Fn()>) -> Rc<Self> {
+        Rc::new(Self { drained: RefCell::new(Some(drained)), ..Self::default() })
+    }
+
+    pub fn push(&self, bytes: Bytes) {
+        if self.left.get() {
+            return;
+        }
+        self.bytes.set(self.bytes.get() + bytes.len());
+        self.waiting.borrow_mut().push_back(bytes);
+        self.wake();
+    }
+
+    /// Nothing more will come.
+    pub fn end(&self) {
+        self.ended.set(true);
+        self.wake();
+    }
+
+    /// Bytes that wait to be read.
+    pub fn waiting(&self) -> usize {
+        self.bytes.get()
+    }
+
+    pub fn is_left(&self) -> bool {
+        self.left.get()
+    }
+
+    fn wake(&self) {
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+
+    fn tell(&self) {
+        let drained = self.drained.borrow().clone();
+        if let Some(drained) = drained {
+            drained();
+        }
+    }
+}
+
+/// The reading end, as hyper polls it.
+pub struct OutletBody {
+    outlet: Rc<Outlet>,
+    keep_alive: Option<Pin<Box<Sleep>>>,
+    /// Told when the client leaves before the end.
+    on_leave: Option<Box<dyn FnOnce()>>,
+}
+
+impl OutletBody {
+    pub fn new(outlet: Rc<Outlet>, on_leave: impl FnOnce() + 'static) -> Self {
+        Self { outlet, keep_alive: None, on_leave: Some(Box::new(on_leave)) }
+    }
+
+    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let next = self.outlet.waiting.borrow_mut().pop_front();
+        if let Some(bytes) = next {
+            self.outlet.bytes.set(self.outlet.bytes.get() - bytes.len());
+            self.keep_alive = None;
+            self.outlet.tell();
+            return Poll::Ready(Some(bytes));
+        }
+        if self.outlet.ended.get() {
+            self.on_leave = None;
+            return Poll::Ready(None);
+        }
+        let keep_alive = self.keep_alive.get_or_insert_with(|| Box::pin(sleep(KEEP_ALIVE_AFTER)));
+        if keep_alive.as_mut().poll(cx).is_ready() {
+            keep_alive.as_mut().reset(Instant::now() + KEEP_ALIVE_AFTER);
+            return Poll::Ready(Some(Bytes::from_static(KEEP_ALIVE)));
+        }
+        *self.outlet.reader.borrow_mut() = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    pub fn is_end(&self) -> bool {
+        self.outlet.ended.get() && self.outlet.waiting.borrow().is_empty()
+    }
+}
+
+impl Drop for OutletBody {
+    fn drop(&mut self) {
+        let at_end = self.is_end();
+        self.outlet.left.set(true);
+        self.outlet.waiting.borrow_mut().clear();
+        self.outlet.bytes.set(0);
+        self.outlet.tell();
+        if let Some(on_leave) = self.on_leave.take()
+            && !at_end
+        {
+            on_leave();
+        }
+    }
+}
