@@ -54,6 +54,11 @@ impl Conversation {
         self.pending.insert(Side::Client, asked.id, asked.sequence);
     }
 
+    /// The client no longer waits for the answer to `id`.
+    pub fn forget(&mut self, id: &Id) {
+        self.pending.take(Side::Client, id);
+    }
+
     /// Calls `from` still waits on.
     pub fn open_calls(&self, from: Side) -> usize {
         self.pending.count(from)

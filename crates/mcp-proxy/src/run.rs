@@ -3,10 +3,12 @@
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Duration;
 
-use mcp_engine::{Bus, Pipeline, Recorder};
+use mcp_engine::{Bus, Pipeline, Recorder, StoreFailed};
 use mcp_store::{End, StateDir, Transport};
+use mcp_transport::bridge::serve as bridge;
 use mcp_transport::child::{ExitStatus, ServerCommand};
 use mcp_transport::http::serve as http;
 use mcp_transport::http::site::{ENDPOINT, STREAM, Server};
@@ -51,31 +53,64 @@ pub fn run(args: &RunArgs, state: Result<StateDir, Failure>) -> Result<ExitCode,
 
 fn carry_out(plan: Plan, args: &RecordingArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    match (plan.client, plan.server) {
-        (Listen::Stdio, server @ ServerSide::Command { .. }) => {
-            let recorder = recording::begin(args, &server, state)?;
-            let ServerSide::Command { command, .. } = server else { unreachable!("it was matched") };
-            runtime.block_on(relay_stdio(&command, recorder, args))
+    let listener = match plan.client {
+        Listen::Stdio => None,
+        // A busy port is found before anything is recorded.
+        Listen::At(address) => {
+            let _inside = runtime.enter();
+            Some(http::bind(address).map_err(|error| cannot_listen(address, &error))?)
         }
-        (Listen::At(address), server @ ServerSide::Url { .. }) => {
-            let listener = {
-                let _inside = runtime.enter();
-                http::bind(address).map_err(|error| cannot_listen(address, &error))?
-            };
-            let recorder = recording::begin(args, &server, state)?;
-            let ServerSide::Url { target, transport, .. } = server else { unreachable!("it was matched") };
+    };
+    let recorder = recording::begin(args, &plan.server, state)?;
+    let local = LocalSet::new();
+    match (listener, plan.server) {
+        (None, ServerSide::Command { command, .. }) => runtime.block_on(relay_stdio(&command, recorder, args)),
+        (None, ServerSide::Url { target, transport, .. }) => {
+            let upstream = upstream(target, args)?;
+            local.block_on(&runtime, bridge_stdio(upstream, transport, recorder, args))
+        }
+        (Some(listener), ServerSide::Command { command, .. }) => {
+            local.block_on(&runtime, listen(listener, Server::Command(command), plan.token, recorder, args))
+        }
+        (Some(listener), ServerSide::Url { target, transport, .. }) => {
             let upstream = upstream(target, args)?;
             let server = match transport {
                 Transport::Sse => Server::Sse(upstream),
-                _ => Server::Http(upstream),
+                Transport::StreamableHttp | Transport::Stdio => Server::Http(upstream),
             };
-            LocalSet::new().block_on(&runtime, listen(listener, server, plan.token, recorder, args))
+            local.block_on(&runtime, listen(listener, server, plan.token, recorder, args))
         }
-        _ => Err(Failure::usage("this pair of transports is not there yet")),
     }
 }
 
-fn upstream(target: Target, args: &RecordingArgs) -> Result<std::rc::Rc<Upstream>, Failure> {
+/// A client on our standard input and output, a server with an address.
+async fn bridge_stdio(
+    upstream: Rc<Upstream>,
+    transport: Transport,
+    recorder: Recorder,
+    args: &RecordingArgs,
+) -> Result<ExitCode, Failure> {
+    let shown = upstream.target.to_string();
+    let server = match transport {
+        Transport::Sse => bridge::Server::Sse(upstream),
+        Transport::StreamableHttp | Transport::Stdio => bridge::Server::Http(upstream),
+    };
+    greet_terminal(args);
+    let pipeline = Pipeline::new(recorder, Bus::default(), args.message_limit);
+    let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
+    let ended = bridge::serve(relay::client_pipes()?, server, pipeline, args.message_limit, tell).await?;
+    let code = wind_up_recording(ended.pipeline, ended.store_failed, args)?;
+    if ended.interrupted {
+        return Ok(ExitCode::from(exit::INTERRUPTED));
+    }
+    if ended.missed {
+        return Err(Failure::new(exit::CANNOT_RUN, format!("the server at {shown} was never reached"))
+            .hint("look at the recording with `mcp-proxy inspect`, and try the address with `curl -v`"));
+    }
+    Ok(code)
+}
+
+fn upstream(target: Target, args: &RecordingArgs) -> Result<Rc<Upstream>, Failure> {
     let tls = target
         .tls
         .then(|| tls::client_config(args.ca_file.as_deref()))
@@ -110,27 +145,41 @@ async fn listen(
     let options = http::Options { message_bytes_max: args.message_limit, drain: CALL_GRACE, token };
     let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
     let ended = http::serve(listener, server, pipeline, options, tell).await?;
-    let (sessions, finished) = ended.pipeline.finish(&End::default());
+    let code = wind_up_recording(ended.pipeline, ended.store_failed, args)?;
+    Ok(if ended.interrupted { ExitCode::from(exit::INTERRUPTED) } else { code })
+}
+
+/// Ends the recording of a run that has no server process to speak of.
+fn wind_up_recording(
+    pipeline: Pipeline,
+    store_failed: Option<StoreFailed>,
+    args: &RecordingArgs,
+) -> Result<ExitCode, Failure> {
+    let (sessions, finished) = pipeline.finish(&End::default());
     if let Err(error) = finished {
         say(&format!("mcp-proxy: the end of the recording cannot be written ({error}); it will be found interrupted"));
     }
     let written = recording::write_session_files(sessions, args);
-    if let Some(failed) = ended.store_failed {
-        return Err(store_failed(&failed));
+    if let Some(failed) = store_failed {
+        return Err(not_recorded(&failed));
     }
     written?;
-    Ok(ExitCode::from(if ended.interrupted { exit::INTERRUPTED } else { 0 }))
+    Ok(ExitCode::SUCCESS)
 }
 
-fn store_failed(failed: &mcp_engine::StoreFailed) -> Failure {
+fn greet_terminal(args: &RecordingArgs) {
+    if std::io::stdin().is_terminal() && !args.quiet {
+        say("mcp-proxy: standard input is a terminal; type JSON-RPC messages, one a line, and end with Ctrl-D");
+    }
+}
+
+fn not_recorded(failed: &StoreFailed) -> Failure {
     Failure::caused_by(exit::CANNOT_RUN, failed).hint("free some space, or give --on-store-failure forward")
 }
 
 /// A client on our standard input and output, a server that is a command.
 async fn relay_stdio(command: &ServerCommand, recorder: Recorder, args: &RecordingArgs) -> Result<ExitCode, Failure> {
-    if std::io::stdin().is_terminal() && !args.quiet {
-        say("mcp-proxy: standard input is a terminal; type JSON-RPC messages, one a line, and end with Ctrl-D");
-    }
+    greet_terminal(args);
     let begin = async {
         let client = relay::client_pipes().map_err(ServeError::Stdio)?;
         let pipeline = Pipeline::new(recorder, Bus::default(), args.message_limit);
@@ -183,7 +232,7 @@ fn wind_up(ended: Ended, program: &str, args: &RecordingArgs) -> Result<ExitCode
         return Err(not_started(program, &error));
     }
     if let Some(failed) = ended.store_failed {
-        return Err(store_failed(&failed));
+        return Err(not_recorded(&failed));
     }
     written?;
     if ended.interrupted {

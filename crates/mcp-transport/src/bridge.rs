@@ -8,6 +8,7 @@ pub mod http_link;
 pub mod outflow;
 pub mod outlet;
 pub mod pipe_client;
+pub mod serve;
 pub mod session;
 pub mod sse_link;
 pub mod talk;

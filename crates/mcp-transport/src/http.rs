@@ -3,6 +3,7 @@
 
 pub mod body;
 pub mod conversations;
+pub mod crossing;
 pub mod exchange;
 pub mod front;
 pub mod gate;

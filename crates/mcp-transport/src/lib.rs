@@ -1,6 +1,7 @@
 //! Every byte that crosses the process boundary. Owns the read and write loops, and the processes
 //! that servers are.
 
+pub mod bridge;
 pub mod child;
 pub mod http;
 mod os;

@@ -131,6 +131,27 @@ fn error_with(id: impl fmt::Display, refusal: &Refusal) -> Bytes {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into()
 }
 
+/// What tells a server on a pipe that nobody waits for the answer to `id` any more.
+pub fn cancellation(id: &Id) -> Bytes {
+    let text = format!(
+        "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id},\"reason\":\"the client left\"}}}}"
+    );
+    text.into()
+}
+
+pub fn is_invalid_params(code: &[u8]) -> bool {
+    code == b"-32602"
+}
+
+/// The HTTP status that the newest revision gives an error with this code, if it is not 200.
+pub fn status_of(code: &[u8]) -> Option<u16> {
+    match code {
+        b"-32601" => Some(404),
+        b"-32700" | b"-32600" | b"-32020" | b"-32021" | b"-32022" => Some(400),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -194,6 +194,11 @@ pub fn batch_items(bytes: &[u8]) -> impl Iterator<Item = Span> {
     })
 }
 
+/// Whether a word stands anywhere in a message: a quick way to find out that it does not.
+pub fn mentions(bytes: &[u8], word: &[u8]) -> bool {
+    memchr::memmem::find(bytes, word).is_some()
+}
+
 /// The value of the first member called `key` (quotes included), wherever it stands. A shortcut for
 /// telling peers apart; never judge by it.
 pub fn member_anywhere<'a>(bytes: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_wire::framing::sse::KEEP_ALIVE;
+use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Silence on a stream before a comment shows that it is still there: less than what servers in
@@ -24,13 +25,14 @@ pub struct Outlet {
     ended: Cell<bool>,
     /// Whoever read it is gone.
     left: Cell<bool>,
-    /// Called when something was read or the reader left.
-    drained: RefCell<Option<Rc<dyn Fn()>>>,
+    /// Told when something was read or the reader left.
+    drained: Rc<Notify>,
 }
 
 impl Outlet {
-    pub fn new(drained: Rc<dyn Fn()>) -> Rc<Self> {
-        Rc::new(Self { drained: RefCell::new(Some(drained)), ..Self::default() })
+    /// `drained` is told of everything that is read, for those who fill several of these.
+    pub fn new(drained: Rc<Notify>) -> Rc<Self> {
+        Rc::new(Self { drained, ..Self::default() })
     }
 
     pub fn push(&self, bytes: Bytes) {
@@ -63,10 +65,10 @@ impl Outlet {
         }
     }
 
-    fn tell(&self) {
-        let drained = self.drained.borrow().clone();
-        if let Some(drained) = drained {
-            drained();
+    /// Waits until no more than `most` bytes wait.
+    pub async fn room(&self, most: usize) {
+        while self.bytes.get() > most && !self.left.get() {
+            self.drained.notified().await;
         }
     }
 }
@@ -89,7 +91,7 @@ impl OutletBody {
         if let Some(bytes) = next {
             self.outlet.bytes.set(self.outlet.bytes.get() - bytes.len());
             self.keep_alive = None;
-            self.outlet.tell();
+            self.outlet.drained.notify_one();
             return Poll::Ready(Some(bytes));
         }
         if self.outlet.ended.get() {
@@ -116,7 +118,7 @@ impl Drop for OutletBody {
         self.outlet.left.set(true);
         self.outlet.waiting.borrow_mut().clear();
         self.outlet.bytes.set(0);
-        self.outlet.tell();
+        self.outlet.drained.notify_one();
         if let Some(on_leave) = self.on_leave.take()
             && !at_end
         {

@@ -9,6 +9,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::exchange::Upload;
 use super::relay::RelayBody;
+use crate::bridge::outlet::OutletBody;
 
 /// Why a body could not be passed on to its end.
 pub type BodyError = Box<dyn Error + Send + Sync>;
@@ -56,6 +57,8 @@ impl Body for ToServer {
 pub enum ToClient {
     Whole(Option<Bytes>),
     Relay(Box<RelayBody>),
+    /// A stream of our own.
+    Outlet(Box<OutletBody>),
 }
 
 impl ToClient {
@@ -72,6 +75,7 @@ impl Body for ToClient {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Relay(body) => body.poll_data(cx).map(|data| data.map(|data| data.map(Frame::data))),
+            Self::Outlet(body) => body.poll_data(cx).map(|data| data.map(|data| Ok(Frame::data(data)))),
         }
     }
 
@@ -79,6 +83,7 @@ impl Body for ToClient {
         match self {
             Self::Whole(bytes) => bytes.is_none(),
             Self::Relay(body) => body.is_end(),
+            Self::Outlet(body) => body.is_end(),
         }
     }
 
@@ -86,6 +91,7 @@ impl Body for ToClient {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Self::Relay(body) => body.size_hint(),
+            Self::Outlet(_) => SizeHint::default(),
         }
     }
 }

@@ -155,10 +155,6 @@ pub async fn receive(body: Incoming, hub: &Hub) -> Result<Received, Refused> {
         return Err(too_large(limit));
     }
     let mut upload = Upload { first: VecDeque::new(), rest: body, seen: BytesMut::new(), hint, limit, exchange: None };
-    let broken = |error: BodyError| match error.is::<Elapsed>() {
-        true => refused(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
-        false => refused(StatusCode::BAD_REQUEST, "the body broke off"),
-    };
     let Some(first) = upload.next().await else { return Ok(Received::Whole(Bytes::new())) };
     let first = first.map_err(broken)?;
     if upload.rest.is_end_stream() {
@@ -180,6 +176,13 @@ pub async fn receive(body: Incoming, hub: &Hub) -> Result<Received, Refused> {
     Ok(Received::Rest(Box::new(upload)))
 }
 
+fn broken(error: BodyError) -> Refused {
+    match error.is::<Elapsed>() {
+        true => refused(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
+        false => refused(StatusCode::BAD_REQUEST, "the body broke off"),
+    }
+}
+
 pub fn too_large(limit: usize) -> Refused {
     Refused { status: StatusCode::PAYLOAD_TOO_LARGE, refusal: Refusal::TooLarge { limit } }
 }
@@ -198,6 +201,18 @@ impl Upload {
     pub fn for_exchange(mut self: Box<Self>, exchange: &Rc<Exchange>) -> Box<Self> {
         self.exchange = Some(Rc::clone(exchange));
         self
+    }
+
+    /// All of it, for those who need it whole.
+    pub async fn whole(mut self: Box<Self>) -> Result<Bytes, Refused> {
+        loop {
+            let Some(more) = self.next().await else { return Ok(self.seen.freeze()) };
+            let more = more.map_err(broken)?;
+            self.seen.extend_from_slice(&more);
+            if self.seen.len() > self.limit {
+                return Err(too_large(self.limit));
+            }
+        }
     }
 
     async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {

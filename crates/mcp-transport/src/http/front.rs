@@ -137,6 +137,22 @@ impl Front {
     }
 }
 
+/// For the servers of ended conversations to be gone.
+const SERVERS_FOR: Duration = Duration::from_secs(10);
+
+impl Front {
+    /// Ends every conversation that has a server of its own, and sees the servers gone.
+    pub async fn end_servers(&self) {
+        self.site.crossings.end_all();
+        let gone = async {
+            while self.site.crossings.children() > 0 {
+                sleep(LOOK_AGAIN).await;
+            }
+        };
+        let _ = tokio::time::timeout(SERVERS_FOR, gone).await;
+    }
+}
+
 async fn serve_connection(stream: TcpStream, held: Rc<Held>, site: Rc<Site>) {
     let peer = held.peer;
     let service = {

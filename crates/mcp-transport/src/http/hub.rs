@@ -6,9 +6,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 
 use mcp_engine::{Outbox, Pipeline, StoreFailed};
 use tokio::sync::Notify;
+
+/// How often it is looked whether the last exchange has let go of the pipeline.
+const LET_GO_AGAIN: Duration = Duration::from_millis(1);
 
 pub struct Hub {
     pipeline: RefCell<Pipeline>,
@@ -130,8 +134,14 @@ impl Hub {
         self.stop.notified().await;
     }
 
-    /// Gives the pipeline back once nobody uses it any more.
-    pub fn into_parts(self) -> (Pipeline, Option<StoreFailed>) {
-        (self.pipeline.into_inner(), self.failed.into_inner())
+    /// Gives the pipeline back once the last exchange has let go of it; all of them were told to end.
+    pub async fn take_back(mut hub: Rc<Self>) -> (Pipeline, Option<StoreFailed>) {
+        loop {
+            match Rc::try_unwrap(hub) {
+                Ok(hub) => return (hub.pipeline.into_inner(), hub.failed.into_inner()),
+                Err(shared) => hub = shared,
+            }
+            tokio::time::sleep(LET_GO_AGAIN).await;
+        }
     }
 }

@@ -125,20 +125,12 @@ fn not_recorded(exchange: &Exchange) -> Response<ToClient> {
 }
 
 fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient> {
-    let mut why = error.to_string();
-    if let Some(cause) = std::error::Error::source(error) {
-        why = format!("{why}: {cause}");
-    }
+    let (why, refusal) = error.explain();
     exchange.note(Side::Server, &why);
     exchange.ended("server not reached");
-    let (status, refusal) = match error {
-        UpstreamError::Connect { .. } => {
-            (StatusCode::BAD_GATEWAY, Refusal::Unreachable { what: "no connection".into() })
-        }
-        UpstreamError::ConnectTimeout { .. } => {
-            (StatusCode::GATEWAY_TIMEOUT, Refusal::Unreachable { what: "no connection in time".into() })
-        }
-        UpstreamError::Broken(_) => (StatusCode::BAD_GATEWAY, Refusal::StreamLost),
+    let status = match error {
+        UpstreamError::ConnectTimeout { .. } => StatusCode::GATEWAY_TIMEOUT,
+        _ => StatusCode::BAD_GATEWAY,
     };
     match exchange.refuse(&refusal) {
         // Clients of the older revisions read a JSON-RPC error only where the status is good.

@@ -66,21 +66,11 @@ pub async fn serve(
         // Whoever asks twice means now.
         _ = signals.next() => {}
     }
+    front.end_servers().await;
     drop(front);
     committer.abort();
     let _ = committer.await;
     hub.commit_now();
-    let (pipeline, store_failed) = finished(hub).await;
+    let (pipeline, store_failed) = Hub::take_back(hub).await;
     Ok(Ended { pipeline, store_failed, interrupted })
-}
-
-/// Waits for the last exchange to let go of the hub; they were all told to end.
-async fn finished(mut hub: Rc<Hub>) -> (Pipeline, Option<StoreFailed>) {
-    loop {
-        match Rc::try_unwrap(hub) {
-            Ok(hub) => return hub.into_parts(),
-            Err(shared) => hub = shared,
-        }
-        tokio::task::yield_now().await;
-    }
 }

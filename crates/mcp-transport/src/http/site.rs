@@ -13,10 +13,12 @@ use uuid::Uuid;
 
 use super::body::ToClient;
 use super::conversations::Conversations;
+use super::crossing::{self, Crossings};
 use super::gate::{Gate, Refused};
 use super::hub::Hub;
 use super::relay::{Connection, Route, json_response, relay};
 use super::upstream::Upstream;
+use crate::child::ServerCommand;
 
 /// Where clients of Streamable HTTP, clients of the older SSE transport, and their messages go.
 pub const ENDPOINT: &str = "/mcp";
@@ -32,6 +34,7 @@ const CONNECTIONS_MAX: usize = 10_000;
 pub enum Server {
     Http(Rc<Upstream>),
     Sse(Rc<Upstream>),
+    Command(ServerCommand),
 }
 
 pub struct Site {
@@ -39,6 +42,7 @@ pub struct Site {
     pub gate: Gate,
     pub server: Server,
     pub conversations: Conversations,
+    pub crossings: Crossings,
     connections: RefCell<HashMap<Uuid, Rc<Connection>>>,
     carried_on: Rc<Cell<usize>>,
 }
@@ -50,6 +54,7 @@ impl Site {
             gate,
             server,
             conversations: Conversations::default(),
+            crossings: Crossings::default(),
             connections: RefCell::default(),
             carried_on: Rc::default(),
         })
@@ -72,6 +77,7 @@ impl Site {
                 }
                 _ => not_allowed("GET, POST, DELETE"),
             },
+            (ENDPOINT, _) => crossing::endpoint(&self, peer, request).await,
             (STREAM, Server::Sse(upstream)) => match *method {
                 Method::GET => relay(&self, upstream, peer, request, Route::Stream).await,
                 _ => not_allowed("GET"),
@@ -83,6 +89,10 @@ impl Site {
                 (&Method::POST, None) => plain(StatusCode::NOT_FOUND, "no such connection\n"),
                 _ => not_allowed("POST"),
             },
+            (STREAM, _) if *method == Method::GET => crossing::open_stream(&self, &request),
+            (MESSAGE, _) if *method == Method::POST => crossing::post_to_stream(&self, request).await,
+            (STREAM, _) => not_allowed("GET"),
+            (MESSAGE, _) => not_allowed("POST"),
             (_, Server::Http(upstream) | Server::Sse(upstream)) if is_metadata => match *method {
                 Method::GET | Method::HEAD => relay(&self, upstream, peer, request, Route::Metadata).await,
                 _ => not_allowed("GET"),
@@ -119,8 +129,10 @@ impl Site {
     /// Gives up what nobody uses any more.
     pub fn sweep(&self) {
         self.conversations.sweep();
-        let (Server::Http(upstream) | Server::Sse(upstream)) = &self.server;
-        upstream.close_idle();
+        self.crossings.sweep();
+        if let Server::Http(upstream) | Server::Sse(upstream) = &self.server {
+            upstream.close_idle();
+        }
     }
 }
 
@@ -162,7 +174,7 @@ pub fn refusal_response(refused: &Refused) -> Response<ToClient> {
     response
 }
 
-fn not_allowed(allowed: &'static str) -> Response<ToClient> {
+pub fn not_allowed(allowed: &'static str) -> Response<ToClient> {
     let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "this method is not allowed here\n");
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response

@@ -17,6 +17,7 @@ use hyper::http::response::Parts;
 use hyper::rt::ReadBufCursor;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use mcp_wire::reply::Refusal;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
@@ -48,6 +49,22 @@ pub enum UpstreamError {
     ConnectTimeout { address: String },
     #[error("the server broke off")]
     Broken(#[source] hyper::Error),
+}
+
+impl UpstreamError {
+    /// What happened, for the recording, and what a client is told of it.
+    pub fn explain(&self) -> (String, Refusal) {
+        let why = match std::error::Error::source(self) {
+            Some(cause) => format!("{self}: {cause}"),
+            None => self.to_string(),
+        };
+        let refusal = match self {
+            Self::Connect { .. } => Refusal::Unreachable { what: "no connection".into() },
+            Self::ConnectTimeout { .. } => Refusal::Unreachable { what: "no connection in time".into() },
+            Self::Broken(_) => Refusal::StreamLost,
+        };
+        (why, refusal)
+    }
 }
 
 /// A server that is spoken to over HTTP.

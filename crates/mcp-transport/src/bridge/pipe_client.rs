@@ -1,0 +1,45 @@
+//! A client on our standard input and output, in front of a server that is not a process.
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::time::Duration;
+
+use mcp_engine::Side;
+use mcp_wire::Deframer;
+use tokio::time::timeout;
+
+use super::talk::Talk;
+use crate::stdio::pipe::Pipe;
+
+/// What open calls get to finish once the client sends no more.
+const CALLS_FOR: Duration = Duration::from_secs(10);
+/// How often they are counted meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Passes on what the client sends, until it sends no more and its calls are answered.
+pub async fn serve(talk: &Rc<Talk>, mut stdin: Pipe) {
+    let mut deframer = Deframer::new(talk.hub.message_bytes_max);
+    let mut cuts = Vec::new();
+    loop {
+        talk.server_room().await;
+        let read = poll_fn(|cx| stdin.poll_read(cx, deframer.buffer(), false)).await;
+        let at_end = !matches!(read, Ok(count) if count > 0);
+        if at_end {
+            deframer.finish(&mut cuts);
+        } else {
+            deframer.cut(&mut cuts);
+        }
+        if !cuts.is_empty() {
+            talk.from_client_cuts(&mut cuts);
+        }
+        if at_end {
+            break;
+        }
+    }
+    let answered = async {
+        while talk.conversation.borrow().open_calls(Side::Client) > 0 {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    };
+    let _ = timeout(CALLS_FOR, answered).await;
+}

@@ -1,0 +1,94 @@
+//! A client on our standard input and output in front of a server with an address, from its first
+//! message to its last.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use mcp_engine::{Conversation, Pipeline, StoreFailed};
+use mcp_wire::reply::Refusal;
+use tokio::time::timeout;
+
+use super::http_link::HttpLink;
+use super::outflow::Outflow;
+use super::pipe_client;
+use super::sse_link::SseLink;
+use super::talk::{ClientEnd, ServerEnd, Talk};
+use crate::http::hub::Hub;
+use crate::http::upstream::Upstream;
+use crate::signals::Signals;
+use crate::stdio::pipe::Pipe;
+
+/// For a client that takes nothing of what is left for it.
+const CLIENT_STALLED_FOR: Duration = Duration::from_secs(30);
+
+/// How the server is spoken to.
+pub enum Server {
+    Http(Rc<Upstream>),
+    Sse(Rc<Upstream>),
+}
+
+/// How a conversation ended.
+pub struct Ended {
+    pub pipeline: Pipeline,
+    pub store_failed: Option<StoreFailed>,
+    /// A person interrupted us.
+    pub interrupted: bool,
+    /// The server was tried for, and never once reached.
+    pub missed: bool,
+}
+
+/// Relays until the client is done. Must be called inside a `LocalSet`.
+pub async fn serve(
+    (stdin, stdout): (Pipe, Pipe),
+    server: Server,
+    pipeline: Pipeline,
+    message_bytes_max: usize,
+    tell: Box<dyn Fn(String)>,
+) -> io::Result<Ended> {
+    let mut signals = Signals::listen()?;
+    let hub = Hub::new(pipeline, message_bytes_max, tell);
+    let committer = tokio::task::spawn_local(Rc::clone(&hub).keep_committing());
+    let out = Rc::new(Outflow::default());
+    let conversation = Rc::new(RefCell::new(Conversation::only()));
+    let talk = Talk::new(&hub, conversation, ClientEnd::Pipe(Rc::clone(&out)));
+    talk.connect(match server {
+        Server::Http(upstream) => ServerEnd::Http(HttpLink::new(&talk, upstream)),
+        Server::Sse(upstream) => ServerEnd::Sse(SseLink::start(&talk, upstream)),
+    });
+    let mut writing = tokio::task::spawn_local({
+        let out = Rc::clone(&out);
+        async move { out.write_to(stdout).await }
+    });
+    let mut interrupted = false;
+    tokio::select! {
+        () = pipe_client::serve(&talk, stdin) => {}
+        // Nobody reads our answers any more.
+        _ = &mut writing => {}
+        () = hub.stopped() => talk.answer_open_calls(&Refusal::NotRecorded),
+        interrupt = signals.next() => interrupted = interrupt,
+    }
+    let missed = match talk.server() {
+        Some(ServerEnd::Http(link)) => {
+            link.end().await;
+            link.was_missed()
+        }
+        Some(ServerEnd::Sse(link)) => link.was_missed(),
+        _ => false,
+    };
+    talk.end();
+    if !writing.is_finished() {
+        tokio::select! {
+            _ = timeout(CLIENT_STALLED_FOR, &mut writing) => {}
+            _ = signals.next() => {}
+        }
+    }
+    writing.abort();
+    committer.abort();
+    let _ = committer.await;
+    hub.commit_now();
+    drop((talk, out));
+    let (pipeline, store_failed) = Hub::take_back(hub).await;
+    Ok(Ended { pipeline, store_failed, interrupted, missed })
+}

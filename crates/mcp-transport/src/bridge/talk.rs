@@ -1,0 +1,228 @@
+//! Where the two sides of a crossing meet. Everything passes the pipeline here, in either direction,
+//! and goes to whatever stands on the other side.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::Rc;
+
+use bytes::Bytes;
+use mcp_engine::{Conversation, Lane, Outbox, Pipeline, Side};
+use mcp_store::Transport;
+use mcp_wire::framing::sse::encode_event;
+use mcp_wire::reply::Refusal;
+use mcp_wire::{Cut, Gather, Id};
+use tokio::sync::Notify;
+
+use super::child_link::ChildLink;
+use super::http_link::HttpLink;
+use super::outflow::Outflow;
+use super::outlet::Outlet;
+use super::session::Session;
+use super::sse_link::SseLink;
+use crate::http::hub::Hub;
+
+pub struct Talk {
+    pub hub: Rc<Hub>,
+    pub conversation: Rc<RefCell<Conversation>>,
+    pub client: ClientEnd,
+    server: OnceCell<ServerEnd>,
+    over: Cell<bool>,
+    ended: Notify,
+}
+
+/// The side a client is on.
+pub enum ClientEnd {
+    /// Our standard output.
+    Pipe(Rc<Outflow>),
+    /// The stream of an SSE connection.
+    Stream(Rc<Outlet>),
+    /// A session of Streamable HTTP, whose messages belong to one exchange or another.
+    Session(Box<Session>),
+}
+
+/// The side a server is on.
+pub enum ServerEnd {
+    Child(Rc<ChildLink>),
+    Http(Rc<HttpLink>),
+    Sse(Rc<SseLink>),
+}
+
+/// A slow client holds up its server past this much.
+const CLIENT_WAITING_MAX: usize = 4 * 1024 * 1024;
+
+impl Talk {
+    pub fn new(hub: &Rc<Hub>, conversation: Rc<RefCell<Conversation>>, client: ClientEnd) -> Rc<Self> {
+        let (server, over, ended) = (OnceCell::new(), Cell::new(false), Notify::new());
+        Rc::new(Self { hub: Rc::clone(hub), conversation, client, server, over, ended })
+    }
+
+    pub fn connect(&self, server: ServerEnd) {
+        // Set once, right after the two were made for each other.
+        let _ = self.server.set(server);
+    }
+
+    pub fn server(&self) -> Option<&ServerEnd> {
+        self.server.get()
+    }
+
+    /// Takes what one read of the client's pipe brought.
+    pub fn from_client_cuts(&self, cuts: &mut Vec<Cut>) {
+        let out = {
+            let talk = &mut self.conversation.borrow_mut();
+            self.hub.pass(|pipeline, out| pipeline.pass(talk, Side::Client, cuts, out)).1
+        };
+        self.dispatch(&out);
+    }
+
+    /// Takes one message of a client that sends each by itself.
+    pub fn from_client(&self, lane: Lane<'_>, message: Bytes) {
+        let out = {
+            let talk = &mut self.conversation.borrow_mut();
+            self.hub.pass(|pipeline, out| pipeline.pass_one(talk, Side::Client, lane, message, out)).1
+        };
+        self.dispatch(&out);
+    }
+
+    /// Takes what one read of a server's pipe brought.
+    pub fn from_server_cuts(&self, cuts: &mut Vec<Cut>) {
+        if let ClientEnd::Session(session) = &self.client {
+            return session.from_server_cuts(self, cuts);
+        }
+        let out = {
+            let talk = &mut self.conversation.borrow_mut();
+            self.hub.pass(|pipeline, out| pipeline.pass(talk, Side::Server, cuts, out)).1
+        };
+        self.dispatch(&out);
+    }
+
+    /// Takes one message of a server.
+    pub fn from_server(&self, lane: Lane<'_>, message: Bytes) {
+        if let ClientEnd::Session(session) = &self.client {
+            return session.from_server(self, lane.transport, message);
+        }
+        let out = {
+            let talk = &mut self.conversation.borrow_mut();
+            self.hub.pass(|pipeline, out| pipeline.pass_one(talk, Side::Server, lane, message, out)).1
+        };
+        self.dispatch(&out);
+    }
+
+    /// An event of a server was too large to hold.
+    pub fn from_server_too_large(&self, found: (u64, &[u8], &[u8])) {
+        self.answer_with(|pipeline, talk, out| pipeline.refuse_too_large(talk, Side::Server, found, out));
+    }
+
+    /// Hands everything to where it goes.
+    pub fn dispatch(&self, out: &Outbox) {
+        for outgoing in &out.to_server {
+            self.send(outgoing.frame().bytes.clone());
+        }
+        for outgoing in &out.to_client {
+            self.deliver(outgoing.frame().bytes);
+        }
+    }
+
+    pub fn send(&self, message: Bytes) {
+        match self.server.get() {
+            Some(ServerEnd::Child(link)) => link.send(&message),
+            Some(ServerEnd::Http(link)) => link.send(message),
+            Some(ServerEnd::Sse(link)) => link.send(message),
+            None => {}
+        }
+    }
+
+    fn deliver(&self, message: &Bytes) {
+        match &self.client {
+            ClientEnd::Pipe(pipe) => pipe.push(message),
+            ClientEnd::Stream(outlet) => {
+                let mut event = Gather::default();
+                encode_event(None, message, &mut event);
+                outlet.push(event.to_bytes());
+            }
+            ClientEnd::Session(session) => session.deliver(message),
+        }
+    }
+
+    /// Answers every call the client still waits on.
+    pub fn answer_open_calls(&self, refusal: &Refusal) {
+        self.answer_with(|pipeline, talk, out| pipeline.answer_pending(talk, Side::Client, refusal, out));
+    }
+
+    /// Answers one call the client still waits on.
+    pub fn answer_call(&self, id: &Id, refusal: &Refusal) {
+        self.answer_with(|pipeline, talk, out| pipeline.answer_one(talk, Side::Client, id, refusal, out));
+    }
+
+    fn answer_with(&self, answer: impl FnOnce(&mut Pipeline, &mut Conversation, &mut Outbox)) {
+        let pass = |talk: &mut Conversation| self.hub.pass(|pipeline, out| answer(pipeline, talk, out)).1;
+        let out = match &self.client {
+            ClientEnd::Session(session) => session.with_calls(&mut self.conversation.borrow_mut(), pass),
+            _ => pass(&mut self.conversation.borrow_mut()),
+        };
+        self.dispatch(&out);
+    }
+
+    pub fn note(&self, from: Side, text: &str) {
+        self.hub.note(|pipeline| pipeline.note(&self.conversation.borrow(), from, text));
+    }
+
+    /// Calls the client still waits on.
+    pub fn open_calls(&self) -> usize {
+        let in_exchanges = match &self.client {
+            ClientEnd::Session(session) => session.open_calls(),
+            _ => 0,
+        };
+        in_exchanges + self.conversation.borrow().open_calls(Side::Client)
+    }
+
+    /// Waits until the client has taken enough of what is there for it.
+    pub async fn client_room(&self) {
+        match &self.client {
+            ClientEnd::Pipe(pipe) => pipe.room().await,
+            ClientEnd::Stream(outlet) => outlet.room(CLIENT_WAITING_MAX).await,
+            ClientEnd::Session(session) => session.room(CLIENT_WAITING_MAX).await,
+        }
+    }
+
+    /// Waits until the server has taken enough of what is there for it.
+    pub async fn server_room(&self) {
+        match self.server.get() {
+            Some(ServerEnd::Child(link)) => link.room().await,
+            Some(ServerEnd::Http(link)) => link.room().await,
+            Some(ServerEnd::Sse(link)) => link.room().await,
+            None => {}
+        }
+    }
+
+    /// One side is gone for good, so the other has to go.
+    pub fn end(&self) {
+        if self.over.replace(true) {
+            return;
+        }
+        match &self.client {
+            ClientEnd::Pipe(pipe) => pipe.close(),
+            ClientEnd::Stream(outlet) => outlet.end(),
+            ClientEnd::Session(session) => session.end(),
+        }
+        self.ended.notify_waiters();
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.over.get()
+    }
+
+    /// Comes when either side is gone for good.
+    pub async fn over(&self) {
+        let ended = self.ended.notified();
+        if !self.over.get() {
+            ended.await;
+        }
+    }
+
+    pub fn client_transport(&self) -> Transport {
+        match &self.client {
+            ClientEnd::Pipe(_) => Transport::Stdio,
+            ClientEnd::Stream(_) => Transport::Sse,
+            ClientEnd::Session(_) => Transport::StreamableHttp,
+        }
+    }
+}

@@ -1,0 +1,457 @@
+//! Clients of HTTP whose server speaks another transport. Here we are the server they see: sessions,
+//! streams and statuses are ours to keep.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+use mcp_engine::Lane;
+use mcp_store::Transport;
+use mcp_wire::framing::sse::encode_endpoint;
+use mcp_wire::mirror::{self, Seen};
+use mcp_wire::reply::{self, Refusal};
+use mcp_wire::revision::{self, Era};
+use mcp_wire::{Gather, Id, Kind, Message, scan};
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::body::ToClient;
+use super::exchange::{Exchange, Received, receive};
+use super::gate::{Refused, refused};
+use super::relay::json_response;
+use super::site::{MESSAGE, Server, Site, not_allowed, plain, refusal_response};
+use crate::bridge::child_link::ChildLink;
+use crate::bridge::event_log::EventId;
+use crate::bridge::http_link::HttpLink;
+use crate::bridge::outlet::{Outlet, OutletBody};
+use crate::bridge::session::{First, Session, Stream};
+use crate::bridge::sse_link::SseLink;
+use crate::bridge::talk::{ClientEnd, ServerEnd, Talk};
+
+const SESSION: HeaderName = HeaderName::from_static(revision::SESSION_HEADER);
+const VERSION: HeaderName = HeaderName::from_static(revision::VERSION_HEADER);
+const METHOD: HeaderName = HeaderName::from_static(revision::METHOD_HEADER);
+const NAME: HeaderName = HeaderName::from_static(revision::NAME_HEADER);
+const LAST_EVENT: HeaderName = HeaderName::from_static(revision::LAST_EVENT_HEADER);
+
+/// Servers that are processes, at a time.
+const CHILDREN_MAX: usize = 64;
+/// Sessions at a time where a server is no process.
+const SESSIONS_MAX: usize = 10_000;
+/// A session in which nothing passed for this long is over.
+const IDLE_FOR: Duration = Duration::from_secs(30 * 60);
+/// What a client should wait before it asks for a session again.
+const RETRY_AFTER: &str = "5";
+/// Capabilities a client declares are compared up to here.
+const CAPABILITIES_BYTES_MAX: usize = 16 * 1024;
+
+/// The conversations of clients whose server speaks another transport.
+#[derive(Default)]
+pub struct Crossings {
+    /// By the session id we gave the client.
+    sessions: RefCell<HashMap<Uuid, Rc<Talk>>>,
+    /// Where there are no sessions any more: by who the client is and what it can do.
+    shared: RefCell<HashMap<Box<[u8]>, Rc<Talk>>>,
+    /// SSE connections, by the id in their message endpoint.
+    streams: RefCell<HashMap<Uuid, Rc<Talk>>>,
+    children: Rc<Cell<usize>>,
+}
+
+/// A server process, for as long as anything of it is there.
+struct Counted(Rc<Cell<usize>>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+impl Crossings {
+    /// Forgets conversations that are over, and ends those that nobody uses.
+    pub fn sweep(&self) {
+        let is_kept = |talk: &Rc<Talk>| {
+            if let ClientEnd::Session(session) = &talk.client
+                && session.used().elapsed() > IDLE_FOR
+            {
+                talk.end();
+            }
+            !talk.is_over()
+        };
+        self.sessions.borrow_mut().retain(|_, talk| is_kept(talk));
+        self.shared.borrow_mut().retain(|_, talk| is_kept(talk));
+        self.streams.borrow_mut().retain(|_, talk| is_kept(talk));
+    }
+
+    /// Ends every conversation.
+    pub fn end_all(&self) {
+        for table in [&self.sessions, &self.streams] {
+            table.borrow_mut().drain().for_each(|(_, talk)| talk.end());
+        }
+        self.shared.borrow_mut().drain().for_each(|(_, talk)| talk.end());
+    }
+
+    /// Server processes that are still there.
+    pub fn children(&self) -> usize {
+        self.children.get()
+    }
+
+    fn len(&self) -> usize {
+        self.sessions.borrow().len() + self.shared.borrow().len() + self.streams.borrow().len()
+    }
+}
+
+/// Begins a conversation with a server of its own.
+fn begin(site: &Rc<Site>, client: ClientEnd) -> Result<Rc<Talk>, Refused> {
+    let overloaded = Refused { status: StatusCode::SERVICE_UNAVAILABLE, refusal: Refusal::Overloaded };
+    let crossings = &site.crossings;
+    let talk = Talk::new(&site.hub, site.conversations.new_one(&site.hub), client);
+    match &site.server {
+        Server::Command(command) => {
+            if crossings.children.get() >= CHILDREN_MAX {
+                return Err(overloaded);
+            }
+            crossings.children.set(crossings.children.get() + 1);
+            let counted = Counted(Rc::clone(&crossings.children));
+            ChildLink::start(&talk, command, counted).map_err(|error| {
+                site.hub.tell(format!("the server cannot be started: {error}"));
+                Refused {
+                    status: StatusCode::BAD_GATEWAY,
+                    refusal: Refusal::Unreachable { what: "not started".into() },
+                }
+            })?;
+        }
+        Server::Http(_) | Server::Sse(_) if crossings.len() >= SESSIONS_MAX => return Err(overloaded),
+        Server::Http(upstream) => {
+            let link = HttpLink::new(&talk, Rc::clone(upstream));
+            let (ending, ended) = (Rc::clone(&link), Rc::clone(&talk));
+            talk.connect(ServerEnd::Http(link));
+            tokio::task::spawn_local(async move {
+                ended.over().await;
+                ending.end().await;
+            });
+        }
+        Server::Sse(upstream) => talk.connect(ServerEnd::Sse(SseLink::start(&talk, Rc::clone(upstream)))),
+    }
+    Ok(talk)
+}
+
+/// Answers a client of Streamable HTTP.
+pub async fn endpoint(site: &Rc<Site>, peer: IpAddr, request: Request<Incoming>) -> Response<ToClient> {
+    let (parts, body) = request.into_parts();
+    let answered = match parts.method {
+        Method::POST => post(site, peer, &parts, body).await,
+        Method::GET => get(site, &parts),
+        Method::DELETE => delete(site, &parts),
+        _ => return not_allowed("GET, POST, DELETE"),
+    };
+    answered.unwrap_or_else(|refused| refuse(&refused))
+}
+
+fn refuse(refused: &Refused) -> Response<ToClient> {
+    let mut response = refusal_response(refused);
+    if refused.status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+    }
+    response
+}
+
+async fn post(site: &Rc<Site>, peer: IpAddr, parts: &Parts, body: Incoming) -> Result<Response<ToClient>, Refused> {
+    let body = receive_whole(site, body).await?;
+    let message = Message::new(body.clone());
+    let era = Era::of_header(parts.headers.get(&VERSION).map(|value| value.as_bytes()));
+    let (talk, is_new) = match era {
+        Era::Modern => (shared_talk(site, peer, &parts.headers, &body)?, false),
+        Era::Legacy => match parts.headers.get(&SESSION) {
+            Some(id) => (find_session(site, id)?, false),
+            None if is_initialize(&message) => (new_session(site)?, true),
+            None if scan::mentions(&body, b"io.modelcontextprotocol/protocolVersion") => {
+                (shared_talk(site, peer, &parts.headers, &body)?, false)
+            }
+            None => return Err(refused(StatusCode::BAD_REQUEST, "a session id is needed")),
+        },
+    };
+    let ClientEnd::Session(session) = &talk.client else {
+        return Err(refused(StatusCode::NOT_FOUND, "no such session"));
+    };
+    let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, era);
+    exchange.request_head(&parts.method, &target(parts), &parts.headers);
+    if session.era == Era::Modern
+        && let Err(mismatch) = check_headers(&message, &parts.headers)
+    {
+        return Ok(mismatched(&exchange, body, &mismatch.to_string()));
+    }
+    talk.server_room().await;
+    let Some(stream) = session.from_client(&talk, &exchange, body.clone()) else {
+        return Ok(respond(&exchange, Response::new(ToClient::empty()), StatusCode::ACCEPTED));
+    };
+    let mut waiting = Waiting { talk: Rc::clone(&talk), stream: Some(stream) };
+    let mut response = match waiting.first().await {
+        Some(First::Json(answer)) => {
+            let status = if session.era == Era::Modern { modern_status(&body, &answer) } else { StatusCode::OK };
+            json_response(status, Some(answer))
+        }
+        Some(First::Stream(outlet)) => waiting.stream(outlet),
+        None if site.hub.has_failed() => {
+            return Err(Refused { status: StatusCode::INTERNAL_SERVER_ERROR, refusal: Refusal::NotRecorded });
+        }
+        None => plain(StatusCode::NOT_FOUND, "the session is over\n"),
+    };
+    if is_new && let Some(id) = session.id {
+        response.headers_mut().insert(SESSION, session_value(id));
+    }
+    let status = response.status();
+    Ok(respond(&exchange, response, status))
+}
+
+fn respond(exchange: &Exchange, mut response: Response<ToClient>, status: StatusCode) -> Response<ToClient> {
+    *response.status_mut() = status;
+    exchange.response_head(status, response.headers());
+    response
+}
+
+fn target(parts: &Parts) -> String {
+    parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned()
+}
+
+async fn receive_whole(site: &Site, body: Incoming) -> Result<Bytes, Refused> {
+    match receive(body, &site.hub).await? {
+        Received::Whole(bytes) => Ok(bytes),
+        Received::Rest(upload) => upload.whole().await,
+    }
+}
+
+fn is_initialize(message: &Message) -> bool {
+    message.glance().method.is_some_and(|span| message.slice(span) == b"\"initialize\"")
+}
+
+fn session_value(id: Uuid) -> HeaderValue {
+    HeaderValue::from_str(&id.to_string()).expect("a uuid is plain text")
+}
+
+fn new_session(site: &Rc<Site>) -> Result<Rc<Talk>, Refused> {
+    let id = Uuid::new_v4();
+    let talk = begin(site, ClientEnd::Session(Box::new(Session::new(Some(id), Era::Legacy))))?;
+    site.crossings.sessions.borrow_mut().insert(id, Rc::clone(&talk));
+    Ok(talk)
+}
+
+fn find_session(site: &Site, id: &HeaderValue) -> Result<Rc<Talk>, Refused> {
+    let id: Option<Uuid> = id.to_str().ok().and_then(|id| id.parse().ok());
+    let talk = id.and_then(|id| site.crossings.sessions.borrow().get(&id).cloned());
+    talk.filter(|talk| !talk.is_over()).ok_or_else(|| refused(StatusCode::NOT_FOUND, "no such session"))
+}
+
+/// The conversation of a client that has no session: one for each client and what it can do, because
+/// a server may offer more to a client that can do more.
+fn shared_talk(site: &Rc<Site>, peer: IpAddr, headers: &HeaderMap, body: &Bytes) -> Result<Rc<Talk>, Refused> {
+    let principal = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
+    let capabilities = scan::member_anywhere(body, b"\"io.modelcontextprotocol/clientCapabilities\"");
+    let capabilities = capabilities.unwrap_or_default();
+    let key: Box<[u8]> = [
+        peer.to_string().as_bytes(),
+        b"\n",
+        principal,
+        b"\n",
+        &capabilities[..capabilities.len().min(CAPABILITIES_BYTES_MAX)],
+    ]
+    .concat()
+    .into();
+    if let Some(talk) = site.crossings.shared.borrow().get(&key).filter(|talk| !talk.is_over()) {
+        return Ok(Rc::clone(talk));
+    }
+    let talk = begin(site, ClientEnd::Session(Box::new(Session::new(None, Era::Modern))))?;
+    site.crossings.shared.borrow_mut().insert(key, Rc::clone(&talk));
+    Ok(talk)
+}
+
+fn check_headers(message: &Message, headers: &HeaderMap) -> Result<(), mirror::Mismatch> {
+    let all = |name: HeaderName| headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
+    let (version, method, name) = (all(VERSION), all(METHOD), all(NAME));
+    mirror::check(message, &Seen { version: &version, method: &method, name: &name })
+}
+
+/// Headers and body of a request disagree, and its server would see the body only.
+fn mismatched(exchange: &Exchange, body: Bytes, what: &str) -> Response<ToClient> {
+    let _ = exchange.from_client(body);
+    let refusal = Refusal::HeaderMismatch { what: what.to_owned() };
+    let body = exchange.refuse(&refusal).unwrap_or_else(|| reply::error_without_id(&refusal));
+    respond(exchange, json_response(StatusCode::BAD_REQUEST, Some(body)), StatusCode::BAD_REQUEST)
+}
+
+/// The status that the newest revision wants an answer to have.
+fn modern_status(request: &Bytes, answer: &Bytes) -> StatusCode {
+    /// What every request has to say of itself.
+    const REQUIRED: [&[u8]; 3] = [
+        b"\"io.modelcontextprotocol/protocolVersion\"",
+        b"\"io.modelcontextprotocol/clientInfo\"",
+        b"\"io.modelcontextprotocol/clientCapabilities\"",
+    ];
+    if scan::glance(answer).kind != Kind::Error {
+        return StatusCode::OK;
+    }
+    let code = scan::member_at(answer, ["error", "code"]).map(|span| &answer[span.range()]).unwrap_or_default();
+    if reply::is_invalid_params(code) && REQUIRED.iter().any(|key| !scan::mentions(request, key)) {
+        return StatusCode::BAD_REQUEST;
+    }
+    reply::status_of(code).and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or_default()
+}
+
+fn get(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused> {
+    let era = Era::of_header(parts.headers.get(&VERSION).map(|value| value.as_bytes()));
+    if era == Era::Modern {
+        return Ok(not_allowed("POST"));
+    }
+    let Some(id) = parts.headers.get(&SESSION) else {
+        return Err(refused(StatusCode::BAD_REQUEST, "a session id is needed"));
+    };
+    let talk = find_session(site, id)?;
+    let ClientEnd::Session(session) = &talk.client else {
+        return Err(refused(StatusCode::NOT_FOUND, "no such session"));
+    };
+    let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, era);
+    exchange.request_head(&parts.method, &target(parts), &parts.headers);
+    let last = parts.headers.get(&LAST_EVENT).and_then(|last| EventId::parse(last.as_bytes()));
+    let (outlet, stream) = session.open_stream(last);
+    let leaving = (Rc::clone(&talk), Rc::clone(&outlet), Rc::clone(&exchange));
+    let body = OutletBody::new(outlet, move || {
+        let (talk, outlet, exchange) = leaving;
+        if let ClientEnd::Session(session) = &talk.client {
+            session.left(&stream, &outlet);
+        }
+        drop(exchange);
+    });
+    Ok(respond(&exchange, stream_response(body), StatusCode::OK))
+}
+
+fn delete(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused> {
+    if Era::of_header(parts.headers.get(&VERSION).map(|value| value.as_bytes())) == Era::Modern {
+        return Ok(not_allowed("POST"));
+    }
+    let Some(id) = parts.headers.get(&SESSION) else {
+        return Err(refused(StatusCode::BAD_REQUEST, "a session id is needed"));
+    };
+    let talk = find_session(site, id)?;
+    let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, Era::Legacy);
+    exchange.request_head(&parts.method, &target(parts), &parts.headers);
+    talk.end();
+    Ok(respond(&exchange, Response::new(ToClient::empty()), StatusCode::OK))
+}
+
+fn stream_response(body: OutletBody) -> Response<ToClient> {
+    let mut response = Response::new(ToClient::Outlet(Box::new(body)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Servers in between must not hold events back.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    response
+}
+
+/// A client that waits for an answer, and may leave.
+struct Waiting {
+    talk: Rc<Talk>,
+    stream: Option<Rc<Stream>>,
+}
+
+impl Waiting {
+    async fn first(&mut self) -> Option<First> {
+        let stream = Rc::clone(self.stream.as_ref()?);
+        let first = std::future::poll_fn(|cx| stream.poll_first(cx)).await;
+        if !matches!(first, Some(First::Stream(_))) {
+            self.stream = None;
+        }
+        first
+    }
+
+    fn stream(mut self, outlet: Rc<Outlet>) -> Response<ToClient> {
+        let (talk, stream) = (Rc::clone(&self.talk), self.stream.take());
+        let current = Rc::clone(&outlet);
+        let body = OutletBody::new(outlet, move || {
+            if let Some(stream) = stream {
+                leave(&talk, &stream, Some(&current));
+            }
+        });
+        stream_response(body)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            leave(&self.talk, &stream, None);
+        }
+    }
+}
+
+/// The client closed its connection. Before the newest revision the call goes on, and can be asked
+/// for again; since then this is how a call is cancelled.
+fn leave(talk: &Rc<Talk>, stream: &Rc<Stream>, outlet: Option<&Rc<Outlet>>) {
+    let ClientEnd::Session(session) = &talk.client else { return };
+    if session.era == Era::Legacy {
+        return match outlet {
+            Some(outlet) => session.left(stream, outlet),
+            None => stream.detach(),
+        };
+    }
+    for (id, asked) in session.cancel(stream) {
+        cancel_upstream(talk, &id);
+        talk.conversation.borrow_mut().remember(asked);
+    }
+}
+
+/// On a pipe a cancellation is a message.
+fn cancel_upstream(talk: &Talk, id: &Id) {
+    talk.send(reply::cancellation(id));
+}
+
+/// Opens an SSE connection.
+pub fn open_stream(site: &Rc<Site>, request: &Request<Incoming>) -> Response<ToClient> {
+    let outlet = Outlet::new(Rc::new(Notify::new()));
+    let talk = match begin(site, ClientEnd::Stream(Rc::clone(&outlet))) {
+        Ok(talk) => talk,
+        Err(refused) => return refuse(&refused),
+    };
+    let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::Sse, Era::Legacy);
+    let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+    exchange.request_head(request.method(), target, request.headers());
+    let id = Uuid::new_v4();
+    site.crossings.streams.borrow_mut().insert(id, Rc::clone(&talk));
+    let mut event = Gather::default();
+    encode_endpoint(&format!("{MESSAGE}?session={id}"), &mut event);
+    outlet.push(event.to_bytes());
+    let leaving = (Rc::clone(site), Rc::clone(&exchange));
+    let body = OutletBody::new(outlet, move || {
+        let (site, exchange) = leaving;
+        // The end of the stream is the end of the conversation.
+        talk.end();
+        site.crossings.streams.borrow_mut().remove(&id);
+        drop(exchange);
+    });
+    respond(&exchange, stream_response(body), StatusCode::OK)
+}
+
+/// Takes a message that belongs to an SSE connection.
+pub async fn post_to_stream(site: &Rc<Site>, request: Request<Incoming>) -> Response<ToClient> {
+    let id: Option<Uuid> = request.uri().query().and_then(|query| query.strip_prefix("session=")?.parse().ok());
+    let talk = id.and_then(|id| site.crossings.streams.borrow().get(&id).cloned());
+    let Some(talk) = talk.filter(|talk| !talk.is_over()) else {
+        return plain(StatusCode::NOT_FOUND, "no such connection\n");
+    };
+    let (parts, body) = request.into_parts();
+    let body = match receive_whole(site, body).await {
+        Ok(body) => body,
+        Err(refused) => return refuse(&refused),
+    };
+    let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::Sse, Era::Legacy);
+    exchange.request_head(&parts.method, &target(&parts), &parts.headers);
+    talk.server_room().await;
+    talk.from_client(Lane { transport: Transport::Sse, exchange: exchange.number, event_id: b"", asked: None }, body);
+    respond(&exchange, plain(StatusCode::ACCEPTED, "Accepted"), StatusCode::ACCEPTED)
+}
