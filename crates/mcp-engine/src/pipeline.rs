@@ -334,18 +334,17 @@ impl Pipeline {
     }
 
     /// Keeps the head of a request or a response.
-    pub fn exchange_head(&mut self, number: u64, talk: &Conversation, from: Side, transport: Transport, text: &Bytes) {
-        let part =
-            ExchangePart { kind: RecordKind::Exchange, number, conversation: talk.number(), from, transport, text };
+    pub fn exchange_head(&mut self, number: u64, conversation: u32, from: Side, transport: Transport, text: &Bytes) {
+        let part = ExchangePart { kind: RecordKind::Exchange, number, conversation, from, transport, text };
         let now_ns = self.clock.now_ns();
         self.recorder.exchange(&part, now_ns);
     }
 
     /// Keeps the end of an exchange; `how` is empty if it ended as it should.
-    pub fn exchange_end(&mut self, number: u64, talk: &Conversation, transport: Transport, how: &'static str) {
+    pub fn exchange_end(&mut self, number: u64, conversation: u32, transport: Transport, how: &'static str) {
         let text = &Bytes::from_static(how.as_bytes());
         let (kind, from) = (RecordKind::ExchangeEnd, Side::Server);
-        let part = ExchangePart { kind, number, conversation: talk.number(), from, transport, text };
+        let part = ExchangePart { kind, number, conversation, from, transport, text };
         let now_ns = self.clock.now_ns();
         self.recorder.exchange(&part, now_ns);
     }

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use mcp_engine::{Asked, Conversation, Lane, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::{encode_event, priming_event};
+use mcp_wire::mirror::ToolParams;
 use mcp_wire::revision::{Era, Revision};
 use mcp_wire::splice::splice;
 use mcp_wire::{Cut, Gather, Id, Kind, Message, Span, scan};
@@ -43,6 +44,8 @@ pub struct Session {
     fresh: Cell<u64>,
     used: Cell<Instant>,
     drained: Rc<Notify>,
+    /// What the server says of headers that repeat arguments, shared by all of its sessions.
+    tools: Rc<RefCell<ToolParams>>,
 }
 
 /// A request that waits for its answer.
@@ -55,6 +58,7 @@ struct Call {
     exchange: Rc<Exchange>,
     stream: Rc<Stream>,
     is_initialize: bool,
+    lists_tools: bool,
     _open: OpenCall,
 }
 
@@ -114,7 +118,7 @@ impl Stream {
 }
 
 impl Session {
-    pub fn new(id: Option<Uuid>, era: Era) -> Self {
+    pub fn new(id: Option<Uuid>, era: Era, tools: Rc<RefCell<ToolParams>>) -> Self {
         Self {
             id,
             era,
@@ -128,6 +132,7 @@ impl Session {
             fresh: Cell::new(0),
             used: Cell::new(Instant::now()),
             drained: Rc::default(),
+            tools,
         }
     }
 
@@ -207,6 +212,7 @@ impl Session {
             self.tokens.borrow_mut().insert(token.clone().expect("it was just found"), key.clone());
         }
         let is_initialize = glance.method.is_some_and(|span| request.get(span.range()) == Some(b"\"initialize\""));
+        let lists_tools = glance.method.is_some_and(|span| request.get(span.range()) == Some(b"\"tools/list\""));
         stream.open.set(stream.open.get() + 1);
         let call = Call {
             asked,
@@ -216,6 +222,7 @@ impl Session {
             exchange: Rc::clone(exchange),
             stream: Rc::clone(stream),
             is_initialize,
+            lists_tools,
             _open: exchange.hub.open_call(),
         };
         calls.insert(key, call);
@@ -262,7 +269,6 @@ impl Session {
         self.used.set(Instant::now());
         let message = Message::new(bytes);
         let (call, message) = self.find_call(message);
-        let conversation = &mut talk.conversation.borrow_mut();
         let (exchange, asked) = match &call {
             // The items of a batch are told apart by their ids alone.
             Found::Answered(call) => (call.exchange.number, Some(&call.asked).filter(|asked| asked.sequence > 0)),
@@ -270,14 +276,19 @@ impl Session {
             _ => (0, None),
         };
         let lane = Lane { transport, exchange, event_id: b"", asked };
-        let (_, out) = talk.hub.pass(|pipeline, out| {
-            pipeline.pass_one(conversation, Side::Server, lane, message.bytes().clone(), out);
-        });
+        let ((), out) = {
+            let conversation = &mut talk.conversation.borrow_mut();
+            let bytes = message.bytes().clone();
+            talk.hub.pass(|pipeline, out| pipeline.pass_one(conversation, Side::Server, lane, bytes, out))
+        };
         let Some(bytes) = out.to_client.first().map(|outgoing| outgoing.frame().bytes) else { return };
         match call {
             Found::Answered(call) => {
                 if call.is_initialize {
                     self.revision.set(revision_of(bytes));
+                }
+                if call.lists_tools && self.era == Era::Modern {
+                    self.tools.borrow_mut().learn(bytes);
                 }
                 self.answer(&call.stream, bytes);
             }

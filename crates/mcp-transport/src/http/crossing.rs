@@ -15,7 +15,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use mcp_engine::Lane;
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_endpoint;
-use mcp_wire::mirror::{self, Seen};
+use mcp_wire::mirror::{self, Seen, ToolParams};
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::revision::{self, Era};
 use mcp_wire::{Gather, Id, Kind, Message, scan};
@@ -37,8 +37,6 @@ use crate::bridge::talk::{ClientEnd, ServerEnd, Talk};
 
 const SESSION: HeaderName = HeaderName::from_static(revision::SESSION_HEADER);
 const VERSION: HeaderName = HeaderName::from_static(revision::VERSION_HEADER);
-const METHOD: HeaderName = HeaderName::from_static(revision::METHOD_HEADER);
-const NAME: HeaderName = HeaderName::from_static(revision::NAME_HEADER);
 const LAST_EVENT: HeaderName = HeaderName::from_static(revision::LAST_EVENT_HEADER);
 
 /// Servers that are processes, at a time.
@@ -62,6 +60,7 @@ pub struct Crossings {
     /// SSE connections, by the id in their message endpoint.
     streams: RefCell<HashMap<Uuid, Rc<Talk>>>,
     children: Rc<Cell<usize>>,
+    tools: Rc<RefCell<ToolParams>>,
 }
 
 /// A server process, for as long as anything of it is there.
@@ -183,9 +182,9 @@ async fn post(site: &Rc<Site>, peer: IpAddr, parts: &Parts, body: Incoming) -> R
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, era);
     exchange.request_head(&parts.method, &target(parts), &parts.headers);
     if session.era == Era::Modern
-        && let Err(mismatch) = check_headers(&message, &parts.headers)
+        && let Err(what) = check_headers(&site.crossings.tools.borrow(), &message, &parts.headers)
     {
-        return Ok(mismatched(&exchange, body, &mismatch.to_string()));
+        return Ok(mismatched(&exchange, body, &what));
     }
     talk.server_room().await;
     let Some(stream) = session.from_client(&talk, &exchange, body.clone()) else {
@@ -237,7 +236,10 @@ fn session_value(id: Uuid) -> HeaderValue {
 
 fn new_session(site: &Rc<Site>) -> Result<Rc<Talk>, Refused> {
     let id = Uuid::new_v4();
-    let talk = begin(site, ClientEnd::Session(Box::new(Session::new(Some(id), Era::Legacy))))?;
+    let talk = begin(
+        site,
+        ClientEnd::Session(Box::new(Session::new(Some(id), Era::Legacy, Rc::clone(&site.crossings.tools)))),
+    )?;
     site.crossings.sessions.borrow_mut().insert(id, Rc::clone(&talk));
     Ok(talk)
 }
@@ -266,15 +268,19 @@ fn shared_talk(site: &Rc<Site>, peer: IpAddr, headers: &HeaderMap, body: &Bytes)
     if let Some(talk) = site.crossings.shared.borrow().get(&key).filter(|talk| !talk.is_over()) {
         return Ok(Rc::clone(talk));
     }
-    let talk = begin(site, ClientEnd::Session(Box::new(Session::new(None, Era::Modern))))?;
+    let talk =
+        begin(site, ClientEnd::Session(Box::new(Session::new(None, Era::Modern, Rc::clone(&site.crossings.tools)))))?;
     site.crossings.shared.borrow_mut().insert(key, Rc::clone(&talk));
     Ok(talk)
 }
 
-fn check_headers(message: &Message, headers: &HeaderMap) -> Result<(), mirror::Mismatch> {
-    let all = |name: HeaderName| headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
-    let (version, method, name) = (all(VERSION), all(METHOD), all(NAME));
-    mirror::check(message, &Seen { version: &version, method: &method, name: &name })
+fn check_headers(tools: &ToolParams, message: &Message, headers: &HeaderMap) -> Result<(), String> {
+    let all = |name: &str| headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
+    let (version, method, name) =
+        (all(revision::VERSION_HEADER), all(revision::METHOD_HEADER), all(revision::NAME_HEADER));
+    let seen = Seen { version: &version, method: &method, name: &name };
+    mirror::check(message, &seen).map_err(|mismatch| mismatch.to_string())?;
+    tools.check(message, |name| all(&name.to_ascii_lowercase())).map_err(|name| format!("{name} says something else"))
 }
 
 /// Headers and body of a request disagree, and its server would see the body only.

@@ -33,6 +33,7 @@ pub struct Exchange {
     pub hub: Rc<Hub>,
     pub talk: Rc<RefCell<Conversation>>,
     pub number: u64,
+    conversation: u32,
     /// The transport it belongs to.
     pub transport: Transport,
     pub era: Era,
@@ -46,8 +47,9 @@ pub struct Exchange {
 impl Exchange {
     pub fn open(hub: &Rc<Hub>, talk: Rc<RefCell<Conversation>>, transport: Transport, era: Era) -> Rc<Self> {
         let number = hub.look(|pipeline| pipeline.number_exchange());
+        let conversation = talk.borrow().number();
         let (asked, call, ended) = (RefCell::default(), RefCell::default(), Cell::default());
-        Rc::new(Self { hub: Rc::clone(hub), talk, number, transport, era, asked, call, ended })
+        Rc::new(Self { hub: Rc::clone(hub), talk, number, conversation, transport, era, asked, call, ended })
     }
 
     pub fn request_head(&self, method: &Method, target: &str, headers: &HeaderMap) {
@@ -62,7 +64,7 @@ impl Exchange {
         if self.hub.look(|pipeline| pipeline.keeps_exchanges()) {
             let text = text();
             self.hub.note(|pipeline| {
-                pipeline.exchange_head(self.number, &self.talk.borrow(), from, self.transport, &text);
+                pipeline.exchange_head(self.number, self.conversation, from, self.transport, &text);
             });
         }
     }
@@ -137,7 +139,7 @@ impl Drop for Exchange {
             self.talk.borrow_mut().remember(asked);
         }
         let how = self.ended.get();
-        self.hub.note(|pipeline| pipeline.exchange_end(self.number, &self.talk.borrow(), self.transport, how));
+        self.hub.note(|pipeline| pipeline.exchange_end(self.number, self.conversation, self.transport, how));
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::encode_value;
+use super::{decode_value, encode_value};
 use crate::Message;
 use crate::scan::{Span, batch_items, decode_string, member_at, object_members};
 
@@ -102,6 +102,24 @@ impl ToolParams {
         }
         let header = |(param, value): (&Param, Option<&[u8]>)| Some((param.header.clone(), header_value(value?)?));
         params.iter().zip(values).filter_map(header).collect()
+    }
+
+    /// Whether the headers of a call repeat its arguments as they must. `seen` gives every value of
+    /// the header it is asked for; the name of the first header that is wrong comes back.
+    pub fn check<'a>(&self, tools_call: &Message, seen: impl Fn(&str) -> Vec<&'a [u8]>) -> Result<(), String> {
+        for (name, expected) in self.headers(tools_call) {
+            let is_same = match seen(&name)[..] {
+                [value] => match (decode_value(value), decode_value(expected.as_bytes())) {
+                    (Some(value), Some(expected)) => value == expected || is_same_integer(&value, &expected),
+                    _ => false,
+                },
+                _ => false,
+            };
+            if !is_same {
+                return Err(name);
+            }
+        }
+        Ok(())
     }
 
     /// The answer to a `tools/list` without the tools that were learned to be illegal, and with every
@@ -250,6 +268,12 @@ fn param(annotation: &Value, property: &Map<String, Value>, path: &[&str], param
 fn is_token(name: &str) -> bool {
     let is_token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_token_byte)
+}
+
+/// `7`, `+7` and `7.0` are spelled differently by different clients.
+fn is_same_integer(one: &str, other: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.fract() == 0.0);
+    number(one).is_some() && number(one) == number(other)
 }
 
 #[cfg(test)]
