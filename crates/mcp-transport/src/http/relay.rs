@@ -104,12 +104,12 @@ pub async fn relay(
         },
         Received::Rest(upload) => ToServer::Upload(upload.for_exchange(&exchange)),
     };
-    let call = match upstream.send(Request::from_parts(parts, body)).await {
-        Ok(call) => call,
-        Err(error) => return unreachable(&exchange, &error),
+    let reached = match upstream.reach().await {
+        Ok(reached) => reached,
+        Err(error) => return not_reached(&exchange, body, &error).await,
     };
     let mut waiting = Waiting {
-        call: Some(call),
+        call: Some(reached.send(Request::from_parts(parts, body))),
         answer: Answer { exchange, route, upstream: Rc::clone(upstream), site: Rc::clone(site), carries_on },
     };
     match (&mut waiting).await {
@@ -124,7 +124,24 @@ fn not_recorded(exchange: &Exchange) -> Response<ToClient> {
     json_response(StatusCode::INTERNAL_SERVER_ERROR, body)
 }
 
+/// There is no server to pass `body` on to. What of it has not come is waited for: the id that an
+/// answer must repeat may stand at its end.
+async fn not_reached(exchange: &Exchange, body: ToServer, error: &UpstreamError) -> Response<ToClient> {
+    if let ToServer::Upload(upload) = body {
+        match upload.whole().await {
+            Ok(message) => drop(exchange.from_client(message)),
+            Err(refused) => return refusal_response(&refused),
+        }
+    }
+    unreachable(exchange, error)
+}
+
 fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient> {
+    if let Some(refused) = exchange.take_refused() {
+        exchange.note(Side::Client, &format!("a body was not passed on to its end: {}", refused.status));
+        exchange.ended("message refused");
+        return refusal_response(&refused);
+    }
     let (why, refusal) = error.explain();
     exchange.note(Side::Server, &why);
     exchange.ended("server not reached");
