@@ -336,3 +336,6 @@ impl Write for Watched {
         Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
     }
 }
+
+#[cfg(test)]
+mod tests;
