@@ -360,6 +360,11 @@ impl RelayBody {
                 let mut cuts = Vec::new();
                 deframer.push(&data, &mut cuts);
                 for cut in cuts {
+                    if let (SseCut::TooLarge { size, .. }, false) = (&cut, self.holds) {
+                        let text = format!("an event of {size} bytes was passed on unrecorded");
+                        self.exchange.note(Side::Server, &text);
+                        continue;
+                    }
                     let passed = look_at_event(&self.exchange, cut);
                     self.let_out(passed);
                 }
