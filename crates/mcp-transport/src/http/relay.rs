@@ -150,8 +150,11 @@ fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient>
         _ => StatusCode::BAD_GATEWAY,
     };
     match exchange.refuse(&refusal) {
-        // Clients of the older revisions read a JSON-RPC error only where the status is good.
-        Some(body) if exchange.era == Era::Legacy => json_response(StatusCode::OK, Some(body)),
+        // Clients of the older revisions read a JSON-RPC error only where the status is good; those of
+        // the older transport never do, and would take a good status for a promise.
+        Some(body) if exchange.era == Era::Legacy && exchange.transport != Transport::Sse => {
+            json_response(StatusCode::OK, Some(body))
+        }
         Some(body) => json_response(status, Some(body)),
         None => json_response(status, None),
     }
