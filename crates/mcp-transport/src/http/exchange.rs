@@ -278,7 +278,7 @@ impl Upload {
     }
 
     pub fn size_hint(&self) -> SizeHint {
-        self.hint.clone()
+        self.hint
     }
 
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
