@@ -6,13 +6,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::Duration;
 
-use mcp_engine::{Outbox, Pipeline, StoreFailed};
+use mcp_engine::{Bus, Outbox, Pipeline, Recorder, StoreFailed};
 use tokio::sync::Notify;
-
-/// How often it is looked whether the last exchange has let go of the pipeline.
-const LET_GO_AGAIN: Duration = Duration::from_millis(1);
 
 pub struct Hub {
     pipeline: RefCell<Pipeline>,
@@ -134,14 +130,11 @@ impl Hub {
         self.stop.notified().await;
     }
 
-    /// Gives the pipeline back once the last exchange has let go of it; all of them were told to end.
-    pub async fn take_back(mut hub: Rc<Self>) -> (Pipeline, Option<StoreFailed>) {
-        loop {
-            match Rc::try_unwrap(hub) {
-                Ok(hub) => return (hub.pipeline.into_inner(), hub.failed.into_inner()),
-                Err(shared) => hub = shared,
-            }
-            tokio::time::sleep(LET_GO_AGAIN).await;
-        }
+    /// Writes what is left and gives the pipeline back. Whatever still comes from an exchange that
+    /// nobody waits for any more is no longer recorded.
+    pub fn take_back(&self) -> (Pipeline, Option<StoreFailed>) {
+        self.commit_now();
+        let nothing = Pipeline::new(Recorder::off(), Bus::default(), self.message_bytes_max);
+        (self.pipeline.replace(nothing), self.failed.take())
     }
 }
