@@ -15,6 +15,7 @@ use mcp_engine::{Asked, Conversation, Lane, Side};
 use mcp_store::Transport;
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
+use mcp_wire::scan;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
@@ -40,6 +41,8 @@ pub struct Exchange {
     asked: RefCell<Option<Asked>>,
     /// Counts while this exchange is about a message.
     call: RefCell<Option<OpenCall>>,
+    /// The client's message turned out to be over the limit.
+    oversize: Cell<bool>,
     /// How it ended, if not as it should.
     ended: Cell<&'static str>,
 }
@@ -49,7 +52,8 @@ impl Exchange {
         let number = hub.look(|pipeline| pipeline.number_exchange());
         let conversation = talk.borrow().number();
         let (asked, call, ended) = (RefCell::default(), RefCell::default(), Cell::default());
-        Rc::new(Self { hub: Rc::clone(hub), talk, number, conversation, transport, era, asked, call, ended })
+        let oversize = Cell::default();
+        Rc::new(Self { hub: Rc::clone(hub), talk, number, conversation, transport, era, asked, call, oversize, ended })
     }
 
     pub fn request_head(&self, method: &Method, target: &str, headers: &HeaderMap) {
@@ -120,6 +124,10 @@ impl Exchange {
         out.to_client.first().map(|outgoing| outgoing.frame().bytes.clone())
     }
 
+    pub fn is_oversize(&self) -> bool {
+        self.oversize.get()
+    }
+
     pub fn ended(&self, how: &'static str) {
         self.ended.set(how);
     }
@@ -147,6 +155,20 @@ impl Drop for Exchange {
 pub enum Received {
     Whole(Bytes),
     Rest(Box<Upload>),
+}
+
+impl Received {
+    /// Whether it opens a session, as far as that can be told.
+    pub fn is_initialize(&self) -> bool {
+        let Self::Whole(bytes) = self else { return false };
+        scan::glance(bytes).method.is_some_and(|span| bytes[span.range()] == *b"\"initialize\"")
+    }
+
+    /// What the client says it is, as far as that can be told.
+    pub fn client_info(&self) -> &[u8] {
+        let Self::Whole(bytes) = self else { return b"" };
+        scan::member_anywhere(bytes, b"\"io.modelcontextprotocol/clientInfo\"").unwrap_or_default()
+    }
 }
 
 /// Reads a client's body: all of it, or as much as is waited for.
@@ -237,6 +259,9 @@ impl Upload {
             Some(Ok(data)) => {
                 self.seen.extend_from_slice(&data);
                 if self.seen.len() > self.limit {
+                    if let Some(exchange) = &self.exchange {
+                        exchange.oversize.set(true);
+                    }
                     return Poll::Ready(Some(Err("the message is over the limit".into())));
                 }
                 Poll::Ready(Some(Ok(data)))

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Incoming, SizeHint};
-use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use mcp_engine::{Conversation, Side};
@@ -22,7 +22,7 @@ use mcp_wire::revision::{self, Era};
 use mcp_wire::visible::visible_bytes;
 
 use super::body::{BodyError, ToClient, ToServer};
-use super::exchange::{Exchange, Received, receive};
+use super::exchange::{Exchange, Received, receive, too_large};
 use super::heads::{is_media_type, strip_hop_by_hop};
 use super::site::{Site, refusal_response};
 use super::upstream::{Call, ServerBody, Upstream, UpstreamError};
@@ -94,6 +94,7 @@ pub async fn relay(
         parts.headers.remove(header::AUTHORIZATION);
     }
     upstream.target.add_headers(&mut parts.headers);
+    let ends_session = if parts.method == Method::DELETE { parts.headers.get(&SESSION_ID).cloned() } else { None };
     let carries_on = era == Era::Legacy && parts.method == Method::POST;
     let body = match received {
         Received::Whole(bytes) if bytes.is_empty() => ToServer::empty(),
@@ -110,7 +111,14 @@ pub async fn relay(
     };
     let mut waiting = Waiting {
         call: Some(call),
-        answer: Answer { exchange, route, upstream: Rc::clone(upstream), site: Rc::clone(site), carries_on },
+        answer: Answer {
+            exchange,
+            route,
+            upstream: Rc::clone(upstream),
+            site: Rc::clone(site),
+            carries_on,
+            ends_session,
+        },
     };
     match (&mut waiting).await {
         Ok((parts, body)) => waiting.answer.begin(parts, body),
@@ -125,6 +133,10 @@ fn not_recorded(exchange: &Exchange) -> Response<ToClient> {
 }
 
 fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient> {
+    if exchange.is_oversize() {
+        exchange.note(Side::Client, "a message over the limit was not passed on");
+        return refusal_response(&too_large(exchange.hub.message_bytes_max));
+    }
     let (why, refusal) = error.explain();
     exchange.note(Side::Server, &why);
     exchange.ended("server not reached");
@@ -155,6 +167,8 @@ struct Answer {
     site: Rc<Site>,
     /// The call goes on even if the client leaves: it may come back for the answer.
     carries_on: bool,
+    /// The session that this exchange is to end.
+    ends_session: Option<HeaderValue>,
 }
 
 impl Answer {
@@ -163,6 +177,11 @@ impl Answer {
         exchange.response_head(parts.status, &parts.headers);
         if let (Route::Endpoint, Some(id)) = (route, parts.headers.get(&SESSION_ID)) {
             self.site.conversations.bind(id.as_bytes(), &exchange.talk);
+        }
+        if parts.status.is_success()
+            && let Some(id) = &self.ends_session
+        {
+            self.site.conversations.end(id.as_bytes());
         }
         strip_hop_by_hop(&mut parts.headers);
         parts.version = Version::HTTP_11;
@@ -230,7 +249,7 @@ impl Future for Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let Some(call) = self.call.take() else { return };
-        let Answer { exchange, route, upstream, site, carries_on } = &self.answer;
+        let Answer { exchange, route, upstream, site, carries_on, .. } = &self.answer;
         exchange.ended("client left");
         if *carries_on && let Some(place) = site.carried_on() {
             let answer = Answer {
@@ -239,6 +258,7 @@ impl Drop for Waiting {
                 upstream: Rc::clone(upstream),
                 site: Rc::clone(site),
                 carries_on: false,
+                ends_session: None,
             };
             tokio::task::spawn_local(async move {
                 let _place = place;
@@ -343,7 +363,15 @@ impl RelayBody {
                 let mut cuts = Vec::new();
                 deframer.push(&data, &mut cuts);
                 for cut in cuts {
-                    let passed = look_at_event(&self.exchange, cut);
+                    let passed = match cut {
+                        // It is passed on all the same; only the recording goes without.
+                        SseCut::TooLarge { size, .. } if !self.holds => {
+                            let text = format!("an event of {size} bytes was passed on unrecorded");
+                            self.exchange.note(Side::Server, &text);
+                            None
+                        }
+                        cut => look_at_event(&self.exchange, cut),
+                    };
                     self.let_out(passed);
                 }
             }
