@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::kit::{Running, Sandbox, fixture_program, marked_processes, until};
+use crate::kit::{Running, Sandbox, descriptors, fixture_program, marked_processes, until};
 
 const RUNS: usize = 200;
 const AT_ONCE: usize = 16;
@@ -22,10 +22,6 @@ fn start_tree(sandbox: &Sandbox, mark: &str) -> Running {
     let mut proxy = Running::start(command);
     proxy.ask(1, "hello");
     proxy
-}
-
-fn descriptors(pid: u32) -> usize {
-    std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
 }
 
 #[test]

@@ -71,7 +71,10 @@ impl Sandbox {
 
     /// Runs a command that answers and ends.
     pub fn output<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> Output {
-        self.command(args).stdin(Stdio::null()).output().expect("the program can be started")
+        let mut command = self.command(args);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().expect("the program can be started");
+        within_patience(child.id(), move || child.wait_with_output()).expect("a child can be waited for")
     }
 
     pub fn stdout<I: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = I>) -> String {
@@ -165,8 +168,18 @@ impl Running {
         self.child.as_ref().expect("it runs").id()
     }
 
+    /// Sends, and fails instead of hanging if the proxy does not take it.
+    #[track_caller]
     pub fn send(&mut self, bytes: &[u8]) {
-        self.stdin.as_mut().expect("its input is open").write_all(bytes).expect("the proxy reads");
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+        let stdin = self.stdin.as_mut().expect("its input is open");
+        // A pipe that can be written to takes this much without blocking.
+        for block in bytes.chunks(rustix::pipe::PIPE_BUF) {
+            let ready = poll(&mut [PollFd::new(stdin, PollFlags::OUT)], Some(&patience));
+            assert!(ready.expect("a pipe can be polled") > 0, "the proxy does not read");
+            stdin.write_all(block).expect("the proxy reads");
+        }
     }
 
     /// Sends from a thread of its own, for what the proxy may not take at once.
@@ -281,18 +294,20 @@ impl Drop for Running {
 /// Waits for a process, but not for ever.
 #[track_caller]
 pub fn wait(mut child: Child) -> ExitStatus {
-    let pid = child.id();
-    let (to_status, status) = sync_channel(1);
+    within_patience(child.id(), move || child.wait()).expect("a child can be waited for")
+}
+
+/// What `wait` says, which comes with the end of a process.
+#[track_caller]
+fn within_patience<T: Send + 'static>(pid: u32, wait: impl FnOnce() -> T + Send + 'static) -> T {
+    let (to_outcome, outcome) = sync_channel(1);
     std::thread::spawn(move || {
-        let _ = to_status.send(child.wait());
+        let _ = to_outcome.send(wait());
     });
-    match status.recv_timeout(PATIENCE) {
-        Ok(status) => status.expect("a child can be waited for"),
-        Err(_) => {
-            signal(pid, rustix::process::Signal::KILL);
-            panic!("process {pid} did not end");
-        }
-    }
+    outcome.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        signal(pid, rustix::process::Signal::KILL);
+        panic!("process {pid} did not end");
+    })
 }
 
 pub fn signal(pid: u32, signal: rustix::process::Signal) {
@@ -320,6 +335,11 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
         assert!(begun.elapsed() < PATIENCE, "never happened: {what}");
         std::thread::yield_now();
     }
+}
+
+/// How many files and sockets a process holds open.
+pub fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
 }
 
 /// The most a process has held in memory, in bytes.

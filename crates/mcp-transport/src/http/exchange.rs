@@ -264,16 +264,24 @@ impl Upload {
                     }
                     return Poll::Ready(Some(Err("the message is over the limit".into())));
                 }
+                // Where the length was said, nobody asks for more after the last byte.
+                if self.rest.is_end_stream() {
+                    self.complete();
+                }
                 Poll::Ready(Some(Ok(data)))
             }
             Some(Err(error)) => Poll::Ready(Some(Err(error.into()))),
             None => {
-                // The bytes have left already; what is still to be done is to know what they were.
-                if let Some(exchange) = self.exchange.take() {
-                    let _ = exchange.from_client(self.seen.split().freeze());
-                }
+                self.complete();
                 Poll::Ready(None)
             }
+        }
+    }
+
+    /// The bytes leave as they come; what is still to be done is to know what they were.
+    fn complete(&mut self) {
+        if let Some(exchange) = self.exchange.take() {
+            let _ = exchange.from_client(self.seen.split().freeze());
         }
     }
 }
