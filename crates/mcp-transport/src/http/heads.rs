@@ -6,11 +6,12 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{StatusCode, header};
 
 /// Headers that speak of one connection only.
-const HOP_BY_HOP: [HeaderName; 8] = [
+const HOP_BY_HOP: [HeaderName; 9] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
     header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
     header::TE,
     header::TRAILER,
     header::TRANSFER_ENCODING,

@@ -400,7 +400,7 @@ impl RelayBody {
     fn finish(&mut self) {
         self.body = None;
         match std::mem::replace(&mut self.tee, Tee::Nothing) {
-            Tee::Nothing | Tee::Connection(_) => {}
+            Tee::Nothing => {}
             Tee::Json(seen) if seen.is_empty() => {}
             Tee::Json(seen) if seen.len() > self.site.hub.message_bytes_max => {
                 let text = format!("an answer of more than {} bytes was passed on unrecorded", seen.len());
@@ -417,8 +417,18 @@ impl RelayBody {
             }
             Tee::Events(mut deframer) => {
                 let rest = deframer.finish();
+                self.note_cut(rest.as_deref());
                 self.let_out(rest);
             }
+            Tee::Connection(mut stream) => self.note_cut(stream.deframer.finish().as_deref()),
+        }
+    }
+
+    /// By the standard, an event that no blank line ended counts for nothing.
+    fn note_cut(&self, rest: Option<&[u8]>) {
+        if let Some(rest) = rest {
+            let shown = visible_bytes(&rest[..rest.len().min(QUOTED)]);
+            self.exchange.note(Side::Server, &format!("the stream ended in the middle of an event: {shown}"));
         }
     }
 
