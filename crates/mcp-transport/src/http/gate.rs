@@ -73,7 +73,7 @@ impl Gate {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let Some(host) = host else { return Err(refused(StatusCode::BAD_REQUEST, "a Host header is needed")) };
         // Whoever shows the token is no page that was lured here.
-        if self.token.is_some() || is_local_name(host_name(host)) {
+        if self.token.is_some() || host_name(host).is_some_and(is_local_name) {
             return Ok(());
         }
         Err(refused(StatusCode::FORBIDDEN, "this Host is not served here"))
@@ -82,7 +82,8 @@ impl Gate {
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refused> {
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
         let origin = origin.to_str().unwrap_or_default();
-        let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")).map(host_name);
+        let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        let name = name.and_then(host_name);
         let is_own = |name: &str| name.parse().is_ok_and(|address: IpAddr| address == self.listens_on);
         match name {
             Some(name) if is_local_name(name) || is_own(name) => Ok(()),
@@ -108,12 +109,15 @@ pub fn refused(status: StatusCode, what: &str) -> Refused {
     Refused { status, refusal: Refusal::BadRequest { what: what.to_owned() } }
 }
 
-/// The name in `name`, `name:port`, `[v6]:port` and what follows them in an origin.
-fn host_name(authority: &str) -> &str {
-    if let Some(rest) = authority.strip_prefix('[') {
-        return rest.split_once(']').map_or("", |(address, _)| address);
-    }
-    authority.split([':', '/']).next().unwrap_or_default()
+/// The name in `name`, `name:port` and `[v6]:port`. What is none of these names nobody: readers
+/// disagree on what it means.
+fn host_name(authority: &str) -> Option<&str> {
+    let (name, rest) = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?,
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port)).then_some(name)
 }
 
 fn is_local_name(name: &str) -> bool {
@@ -142,6 +146,10 @@ mod tests {
         }
         for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "0x7f000001", "[::1"] {
             check(None, &[("host", host)], 403);
+        }
+        for host in ["localhost:80@evil.example", "[::1].evil.example", "localhost:x", "localhost/evil.example"] {
+            check(None, &[("host", host)], 403);
+            check(None, &[("host", "localhost"), ("origin", &format!("http://{host}"))], 403);
         }
         check(None, &[], 400);
         check(None, &[("host", "localhost"), ("host", "localhost")], 400);

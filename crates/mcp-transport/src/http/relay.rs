@@ -381,7 +381,14 @@ impl RelayBody {
                 for cut in cuts {
                     let passed = match cut {
                         SseCut::Event(event) if event.event.as_deref() == Some(b"endpoint") => {
-                            stream.announce(&self.site, &self.exchange, &event)
+                            let announced = stream.announce(&self.site, &self.exchange, &event);
+                            if announced.is_none() {
+                                // Without one the client would wait for ever.
+                                self.exchange.ended("no endpoint");
+                                self.body = None;
+                                return;
+                            }
+                            announced
                         }
                         cut => look_at_event(&self.exchange, cut),
                     };
