@@ -14,6 +14,9 @@ use crate::failure::{Failure, exit};
 use crate::report::{self, ColorChoice, Page};
 use crate::{demo, doctor, inspect, run, sessions};
 
+/// Where clients of HTTP connect unless told otherwise.
+pub const LISTEN_PORT: u16 = 8888;
+
 /// Stand between MCP clients and servers: pass everything on, see it and record it
 #[derive(Parser)]
 #[command(name = "mcp-proxy", version, arg_required_else_help = true, max_term_width = 100)]
@@ -79,7 +82,7 @@ pub struct ProxyArgs {
     #[arg(long)]
     pub intercept: bool,
     /// Port of the client side of the HTTP transports
-    #[arg(long, value_name = "PORT", default_value_t = 8888)]
+    #[arg(long, value_name = "PORT", default_value_t = LISTEN_PORT)]
     pub listen_port: u16,
     /// Where clients connect: `stdio`, a port, or an address with one; as --transport says by default
     #[arg(long, value_name = "stdio|[HOST:]PORT", conflicts_with = "listen_port")]
