@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -16,8 +17,7 @@ use mcp_store::Transport;
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
 use mcp_wire::scan;
-use tokio::time::error::Elapsed;
-use tokio::time::timeout;
+use tokio::time::{Sleep, sleep, timeout};
 
 use super::body::{BodyError, poll_client_data};
 use super::gate::{Refused, refused};
@@ -27,7 +27,7 @@ use super::hub::{Hub, OpenCall};
 /// A body up to this size is waited for: it leaves in one write with its head. A larger one passes
 /// as it comes.
 const WAITED_FOR: usize = 256 * 1024;
-/// For more of a body that is waited for.
+/// For more of a body.
 const BODY_FOR: Duration = Duration::from_secs(30);
 
 pub struct Exchange {
@@ -41,19 +41,28 @@ pub struct Exchange {
     asked: RefCell<Option<Asked>>,
     /// Counts while this exchange is about a message.
     call: RefCell<Option<OpenCall>>,
-    /// The client's message turned out to be over the limit.
-    oversize: Cell<bool>,
     /// How it ended, if not as it should.
     ended: Cell<&'static str>,
+    /// Why the client's body could not be passed on to its end.
+    refused: RefCell<Option<Refused>>,
 }
 
 impl Exchange {
     pub fn open(hub: &Rc<Hub>, talk: Rc<RefCell<Conversation>>, transport: Transport, era: Era) -> Rc<Self> {
         let number = hub.look(|pipeline| pipeline.number_exchange());
         let conversation = talk.borrow().number();
-        let (asked, call, ended) = (RefCell::default(), RefCell::default(), Cell::default());
-        let oversize = Cell::default();
-        Rc::new(Self { hub: Rc::clone(hub), talk, number, conversation, transport, era, asked, call, oversize, ended })
+        Rc::new(Self {
+            hub: Rc::clone(hub),
+            talk,
+            number,
+            conversation,
+            transport,
+            era,
+            asked: RefCell::default(),
+            call: RefCell::default(),
+            ended: Cell::default(),
+            refused: RefCell::default(),
+        })
     }
 
     pub fn request_head(&self, method: &Method, target: &str, headers: &HeaderMap) {
@@ -124,8 +133,9 @@ impl Exchange {
         out.to_client.first().map(|outgoing| outgoing.frame().bytes.clone())
     }
 
-    pub fn is_oversize(&self) -> bool {
-        self.oversize.get()
+    /// Why the client's body could not be passed on to its end, if that is what went wrong.
+    pub fn take_refused(&self) -> Option<Refused> {
+        self.refused.take()
     }
 
     pub fn ended(&self, how: &'static str) {
@@ -178,13 +188,14 @@ pub async fn receive(body: Incoming, hub: &Hub) -> Result<Received, Refused> {
     if hint.lower() > limit as u64 {
         return Err(too_large(limit));
     }
-    let mut upload = Upload { first: VecDeque::new(), rest: body, seen: BytesMut::new(), hint, limit, exchange: None };
+    let (first, seen) = (VecDeque::new(), BytesMut::new());
+    let mut upload = Upload { first, rest: body, seen, hint, limit, exchange: None, stalled: None };
     let Some(first) = upload.next().await else { return Ok(Received::Whole(Bytes::new())) };
     let first = first.map_err(broken)?;
     if upload.rest.is_end_stream() {
         return Ok(Received::Whole(first));
     }
-    let wait_for = if hub.records_first { limit } else { WAITED_FOR };
+    let wait_for = if hub.records_first { limit } else { WAITED_FOR.min(limit) };
     upload.seen.reserve(upload.hint.upper().map_or(0, |upper| upper.min(limit as u64) as usize));
     upload.seen.extend_from_slice(&first);
     upload.first.push_back(first);
@@ -200,11 +211,20 @@ pub async fn receive(body: Incoming, hub: &Hub) -> Result<Received, Refused> {
     Ok(Received::Rest(Box::new(upload)))
 }
 
-fn broken(error: BodyError) -> Refused {
-    match error.is::<Elapsed>() {
-        true => refused(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
-        false => refused(StatusCode::BAD_REQUEST, "the body broke off"),
+fn broken(error: BodyFault) -> Refused {
+    match error {
+        BodyFault::Late => refused(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
+        BodyFault::Broken(_) => refused(StatusCode::BAD_REQUEST, "the body broke off"),
     }
+}
+
+/// Why no more of a client's body comes.
+#[derive(Debug, thiserror::Error)]
+enum BodyFault {
+    #[error("the client's body did not come in time")]
+    Late,
+    #[error("the client's body broke off")]
+    Broken(#[source] hyper::Error),
 }
 
 pub fn too_large(limit: usize) -> Refused {
@@ -219,6 +239,8 @@ pub struct Upload {
     hint: SizeHint,
     limit: usize,
     exchange: Option<Rc<Exchange>>,
+    /// Runs while the client owes us more.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl Upload {
@@ -239,12 +261,22 @@ impl Upload {
         }
     }
 
-    async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
+    async fn next(&mut self) -> Option<Result<Bytes, BodyFault>> {
         let next = std::future::poll_fn(|cx| poll_client_data(&mut self.rest, cx));
         match timeout(BODY_FOR, next).await {
-            Ok(data) => data.map(|data| data.map_err(BodyError::from)),
-            Err(elapsed) => Some(Err(elapsed.into())),
+            Ok(data) => data.map(|data| data.map_err(BodyFault::Broken)),
+            Err(_) => Some(Err(BodyFault::Late)),
         }
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
+        if let Poll::Ready(data) = poll_client_data(&mut self.rest, cx) {
+            self.stalled = None;
+            return Poll::Ready(data.map(|data| data.map_err(BodyFault::Broken)));
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(BODY_FOR)));
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Some(Err(BodyFault::Late)))
     }
 
     pub fn size_hint(&self) -> SizeHint {
@@ -255,13 +287,11 @@ impl Upload {
         if let Some(first) = self.first.pop_front() {
             return Poll::Ready(Some(Ok(first)));
         }
-        match ready!(poll_client_data(&mut self.rest, cx)) {
+        match ready!(self.poll_next(cx)) {
             Some(Ok(data)) => {
                 self.seen.extend_from_slice(&data);
                 if self.seen.len() > self.limit {
-                    if let Some(exchange) = &self.exchange {
-                        exchange.oversize.set(true);
-                    }
+                    self.refuse(too_large(self.limit));
                     return Poll::Ready(Some(Err("the message is over the limit".into())));
                 }
                 // Where the length was said, nobody asks for more after the last byte.
@@ -270,11 +300,21 @@ impl Upload {
                 }
                 Poll::Ready(Some(Ok(data)))
             }
-            Some(Err(error)) => Poll::Ready(Some(Err(error.into()))),
+            Some(Err(fault)) => {
+                let text = fault.to_string();
+                self.refuse(broken(fault));
+                Poll::Ready(Some(Err(text.into())))
+            }
             None => {
                 self.complete();
                 Poll::Ready(None)
             }
+        }
+    }
+
+    fn refuse(&mut self, refused: Refused) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.refused.replace(Some(refused));
         }
     }
 

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use hyper::header::{self, HeaderMap, HeaderName};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode, Uri};
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision;
 use subtle::ConstantTimeEq;
@@ -13,6 +13,8 @@ use super::heads::is_media_type;
 
 /// The longest request target that is looked at.
 const TARGET_BYTES_MAX: usize = 8 * 1024;
+/// The largest header section. What reads it stops near there only.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Headers that decide something and therefore may stand there once only.
 const ONCE: [HeaderName; 6] = [
@@ -49,8 +51,14 @@ impl Gate {
 
     pub fn admit<B>(&self, request: &Request<B>) -> Result<(), Refused> {
         let headers = request.headers();
-        if request.uri().path_and_query().is_none_or(|target| target.as_str().len() > TARGET_BYTES_MAX) {
+        let Some(target) = request.uri().path_and_query() else {
+            return Err(refused(StatusCode::BAD_REQUEST, "the request target is no path"));
+        };
+        if target.as_str().len() > TARGET_BYTES_MAX {
             return Err(refused(StatusCode::URI_TOO_LONG, "the request target is too long"));
+        }
+        if headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>() > HEAD_BYTES_MAX {
+            return Err(refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too large"));
         }
         if let Some(twice) = ONCE.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some()) {
             return Err(refused(StatusCode::BAD_REQUEST, &format!("the header `{twice}` stands there twice")));
@@ -59,6 +67,7 @@ impl Gate {
             return Err(refused(StatusCode::BAD_REQUEST, "the length of the body is given in two ways"));
         }
         self.check_host(headers)?;
+        self.check_address(request.uri())?;
         self.check_origin(headers)?;
         self.check_token(headers)?;
         let has_message = request.method() == Method::POST;
@@ -72,11 +81,24 @@ impl Gate {
     fn check_host(&self, headers: &HeaderMap) -> Result<(), Refused> {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let Some(host) = host else { return Err(refused(StatusCode::BAD_REQUEST, "a Host header is needed")) };
+        self.check_name(host)
+    }
+
+    fn check_name(&self, host: &str) -> Result<(), Refused> {
         // Whoever shows the token is no page that was lured here.
         if self.token.is_some() || host_name(host).is_some_and(is_local_name) {
             return Ok(());
         }
         Err(refused(StatusCode::FORBIDDEN, "this Host is not served here"))
+    }
+
+    /// A whole address in place of a path counts for more than the Host header.
+    fn check_address(&self, uri: &Uri) -> Result<(), Refused> {
+        let Some(authority) = uri.authority() else { return Ok(()) };
+        if !matches!(uri.scheme_str(), Some("http" | "https")) {
+            return Err(refused(StatusCode::BAD_REQUEST, "the request target has another scheme"));
+        }
+        self.check_name(authority.as_str())
     }
 
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refused> {

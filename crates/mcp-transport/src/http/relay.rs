@@ -22,7 +22,7 @@ use mcp_wire::revision::{self, Era};
 use mcp_wire::visible::visible_bytes;
 
 use super::body::{BodyError, ToClient, ToServer};
-use super::exchange::{Exchange, Received, receive, too_large};
+use super::exchange::{Exchange, Received, receive};
 use super::heads::{is_media_type, strip_hop_by_hop};
 use super::site::{Site, refusal_response};
 use super::upstream::{Call, ServerBody, Upstream, UpstreamError};
@@ -105,12 +105,12 @@ pub async fn relay(
         },
         Received::Rest(upload) => ToServer::Upload(upload.for_exchange(&exchange)),
     };
-    let call = match upstream.send(Request::from_parts(parts, body)).await {
-        Ok(call) => call,
-        Err(error) => return unreachable(&exchange, &error),
+    let reached = match upstream.reach().await {
+        Ok(reached) => reached,
+        Err(error) => return not_reached(&exchange, body, &error).await,
     };
     let mut waiting = Waiting {
-        call: Some(call),
+        call: Some(reached.send(Request::from_parts(parts, body))),
         answer: Answer {
             exchange,
             route,
@@ -132,10 +132,23 @@ fn not_recorded(exchange: &Exchange) -> Response<ToClient> {
     json_response(StatusCode::INTERNAL_SERVER_ERROR, body)
 }
 
+/// There is no server to pass `body` on to. What of it has not come is waited for: the id that an
+/// answer must repeat may stand at its end.
+async fn not_reached(exchange: &Exchange, body: ToServer, error: &UpstreamError) -> Response<ToClient> {
+    if let ToServer::Upload(upload) = body {
+        match upload.whole().await {
+            Ok(message) => drop(exchange.from_client(message)),
+            Err(refused) => return refusal_response(&refused),
+        }
+    }
+    unreachable(exchange, error)
+}
+
 fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient> {
-    if exchange.is_oversize() {
-        exchange.note(Side::Client, "a message over the limit was not passed on");
-        return refusal_response(&too_large(exchange.hub.message_bytes_max));
+    if let Some(refused) = exchange.take_refused() {
+        exchange.note(Side::Client, &format!("a body was not passed on to its end: {}", refused.status));
+        exchange.ended("message refused");
+        return refusal_response(&refused);
     }
     let (why, refusal) = error.explain();
     exchange.note(Side::Server, &why);
