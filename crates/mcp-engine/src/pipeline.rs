@@ -5,8 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
-use mcp_store::{End, RecordHead, RecordKind, SessionHeader, Transport};
+use mcp_store::{End, HeadKey, RecordHead, SessionHeader};
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::{Cut, Ending, Frame, FrameRef, Id, Kind, Message, scan, visible};
 
@@ -15,7 +14,7 @@ use crate::conversation::Conversation;
 use crate::envelope::{Asked, Lane, ProxyMessage, Side};
 use crate::intercept::{Intercept, Passed};
 use crate::policy::{Judged, Policy, Verdict};
-use crate::record::{ExchangePart, Recorder, StoreFailed};
+use crate::record::{ExchangeMark, Recorder, StoreFailed};
 use crate::resolve::resolve;
 
 pub struct Pipeline {
@@ -339,19 +338,15 @@ impl Pipeline {
     }
 
     /// Keeps the head of a request or a response.
-    pub fn exchange_head(&mut self, number: u64, conversation: u32, from: Side, transport: Transport, text: &Bytes) {
-        let part = ExchangePart { kind: RecordKind::Exchange, number, conversation, from, transport, text };
+    pub fn exchange_head(&mut self, exchange: &ExchangeMark, key: HeadKey, text: impl FnOnce() -> Vec<u8>) {
         let now_ns = self.clock.now_ns();
-        self.recorder.exchange(&part, now_ns);
+        self.recorder.exchange_head(exchange, now_ns, key, text);
     }
 
     /// Keeps the end of an exchange; `how` is empty if it ended as it should.
-    pub fn exchange_end(&mut self, number: u64, conversation: u32, transport: Transport, how: &'static str) {
-        let text = &Bytes::from_static(how.as_bytes());
-        let (kind, from) = (RecordKind::ExchangeEnd, Side::Server);
-        let part = ExchangePart { kind, number, conversation, from, transport, text };
+    pub fn exchange_end(&mut self, exchange: &ExchangeMark, how: &'static str) {
         let now_ns = self.clock.now_ns();
-        self.recorder.exchange(&part, now_ns);
+        self.recorder.exchange_end(exchange, now_ns, how);
     }
 
     /// Ends the recording.

@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use foldhash::fast::RandomState;
 use mcp_engine::{Bus, Outbox, Pipeline, Recorder, StoreFailed};
 use tokio::sync::Notify;
 
@@ -20,6 +21,8 @@ pub struct Hub {
     failed: RefCell<Option<StoreFailed>>,
     stop: Notify,
     calls: Rc<Cell<usize>>,
+    /// For telling heads apart that were recorded before.
+    pub hash_state: RandomState,
     tell: Box<dyn Fn(String)>,
 }
 
@@ -44,6 +47,7 @@ impl Hub {
             failed: RefCell::default(),
             stop: Notify::new(),
             calls: Rc::default(),
+            hash_state: RandomState::default(),
             tell,
         })
     }
