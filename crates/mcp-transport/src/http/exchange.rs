@@ -90,6 +90,10 @@ impl Exchange {
         let lane = self.lane(b"", None);
         let talk = &mut self.talk.borrow_mut();
         let (asked, out) = self.hub.pass(|pipeline, out| pipeline.pass_opening(talk, lane, message, out));
+        if let Some(asked) = asked.as_ref().filter(|_| !self.is_answered_here()) {
+            // The answer may overtake the word that the message was taken.
+            talk.remember(asked.clone());
+        }
         *self.asked.borrow_mut() = asked;
         *self.call.borrow_mut() = Some(self.hub.open_call());
         out.to_server.first().map(|outgoing| outgoing.frame().bytes.clone())
@@ -98,7 +102,7 @@ impl Exchange {
     /// Passes a message that came from the server within this exchange.
     pub fn from_server(&self, message: Bytes, event_id: &[u8]) -> Option<Bytes> {
         let asked = self.asked.borrow();
-        let lane = self.lane(event_id, asked.as_ref());
+        let lane = self.lane(event_id, asked.as_ref().filter(|_| self.is_answered_here()));
         let talk = &mut self.talk.borrow_mut();
         let ((), out) = self.hub.pass(|pipeline, out| pipeline.pass_one(talk, Side::Server, lane, message, out));
         let judged = out.to_client.first()?;
@@ -115,7 +119,7 @@ impl Exchange {
     /// An event of the server was too large to hold; whoever waits for it is told.
     pub fn too_large(&self, (size, head, tail): (u64, &[u8], &[u8])) -> Option<Bytes> {
         let talk = &mut self.talk.borrow_mut();
-        if let Some(asked) = self.asked.take() {
+        if let Some(asked) = self.asked.take().filter(|_| self.is_answered_here()) {
             talk.remember(asked);
         }
         let ((), out) =
@@ -131,8 +135,11 @@ impl Exchange {
     /// Composes the answer to the request of this exchange, if it was opened by one that waits.
     pub fn refuse(&self, refusal: &Refusal) -> Option<Bytes> {
         let asked = self.asked.take()?;
-        let talk = self.talk.borrow();
-        let ((), out) = self.hub.pass(|pipeline, out| pipeline.answer_asked(&talk, &asked, refusal, out));
+        let talk = &mut self.talk.borrow_mut();
+        let ((), out) = self.hub.pass(|pipeline, out| match self.is_answered_here() {
+            true => pipeline.answer_asked(talk, &asked, refusal, out),
+            false => pipeline.answer_one(talk, Side::Client, &asked.id, refusal, out),
+        });
         out.to_client.first().map(|outgoing| outgoing.frame().bytes.clone())
     }
 
@@ -149,6 +156,12 @@ impl Exchange {
         self.asked.borrow().is_some()
     }
 
+    /// Whether the answer to what opened this exchange comes within it; on the older transport it
+    /// comes on the stream of the connection.
+    fn is_answered_here(&self) -> bool {
+        self.transport != Transport::Sse
+    }
+
     fn lane<'a>(&self, event_id: &'a [u8], asked: Option<&'a Asked>) -> Lane<'a> {
         Lane { transport: self.transport, exchange: self.number, event_id, asked }
     }
@@ -156,7 +169,7 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if let Some(asked) = self.asked.take() {
+        if let Some(asked) = self.asked.take().filter(|_| self.is_answered_here()) {
             self.talk.borrow_mut().remember(asked);
         }
         let how = self.ended.get();

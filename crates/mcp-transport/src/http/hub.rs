@@ -11,12 +11,17 @@ use foldhash::fast::RandomState;
 use mcp_engine::{Bus, Outbox, Pipeline, Recorder, StoreFailed};
 use tokio::sync::Notify;
 
+/// Messages of this many bytes are not left to wait for the end of a turn: an exchange that always has
+/// more to do makes a turn long, and what waits is held in memory.
+const UNCOMMITTED_BYTES_MAX: usize = 1024 * 1024;
+
 pub struct Hub {
     pipeline: RefCell<Pipeline>,
     pub message_bytes_max: usize,
     /// Whether a message must be on disk before it leaves, and so be held until it is whole.
     pub records_first: bool,
     uncommitted: Cell<bool>,
+    uncommitted_bytes: Cell<usize>,
     commit: Notify,
     failed: RefCell<Option<StoreFailed>>,
     stop: Notify,
@@ -43,6 +48,7 @@ impl Hub {
             message_bytes_max,
             records_first,
             uncommitted: Cell::new(false),
+            uncommitted_bytes: Cell::new(0),
             commit: Notify::new(),
             failed: RefCell::default(),
             stop: Notify::new(),
@@ -66,10 +72,21 @@ impl Hub {
                 drop(pipeline);
                 self.fail(failed);
             }
+        } else {
+            drop(pipeline);
+            self.commit_soon(&out);
+        }
+        (result, out)
+    }
+
+    fn commit_soon(&self, out: &Outbox) {
+        let passed = out.to_server.iter().chain(&out.to_client).map(|outgoing| outgoing.frame().bytes.len());
+        self.uncommitted_bytes.set(self.uncommitted_bytes.get() + passed.sum::<usize>());
+        if self.uncommitted_bytes.get() > UNCOMMITTED_BYTES_MAX {
+            self.commit_now();
         } else if !self.uncommitted.replace(true) {
             self.commit.notify_one();
         }
-        (result, out)
     }
 
     /// Has the pipeline take note of something that is no message.
@@ -94,6 +111,7 @@ impl Hub {
 
     pub fn commit_now(&self) {
         self.uncommitted.set(false);
+        self.uncommitted_bytes.set(0);
         let mut pipeline = self.pipeline.borrow_mut();
         let committed = pipeline.commit();
         let trouble = pipeline.take_trouble();

@@ -158,8 +158,11 @@ fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient>
         _ => StatusCode::BAD_GATEWAY,
     };
     match exchange.refuse(&refusal) {
-        // Clients of the older revisions read a JSON-RPC error only where the status is good.
-        Some(body) if exchange.era == Era::Legacy => json_response(StatusCode::OK, Some(body)),
+        // Clients of the older revisions read a JSON-RPC error only where the status is good; those of
+        // the older transport never do, and would take a good status for a promise.
+        Some(body) if exchange.era == Era::Legacy && exchange.transport != Transport::Sse => {
+            json_response(StatusCode::OK, Some(body))
+        }
         Some(body) => json_response(status, Some(body)),
         None => json_response(status, None),
     }
@@ -376,15 +379,12 @@ impl RelayBody {
                 let mut cuts = Vec::new();
                 deframer.push(&data, &mut cuts);
                 for cut in cuts {
-                    let passed = match cut {
-                        // It is passed on all the same; only the recording goes without.
-                        SseCut::TooLarge { size, .. } if !self.holds => {
-                            let text = format!("an event of {size} bytes was passed on unrecorded");
-                            self.exchange.note(Side::Server, &text);
-                            None
-                        }
-                        cut => look_at_event(&self.exchange, cut),
-                    };
+                    if let (SseCut::TooLarge { size, .. }, false) = (&cut, self.holds) {
+                        let text = format!("an event of {size} bytes was passed on unrecorded");
+                        self.exchange.note(Side::Server, &text);
+                        continue;
+                    }
+                    let passed = look_at_event(&self.exchange, cut);
                     self.let_out(passed);
                 }
             }
