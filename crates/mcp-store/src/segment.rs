@@ -35,7 +35,7 @@ pub enum RecordKind {
     Gap,
     End,
     /// The head of an HTTP request, or of the response to it, as HTTP text without the blank line. The
-    /// sequence is the number of the exchange, from 1 in each session. Secrets in it were masked by
+    /// sequence is the number of the exchange, from 1 in a run of the proxy. Secrets in it were masked by
     /// whoever wrote it.
     Exchange,
     /// An exchange is over; the payload says how if not as it should be.
