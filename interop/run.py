@@ -17,9 +17,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from harness.company import COMPANY
 from harness.compare import Baselines
 from harness.exceptions import NOT_COMPARED
-from harness.matrix import PAIRS, matrix
+from harness.matrix import PAIRS, Cell, matrix
 from harness.peers import HERE, TOOLS
 from harness.processes import Home, RunFailed, homes
 from harness.proxy import Proxy
@@ -75,7 +76,7 @@ def main():
         return options.only in str(cell) and all("-".join(pair) in options.pairs for pair in cell.pairs)
 
     cells, left_out = matrix(options.all)
-    cells = [cell for cell in cells if is_wanted(cell)]
+    cells = [cell for cell in cells + COMPANY if is_wanted(cell)]
     baselines, count, begin = Baselines(), {"PASS": 0, "FAIL": 0, "SKIP": 0}, time.monotonic()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ThreadPoolExecutor(options.jobs) as pool:
@@ -94,7 +95,7 @@ def main():
         if absent := [cell for cell in absent if is_wanted(cell)]:
             print(f"not run: {len(absent)} cells: {reason}")
     for entry in NOT_COMPARED:
-        if excused := [cell for cell in cells if entry.applies(cell)]:
+        if excused := [cell for cell in cells if isinstance(cell, Cell) and entry.applies(cell)]:
             print(f"not compared: {entry.heard} in {len(excused)} cells: {entry.reason}")
     counts = f"{count['PASS']} passed, {count['FAIL']} failed, {count['SKIP']} skipped"
     print(f"{len(cells)} cells in {time.monotonic() - begin:.0f} s: {counts}")
