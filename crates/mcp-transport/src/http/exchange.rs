@@ -12,10 +12,11 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming, SizeHint};
 use hyper::header::HeaderMap;
 use hyper::{Method, StatusCode};
-use mcp_engine::{Asked, Conversation, Lane, Side};
+use mcp_engine::{Asked, Conversation, ExchangeMark, Lane, Side};
 use mcp_store::Transport;
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
+use mcp_wire::scan;
 use tokio::time::{Sleep, sleep, timeout};
 
 use super::body::{BodyError, poll_client_data};
@@ -65,20 +66,23 @@ impl Exchange {
     }
 
     pub fn request_head(&self, method: &Method, target: &str, headers: &HeaderMap) {
-        self.head(Side::Client, || heads::request_text(method.as_str(), target, headers));
+        let start = [method.as_str(), target];
+        self.head(Side::Client, &start, headers, || heads::request_text(method.as_str(), target, headers));
     }
 
     pub fn response_head(&self, status: StatusCode, headers: &HeaderMap) {
-        self.head(Side::Server, || heads::response_text(status, headers));
+        self.head(Side::Server, &[status.as_str()], headers, || heads::response_text(status, headers));
     }
 
-    fn head(&self, from: Side, text: impl FnOnce() -> Bytes) {
+    fn head(&self, from: Side, start: &[&str], headers: &HeaderMap, text: impl FnOnce() -> Vec<u8>) {
         if self.hub.look(|pipeline| pipeline.keeps_exchanges()) {
-            let text = text();
-            self.hub.note(|pipeline| {
-                pipeline.exchange_head(self.number, self.conversation, from, self.transport, &text);
-            });
+            let key = heads::key(&self.hub.hash_state, start, headers);
+            self.hub.note(|pipeline| pipeline.exchange_head(&self.mark(from), key, text));
         }
+    }
+
+    fn mark(&self, from: Side) -> ExchangeMark {
+        ExchangeMark { number: self.number, conversation: self.conversation, from, transport: self.transport }
     }
 
     /// Passes the message that a client's body held. Nothing comes back if it must not go on.
@@ -169,7 +173,7 @@ impl Drop for Exchange {
             self.talk.borrow_mut().remember(asked);
         }
         let how = self.ended.get();
-        self.hub.note(|pipeline| pipeline.exchange_end(self.number, self.conversation, self.transport, how));
+        self.hub.note(|pipeline| pipeline.exchange_end(&self.mark(Side::Server), how));
     }
 }
 
@@ -177,6 +181,20 @@ impl Drop for Exchange {
 pub enum Received {
     Whole(Bytes),
     Rest(Box<Upload>),
+}
+
+impl Received {
+    /// Whether it opens a session, as far as that can be told.
+    pub fn is_initialize(&self) -> bool {
+        let Self::Whole(bytes) = self else { return false };
+        scan::glance(bytes).method.is_some_and(|span| bytes[span.range()] == *b"\"initialize\"")
+    }
+
+    /// What the client says it is, as far as that can be told.
+    pub fn client_info(&self) -> &[u8] {
+        let Self::Whole(bytes) = self else { return b"" };
+        scan::member_anywhere(bytes, b"\"io.modelcontextprotocol/clientInfo\"").unwrap_or_default()
+    }
 }
 
 /// Reads a client's body: all of it, or as much as is waited for.

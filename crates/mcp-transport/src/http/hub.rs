@@ -6,13 +6,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::Duration;
 
-use mcp_engine::{Outbox, Pipeline, StoreFailed};
+use foldhash::fast::RandomState;
+use mcp_engine::{Bus, Outbox, Pipeline, Recorder, StoreFailed};
 use tokio::sync::Notify;
 
-/// How often it is looked whether the last exchange has let go of the pipeline.
-const LET_GO_AGAIN: Duration = Duration::from_millis(1);
 /// Messages of this many bytes are not left to wait for the end of a turn: an exchange that always has
 /// more to do makes a turn long, and what waits is held in memory.
 const UNCOMMITTED_BYTES_MAX: usize = 1024 * 1024;
@@ -28,6 +26,8 @@ pub struct Hub {
     failed: RefCell<Option<StoreFailed>>,
     stop: Notify,
     calls: Rc<Cell<usize>>,
+    /// For telling heads apart that were recorded before.
+    pub hash_state: RandomState,
     tell: Box<dyn Fn(String)>,
 }
 
@@ -53,6 +53,7 @@ impl Hub {
             failed: RefCell::default(),
             stop: Notify::new(),
             calls: Rc::default(),
+            hash_state: RandomState::default(),
             tell,
         })
     }
@@ -151,14 +152,11 @@ impl Hub {
         self.stop.notified().await;
     }
 
-    /// Gives the pipeline back once the last exchange has let go of it; all of them were told to end.
-    pub async fn take_back(mut hub: Rc<Self>) -> (Pipeline, Option<StoreFailed>) {
-        loop {
-            match Rc::try_unwrap(hub) {
-                Ok(hub) => return (hub.pipeline.into_inner(), hub.failed.into_inner()),
-                Err(shared) => hub = shared,
-            }
-            tokio::time::sleep(LET_GO_AGAIN).await;
-        }
+    /// Writes what is left and gives the pipeline back. Whatever still comes from an exchange that
+    /// nobody waits for any more is no longer recorded.
+    pub fn take_back(&self) -> (Pipeline, Option<StoreFailed>) {
+        self.commit_now();
+        let nothing = Pipeline::new(Recorder::off(), Bus::default(), self.message_bytes_max);
+        (self.pipeline.replace(nothing), self.failed.take())
     }
 }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Incoming, SizeHint};
-use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use mcp_engine::{Conversation, Side};
@@ -94,6 +94,7 @@ pub async fn relay(
         parts.headers.remove(header::AUTHORIZATION);
     }
     upstream.target.add_headers(&mut parts.headers);
+    let ends_session = if parts.method == Method::DELETE { parts.headers.get(&SESSION_ID).cloned() } else { None };
     let carries_on = era == Era::Legacy && parts.method == Method::POST;
     let body = match received {
         Received::Whole(bytes) if bytes.is_empty() => ToServer::empty(),
@@ -110,7 +111,14 @@ pub async fn relay(
     };
     let mut waiting = Waiting {
         call: Some(reached.send(Request::from_parts(parts, body))),
-        answer: Answer { exchange, route, upstream: Rc::clone(upstream), site: Rc::clone(site), carries_on },
+        answer: Answer {
+            exchange,
+            route,
+            upstream: Rc::clone(upstream),
+            site: Rc::clone(site),
+            carries_on,
+            ends_session,
+        },
     };
     match (&mut waiting).await {
         Ok((parts, body)) => waiting.answer.begin(parts, body),
@@ -175,6 +183,8 @@ struct Answer {
     site: Rc<Site>,
     /// The call goes on even if the client leaves: it may come back for the answer.
     carries_on: bool,
+    /// The session that this exchange is to end.
+    ends_session: Option<HeaderValue>,
 }
 
 impl Answer {
@@ -183,6 +193,11 @@ impl Answer {
         exchange.response_head(parts.status, &parts.headers);
         if let (Route::Endpoint, Some(id)) = (route, parts.headers.get(&SESSION_ID)) {
             self.site.conversations.bind(id.as_bytes(), &exchange.talk);
+        }
+        if parts.status.is_success()
+            && let Some(id) = &self.ends_session
+        {
+            self.site.conversations.end(id.as_bytes());
         }
         strip_hop_by_hop(&mut parts.headers);
         parts.version = Version::HTTP_11;
@@ -250,7 +265,7 @@ impl Future for Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let Some(call) = self.call.take() else { return };
-        let Answer { exchange, route, upstream, site, carries_on } = &self.answer;
+        let Answer { exchange, route, upstream, site, carries_on, .. } = &self.answer;
         exchange.ended("client left");
         if *carries_on && let Some(place) = site.carried_on() {
             let answer = Answer {
@@ -259,6 +274,7 @@ impl Drop for Waiting {
                 upstream: Rc::clone(upstream),
                 site: Rc::clone(site),
                 carries_on: false,
+                ends_session: None,
             };
             tokio::task::spawn_local(async move {
                 let _place = place;
