@@ -11,7 +11,7 @@ pub use client::Client;
 pub use listening::Listening;
 pub use origin::{Call, Origin};
 pub use recording::Recording;
-pub use wire::Head;
+pub use wire::{Head, Wire};
 
 /// How a stream of events begins that says its lengths chunk by chunk.
 pub const STREAM: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";

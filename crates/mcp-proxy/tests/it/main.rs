@@ -17,6 +17,7 @@ mod http_inspect;
 mod http_kit;
 mod http_paths;
 mod http_streams;
+mod http_tls;
 mod hygiene;
 mod identity;
 mod kit;
