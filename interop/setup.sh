@@ -12,6 +12,8 @@ sdk_pins=(
   @modelcontextprotocol/sdk@1.32.2
   @modelcontextprotocol/client@2.4.0
   @modelcontextprotocol/server@2.4.0
+  @modelcontextprotocol/node@2.1.2
+  @modelcontextprotocol/server-legacy@2.3.1
   zod@4.6.7
 )
 inspector_pin=@modelcontextprotocol/inspector@2.12.0

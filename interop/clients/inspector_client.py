@@ -68,13 +68,20 @@ def invoke(config, expected, arguments):
     return {"exit": done.returncode, "output": documents}
 
 
+def peer_of(options):
+    if options.transport == "stdio":
+        command, *args = options.command
+        return {"type": "stdio", "command": command, "args": args}
+    return {"type": {"http": "streamable-http", "sse": "sse"}[options.transport], "url": options.url}
+
+
 def main(arguments):
-    options, (command, *args) = parse(arguments)
+    options = parse(arguments)
     steps = list(plan(load_profile(options.profile, options.era), options.era))
     if options.features:
-        steps = [step for step in steps if step[0] in options.features.split(",")]
+        steps = [step for step in steps if step[0] in options.features]
 
-    peer = {"type": "stdio", "command": command, "args": args, "protocolEra": options.era, "roots": ROOTS}
+    peer = peer_of(options) | {"protocolEra": options.era, "roots": ROOTS}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as config, ThreadPoolExecutor(AT_ONCE) as pool:
         json.dump({"mcpServers": {"peer": peer}}, config)
         config.flush()

@@ -6,6 +6,9 @@ import warnings
 
 import anyio
 from mcp import StdioServerParameters
+from mcp.client.sse import sse_client
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPDeprecationWarning
 from pylib.document import load_profile, parse, print_document
 from pylib.features import innermost, observe
@@ -16,11 +19,25 @@ warnings.simplefilter("ignore", MCPDeprecationWarning)  # the legacy half of the
 logging.disable()  # one server sends a line that is not JSON, and the SDK would print a traceback for it
 
 
+def transport_of(options):
+    match options.transport:
+        case "stdio":
+            command, *args = options.command
+            return stdio_client(StdioServerParameters(command=command, args=args))
+        case "http":
+            return streamable_http_client(options.url)
+        case "sse":
+            return sse_client(options.url)
+
+
 async def main(arguments):
-    options, (command, *args) = parse(arguments)
-    session = Session(Journal(), StdioServerParameters(command=command, args=args), options.era)
+    options = parse(arguments)
+    session = Session(Journal(), transport_of(options), options.era)
     async with session.client:
-        features = await observe(session, load_profile(options.profile, options.era))
+        if options.together:
+            print("CONNECTED", file=sys.stderr, flush=True)
+            await anyio.to_thread.run_sync(sys.stdin.read)
+        features = await observe(session, load_profile(options.profile, options.era), options.features)
     print_document("py", options, features)
 
 
@@ -28,5 +45,6 @@ if __name__ == "__main__":
     try:
         anyio.run(main, sys.argv[1:])
     except Exception as error:
-        print(f"py: {innermost(error)}", file=sys.stderr)
+        error = innermost(error)
+        print(f"py: {str(error) or repr(error)}", file=sys.stderr)  # some have no words
         sys.exit(1)

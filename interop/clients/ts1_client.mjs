@@ -3,7 +3,9 @@
 import { runClient, sdk } from './lib/cli.mjs';
 
 const { Client } = sdk('@modelcontextprotocol/sdk/client/index.js');
+const { SSEClientTransport } = sdk('@modelcontextprotocol/sdk/client/sse.js');
 const { StdioClientTransport } = sdk('@modelcontextprotocol/sdk/client/stdio.js');
+const { StreamableHTTPClientTransport } = sdk('@modelcontextprotocol/sdk/client/streamableHttp.js');
 const types = sdk('@modelcontextprotocol/sdk/types.js');
 
 // This generation registers handlers by schema where the next one takes the method's name.
@@ -15,9 +17,17 @@ const SCHEMAS = {
   'notifications/resources/updated': types.ResourceUpdatedNotificationSchema,
 };
 
+const AT_LEISURE = { initialReconnectionDelay: 1000, maxReconnectionDelay: 30000, reconnectionDelayGrowFactor: 1.5 };
+
 await runClient({
   name: 'ts1',
-  Transport: StdioClientTransport,
+  transports: {
+    stdio: (peer) => new StdioClientTransport(peer),
+    // An error it takes for a lost response, and resumes the stream a second later. One server then repeats all it
+    // sent since, so that what is heard when would be a matter of chance.
+    http: (url) => new StreamableHTTPClientTransport(url, { reconnectionOptions: { ...AT_LEISURE, maxRetries: 0 } }),
+    sse: (url) => new SSEClientTransport(url),
+  },
   open: () => new Client({ name: 'interop-ts1', version: '1.0.0' }, {
     capabilities: { sampling: {}, elicitation: {}, roots: { listChanged: true } },
   }),

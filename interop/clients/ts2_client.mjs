@@ -3,14 +3,18 @@
 
 import { runClient, sdk } from './lib/cli.mjs';
 
-const { Client } = sdk('@modelcontextprotocol/client');
+const { Client, SSEClientTransport, StreamableHTTPClientTransport } = sdk('@modelcontextprotocol/client');
 const { StdioClientTransport } = sdk('@modelcontextprotocol/client/stdio');
 
 const NEGOTIATION = { legacy: 'legacy', auto: 'auto', modern: { pin: '2026-07-28' } };
 
 await runClient({
   name: 'ts2',
-  Transport: StdioClientTransport,
+  transports: {
+    stdio: (peer) => new StdioClientTransport(peer),
+    http: (url) => new StreamableHTTPClientTransport(url),
+    sse: (url) => new SSEClientTransport(url),
+  },
   open: (era) => new Client({ name: 'interop-ts2', version: '1.0.0' }, {
     capabilities: { sampling: {}, elicitation: { form: {} }, roots: { listChanged: true } },
     versionNegotiation: { mode: NEGOTIATION[era] },

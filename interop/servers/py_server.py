@@ -1,9 +1,13 @@
 """A server on the Python SDK with one tool per thing a proxy could get wrong.
 
+    python py_server.py [stdio|http|sse]      the latter two print READY and their URL on stderr
+
 The SDK lets the client's first message pick the era, so the same process serves `initialize` clients and
 2026-07-28 clients. `ts_server.mjs` offers the same names, so that one profile describes both.
 """
 
+import socket
+import sys
 import warnings
 
 import anyio
@@ -253,5 +257,24 @@ legacy_only("resources/subscribe", types.SubscribeRequestParams, subscribe)
 legacy_only("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
 legacy_only("logging/setLevel", types.SetLevelRequestParams, set_level)
 
+
+def serve(app, path):
+    """On a port of the system's choice. The SDK's own way to serve would not say which one it got."""
+    import uvicorn  # here, because over stdio it would only slow the start
+
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
+        print(f"READY http://127.0.0.1:{listener.getsockname()[1]}{path}", file=sys.stderr, flush=True)
+        config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1)
+        uvicorn.Server(config).run(sockets=[listener])
+
+
 if __name__ == "__main__":
-    server.run("stdio")
+    match sys.argv[1:]:
+        case [] | ["stdio"]:
+            server.run("stdio")
+        case ["http"]:
+            serve(server.streamable_http_app(), "/mcp")
+        case ["sse"]:
+            serve(server.sse_app(), "/sse")
+        case other:
+            sys.exit(f"py_server.py: what transport is {other}?")

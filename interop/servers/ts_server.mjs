@@ -1,16 +1,21 @@
 // A server on the TypeScript SDK 2.x with one tool per thing a proxy could get wrong. It serves both eras and
 // offers the same names as `py_server.py`, so that one profile describes both.
 //
-//   node ts_server.mjs DIRECTORY     where DIRECTORY holds node_modules; a client that spawns us passes
-//                                    hardly any environment on, hence an argument
+//   node ts_server.mjs DIRECTORY [stdio|http|sse]
+//
+// DIRECTORY holds node_modules; a client that spawns us passes hardly any environment on, hence an argument. On
+// HTTP and SSE it prints READY and its URL on stderr.
 
+import { randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
 
-const require = createRequire(join(process.argv[2], 'anchor.js'));
-const { McpServer, ResourceTemplate, acceptedContent, completable, inputRequired, inputResponse } =
+const [directory, transportName = 'stdio'] = process.argv.slice(2);
+const require = createRequire(join(directory, 'anchor.js'));
+const { McpServer, ResourceTemplate, acceptedContent, completable, createMcpHandler, inputRequired, inputResponse, isLegacyRequest } =
   require('@modelcontextprotocol/server');
-const { serveStdio } = require('@modelcontextprotocol/server/stdio');
 const { z } = require('zod');
 
 const NOTE = 'interop://note';
@@ -41,9 +46,12 @@ function addCalls(server) {
   });
 }
 
+// What outlives a call belongs to the process: over HTTP the modern era makes a server for every request.
+const stepsReleased = latch();
+const hangCancelled = latch();
+let isGrown = false;
+
 function addProgressAndCancellation(server) {
-  const stepsReleased = latch();
-  const hangCancelled = latch();
   const progress = (ctx, params) => {
     const progressToken = ctx.mcpReq._meta?.progressToken;
     if (progressToken === undefined) return Promise.resolve();
@@ -126,7 +134,8 @@ function addQuestions(server) {
   });
 }
 
-function addResourcesAndChanges(server) {
+/** `listeners` is where changes go that no connection of this server could carry. */
+function addResourcesAndChanges(server, listeners) {
   server.registerResource('note', NOTE, { description: 'A note that `touch` pretends to change.', mimeType: 'text/plain' },
     (uri) => ({ contents: [{ uri: uri.href, mimeType: 'text/plain', text: 'a note with ünïcode and a "quote"' }] }));
 
@@ -151,14 +160,19 @@ function addResourcesAndChanges(server) {
     description: 'Announces a change of a resource to those who asked for it.',
     inputSchema: z.object({ uri: z.string() }),
   }, async ({ uri }, ctx) => {
-    if (ctx.mcpReq.envelope || subscribed.has(uri)) await server.server.sendResourceUpdated({ uri });
+    if (listeners) listeners.resourceUpdated(uri);
+    else if (ctx.mcpReq.envelope || subscribed.has(uri)) await server.server.sendResourceUpdated({ uri });
     return text(`touched ${uri}`);
   });
 
+  const addLate = () => server.registerTool('late', { description: 'Came late.' }, () => text('late'));
   server.registerTool('grow', { description: 'Adds a tool and announces it.' }, () => {
-    server.registerTool('late', { description: 'Came late.' }, () => text('late'));
+    isGrown = true;
+    if (listeners) listeners.toolsChanged();
+    else addLate();
     return text('grown');
   });
+  if (isGrown) addLate();
 }
 
 function addPrompts(server) {
@@ -168,11 +182,69 @@ function addPrompts(server) {
   }, ({ name }) => ({ messages: [{ role: 'user', content: { type: 'text', text: `Greet ${name} warmly.` } }] }));
 }
 
-serveStdio(() => {
+function build(listeners) {
   const server = new McpServer({ name: 'interop-ts', version: '1.0.0' }, {
     instructions: 'One tool per feature.',
     capabilities: { logging: {}, tools: { listChanged: true }, resources: { subscribe: true, listChanged: true } },
   });
-  for (const add of [addCalls, addProgressAndCancellation, addLogging, addQuestions, addResourcesAndChanges, addPrompts]) add(server);
+  for (const add of [addCalls, addProgressAndCancellation, addLogging, addQuestions, addPrompts]) add(server);
+  addResourcesAndChanges(server, listeners);
   return server;
-});
+}
+
+// -- serving -------------------------------------------------------------------------------------------
+
+function listen(path, answer) {
+  const http = createServer((request, response) => {
+    answer(request, response).catch((error) => response.destroy(error));
+  });
+  http.listen(0, '127.0.0.1', () => console.error(`READY http://127.0.0.1:${http.address().port}${path}`));
+}
+
+/** Modern requests one by one, legacy ones in sessions: the SDK's ready-made handler would serve those without any. */
+function serveHttp() {
+  const { NodeStreamableHTTPServerTransport, toNodeHandler, toWebRequest } = require('@modelcontextprotocol/node');
+  const handler = createMcpHandler(() => build(handler.notify), { legacy: 'reject' });
+  const answerModern = toNodeHandler(handler);
+  const sessions = new Map();
+
+  async function open() {
+    const transport = new NodeStreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: (id) => sessions.set(id, transport),
+    });
+    await build().connect(transport);
+    return transport;
+  }
+
+  listen('/mcp', async (request, response) => {
+    const body = request.method === 'POST' ? await json(request) : undefined;
+    if (!(await isLegacyRequest(await toWebRequest(request, body)))) return answerModern(request, response, body);
+    const id = request.headers['mcp-session-id'];
+    const transport = id ? sessions.get(id) : await open();
+    if (!transport) return response.writeHead(404).end();
+    return transport.handleRequest(request, response, body);
+  });
+}
+
+function serveSse() {
+  const { SSEServerTransport } = require('@modelcontextprotocol/server-legacy/sse');
+  const sessions = new Map();
+  listen('/sse', async (request, response) => {
+    const { pathname, searchParams } = new URL(request.url, 'http://127.0.0.1');
+    if (pathname === '/sse') {
+      const transport = new SSEServerTransport('/messages', response);
+      sessions.set(transport.sessionId, transport);
+      return build().connect(transport);
+    }
+    const transport = sessions.get(searchParams.get('sessionId'));
+    return transport ? transport.handlePostMessage(request, response) : response.writeHead(404).end();
+  });
+}
+
+const SERVE = {
+  stdio: () => require('@modelcontextprotocol/server/stdio').serveStdio(() => build()),
+  http: serveHttp,
+  sse: serveSse,
+};
+SERVE[transportName]();

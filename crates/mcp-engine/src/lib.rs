@@ -16,4 +16,4 @@ pub use conversation::Conversation;
 pub use envelope::{Asked, Lane, ProxyMessage, Side};
 pub use pipeline::{Outbox, Pipeline};
 pub use policy::Judged;
-pub use record::{Evidence, OnStoreFailure, Recorder, RecorderOptions, StoreFailed};
+pub use record::{Evidence, ExchangeMark, OnStoreFailure, Recorder, RecorderOptions, StoreFailed};

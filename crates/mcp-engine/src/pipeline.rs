@@ -5,17 +5,16 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use bytes::Bytes;
-use mcp_store::{End, RecordHead, RecordKind, SessionHeader, Transport};
+use mcp_store::{End, HeadKey, RecordHead, SessionHeader};
 use mcp_wire::reply::{self, Refusal};
-use mcp_wire::{Cut, Frame, FrameRef, Id, Kind, Message, scan, visible};
+use mcp_wire::{Cut, Ending, Frame, FrameRef, Id, Kind, Message, scan, visible};
 
 use crate::bus::{Bus, Event, Origin};
 use crate::conversation::Conversation;
 use crate::envelope::{Asked, Lane, ProxyMessage, Side};
 use crate::intercept::{Intercept, Passed};
 use crate::policy::{Judged, Policy, Verdict};
-use crate::record::{ExchangePart, Recorder, StoreFailed};
+use crate::record::{ExchangeMark, Recorder, StoreFailed};
 use crate::resolve::resolve;
 
 pub struct Pipeline {
@@ -103,7 +102,10 @@ impl Pipeline {
                 Cut::Frame(frame) if from == Side::Server && is_noise(&frame.bytes) => {
                     self.keep_noise(talk, frame, now_ns)
                 }
-                Cut::Frame(frame) => self.pass_message(talk, from, Lane::PIPE, frame, now_ns, out),
+                Cut::Frame(frame) => {
+                    let message = self.stamp(talk, from, None, framed(frame), now_ns);
+                    self.pass_message(talk, from, Lane::PIPE, message, out);
+                }
                 Cut::TooLarge { size, head, tail } => self.refuse_too_large(talk, from, (size, &head, &tail), out),
                 Cut::Unframed { sample } => self.note_unframed(talk, from, &sample, now_ns),
             }
@@ -116,25 +118,30 @@ impl Pipeline {
         &mut self,
         talk: &mut Conversation,
         lane: Lane<'_>,
-        bytes: Bytes,
+        message: impl Into<Message>,
         out: &mut Outbox,
     ) -> Option<Asked> {
-        let glance = scan::glance(&bytes);
-        if glance.kind != Kind::Request {
-            self.pass_one(talk, Side::Client, lane, bytes, out);
-            return None;
-        }
-        let id = Id::from_json(&bytes[glance.id?.range()]);
-        let asked = Asked { id, sequence: self.sequence + 1 };
+        let message = message.into();
+        let id = if message.glance().kind == Kind::Request { message.id() } else { None };
+        let asked = id.map(|id| Asked { id, sequence: self.sequence + 1 });
         // A request answers nothing, so this only keeps it out of the table.
-        self.pass_one(talk, Side::Client, Lane { asked: Some(&asked), ..lane }, bytes, out);
-        Some(asked)
+        self.pass_one(talk, Side::Client, Lane { asked: asked.as_ref(), ..lane }, message, out);
+        asked
     }
 
     /// Takes one message that an HTTP body or an event of a stream brought.
-    pub fn pass_one(&mut self, talk: &mut Conversation, from: Side, lane: Lane<'_>, bytes: Bytes, out: &mut Outbox) {
+    pub fn pass_one(
+        &mut self,
+        talk: &mut Conversation,
+        from: Side,
+        lane: Lane<'_>,
+        message: impl Into<Message>,
+        out: &mut Outbox,
+    ) {
         let now_ns = self.clock.now_ns();
-        self.pass_message(talk, from, lane, Frame::composed(bytes), now_ns, out);
+        let framed = (message.into(), Ending::Counted, false);
+        let message = self.stamp(talk, from, lane.asked, framed, now_ns);
+        self.pass_message(talk, from, lane, message, out);
     }
 
     fn pass_message(
@@ -142,11 +149,9 @@ impl Pipeline {
         talk: &mut Conversation,
         from: Side,
         lane: Lane<'_>,
-        frame: Frame,
-        now_ns: u64,
+        message: ProxyMessage,
         out: &mut Outbox,
     ) {
-        let message = self.stamp(talk, from, lane.asked, frame, now_ns);
         talk.server_spoke |= from == Side::Server;
         match self.policy.permit(resolve(message)) {
             Verdict::Permitted(judged) => match self.intercept.pass(judged) {
@@ -159,17 +164,16 @@ impl Pipeline {
         }
     }
 
-    /// Gives a frame its envelope: sequence, time, and the request it answers.
+    /// Gives a message its envelope: sequence, time, and the request it answers.
     fn stamp(
         &mut self,
         talk: &mut Conversation,
         from: Side,
         asked: Option<&Asked>,
-        frame: Frame,
+        (message, ending, bom): (Message, Ending, bool),
         now_ns: u64,
     ) -> ProxyMessage {
         self.sequence += 1;
-        let message = Message::new(frame.bytes);
         let correlated = talk.correlate(from, &message, self.sequence, asked);
         ProxyMessage {
             sequence: self.sequence,
@@ -177,8 +181,8 @@ impl Pipeline {
             from,
             conversation: talk.number(),
             message,
-            ending: frame.ending,
-            bom: frame.bom,
+            ending,
+            bom,
             correlated,
         }
     }
@@ -186,7 +190,7 @@ impl Pipeline {
     /// A line on the server's standard output that is no message: kept from the client, shown.
     fn keep_noise(&mut self, talk: &mut Conversation, frame: Frame, now_ns: u64) {
         talk.noise += 1;
-        let message = self.stamp(talk, Side::Server, None, frame, now_ns);
+        let message = self.stamp(talk, Side::Server, None, framed(frame), now_ns);
         self.recorder.message(&message, Lane::PIPE, RecordHead::NOISE);
         self.tell(&message, Origin::Noise);
     }
@@ -334,19 +338,15 @@ impl Pipeline {
     }
 
     /// Keeps the head of a request or a response.
-    pub fn exchange_head(&mut self, number: u64, conversation: u32, from: Side, transport: Transport, text: &Bytes) {
-        let part = ExchangePart { kind: RecordKind::Exchange, number, conversation, from, transport, text };
+    pub fn exchange_head(&mut self, exchange: &ExchangeMark, key: HeadKey, text: impl FnOnce() -> Vec<u8>) {
         let now_ns = self.clock.now_ns();
-        self.recorder.exchange(&part, now_ns);
+        self.recorder.exchange_head(exchange, now_ns, key, text);
     }
 
     /// Keeps the end of an exchange; `how` is empty if it ended as it should.
-    pub fn exchange_end(&mut self, number: u64, conversation: u32, transport: Transport, how: &'static str) {
-        let text = &Bytes::from_static(how.as_bytes());
-        let (kind, from) = (RecordKind::ExchangeEnd, Side::Server);
-        let part = ExchangePart { kind, number, conversation, from, transport, text };
+    pub fn exchange_end(&mut self, exchange: &ExchangeMark, how: &'static str) {
         let now_ns = self.clock.now_ns();
-        self.recorder.exchange(&part, now_ns);
+        self.recorder.exchange_end(exchange, now_ns, how);
     }
 
     /// Ends the recording.
@@ -354,6 +354,10 @@ impl Pipeline {
         let now_ns = self.clock.now_ns();
         self.recorder.finish(now_ns, end)
     }
+}
+
+fn framed(frame: Frame) -> (Message, Ending, bool) {
+    (Message::new(frame.bytes), frame.ending, frame.bom)
 }
 
 /// A server's line is a message if it could be JSON at all; everything else there is noise.

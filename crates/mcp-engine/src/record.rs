@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
-use mcp_store::{End, RecordHead, RecordKind, SegmentWriter, SessionHeader, StoreError, Transport};
+use mcp_store::{End, HeadKey, RecordHead, RecordKind, SegmentWriter, SessionHeader, StoreError, Transport};
 use uuid::Uuid;
 
 use crate::envelope::{Lane, ProxyMessage, Side};
@@ -47,16 +47,27 @@ pub struct StoreFailed(#[source] pub io::Error);
 /// Chooses where the segment of a session goes.
 pub type Place = Box<dyn Fn(&Uuid) -> PathBuf + Send>;
 
-/// One part of an HTTP exchange, besides the messages it carries.
+/// Which HTTP exchange something belongs to, and which side of it said it.
 #[derive(Clone, Copy, Debug)]
-pub struct ExchangePart<'a> {
-    pub kind: RecordKind,
+pub struct ExchangeMark {
     pub number: u64,
     pub conversation: u32,
     pub from: Side,
     pub transport: Transport,
-    /// A head as HTTP text with its secrets masked, or how the exchange ended.
-    pub text: &'a Bytes,
+}
+
+impl ExchangeMark {
+    fn head(&self, kind: RecordKind, time_ns: u64) -> RecordHead {
+        RecordHead {
+            kind,
+            direction: self.from.direction(),
+            flags: RecordHead::arrived_on(self.transport),
+            conversation: self.conversation,
+            sequence: self.number,
+            time_ns,
+            correlated: 0,
+        }
+    }
 }
 
 pub struct Recorder {
@@ -127,19 +138,24 @@ impl Recorder {
         capture.writer.push(&RecordHead { conversation, ..head }, &Bytes::copy_from_slice(text.as_bytes()));
     }
 
-    /// Records the head of an HTTP request or of its response, or how an exchange ended.
-    pub fn exchange(&mut self, exchange: &ExchangePart<'_>, time_ns: u64) {
+    /// Records the head of an HTTP request or of its response, as text with its secrets masked. The
+    /// text is not even made if a head like it was recorded before.
+    pub fn exchange_head(
+        &mut self,
+        exchange: &ExchangeMark,
+        time_ns: u64,
+        key: HeadKey,
+        text: impl FnOnce() -> Vec<u8>,
+    ) {
         let Some(capture) = &mut self.capture else { return };
-        let head = RecordHead {
-            kind: exchange.kind,
-            direction: exchange.from.direction(),
-            flags: RecordHead::arrived_on(exchange.transport),
-            conversation: exchange.conversation,
-            sequence: exchange.number,
-            time_ns,
-            correlated: 0,
-        };
-        capture.writer.push(&head, exchange.text);
+        capture.writer.push_exchange_head(&exchange.head(RecordKind::Exchange, time_ns), key, text);
+    }
+
+    /// Records how an exchange ended; empty if it ended as it should.
+    pub fn exchange_end(&mut self, exchange: &ExchangeMark, time_ns: u64, how: &'static str) {
+        let Some(capture) = &mut self.capture else { return };
+        let how = Bytes::from_static(how.as_bytes());
+        capture.writer.push(&exchange.head(RecordKind::ExchangeEnd, time_ns), &how);
     }
 
     /// Writes what was recorded since the last time. Fails only if nothing may pass unrecorded.

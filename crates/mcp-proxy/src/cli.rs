@@ -14,11 +14,14 @@ use crate::failure::{Failure, exit};
 use crate::report::{self, ColorChoice, Page};
 use crate::{demo, doctor, inspect, run, sessions};
 
+/// Where clients of HTTP connect unless told otherwise.
+pub const LISTEN_PORT: u16 = 8888;
+
 /// Stand between MCP clients and servers: pass everything on, see it and record it
 #[derive(Parser)]
 #[command(name = "mcp-proxy", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 the command's own negative answer, 2 wrong usage, 3 could not run, 130 interrupted. `run` gives the server's own code."
+    after_help = "Exit codes: 0 done, 1 the command's own negative answer, 2 wrong usage, 3 could not run, 130 interrupted. `run -- CMD` gives the server's own code."
 )]
 pub struct Cli {
     /// Where recordings are kept [default: ~/.local/state/mcp-proxy]
@@ -40,9 +43,9 @@ pub struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Stand between a client and a server, with the server's command as one string
+    /// Stand between clients and a server, over any transport on either side
     Proxy(ProxyArgs),
-    /// Stand between a client and a server, for client configs: what follows `--` is the server's command
+    /// Stand between a client on stdio and a server, for client configs: `run -- CMD` or `run --url URL`
     Run(RunArgs),
     /// Print a recorded session
     Inspect(inspect::InspectArgs),
@@ -66,25 +69,26 @@ enum Command {
 
 #[derive(Args)]
 pub struct ProxyArgs {
-    /// How the server is reached
+    /// How the server is reached, and clients too unless --listen says otherwise
     #[arg(long, value_enum)]
     pub transport: TransportArg,
-    /// The server's command line; split like a shell would, but no shell runs it
+    /// The server's command line, for stdio; split like a shell would, but no shell runs it
     #[arg(long, value_name = "CMD")]
     pub target_command: Option<String>,
-    /// The server's address, for the HTTP transports
+    /// The server's address, for sse and streamable-http
     #[arg(long, value_name = "URL")]
     pub target_url: Option<String>,
     /// Hold every message for somebody to look at; forwarded at once while nobody can
     #[arg(long)]
     pub intercept: bool,
-    /// Port of the client side of the HTTP transports
-    #[arg(long, value_name = "PORT", default_value_t = 8888)]
+    /// Port of the listener on 127.0.0.1, for sse and streamable-http; 0 takes any free one
+    #[arg(long, value_name = "PORT", default_value_t = LISTEN_PORT)]
     pub listen_port: u16,
-    /// Where clients connect: `stdio`, a port, or an address with one; as --transport says by default
+    /// Where clients connect: `stdio`, a port on 127.0.0.1, or an IP address with a port
     #[arg(long, value_name = "stdio|[HOST:]PORT", conflicts_with = "listen_port")]
     pub listen: Option<Listen>,
-    /// A file whose first line clients must show as a bearer token
+    /// Serve only clients that show the first line of this file as a bearer token; required where
+    /// other machines can connect
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// What to show: `none` is headless
@@ -97,7 +101,7 @@ pub struct ProxyArgs {
 #[derive(Args)]
 #[command(override_usage = "mcp-proxy run [OPTIONS] -- CMD [ARGS]...\n       mcp-proxy run [OPTIONS] --url URL")]
 pub struct RunArgs {
-    /// The server's address, if it is not a command
+    /// The server's address, in place of a command
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub url: Option<String>,
     /// How the server at --url is reached [default: streamable-http]
@@ -119,13 +123,13 @@ pub struct RecordingArgs {
     /// Format of the session file
     #[arg(long, value_enum, default_value = "json", value_name = "FORMAT")]
     pub output_format: OutputFormat,
-    /// Set a variable in the server's environment
+    /// Set a variable in the environment of a server that is a command
     #[arg(long, value_name = "K=V", value_parser = pair)]
     pub env: Vec<(String, String)>,
-    /// Send a header with every request to the server
+    /// Send this header with every request to a server with an address, in place of the client's
     #[arg(long, value_name = "NAME: VALUE", value_parser = mcp_transport::http::target::parse_header)]
     pub header: Vec<(HeaderName, HeaderValue)>,
-    /// Trust the certificates in this file, besides those of the system
+    /// Trust the certificates in this PEM file for https://, besides those of the system
     #[arg(long, value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
     /// What to call this server

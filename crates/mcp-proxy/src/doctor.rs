@@ -1,11 +1,15 @@
 //! Looks at everything the proxy needs and says what is wrong with it, with one step that helps.
 
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::ExitCode;
 
 use mcp_store::{Catalogue, StateDir};
 use mcp_transport::child::{self, ChildEvent, ExitStatus, ServerCommand};
+use mcp_transport::http::tls;
 
+use crate::cli::LISTEN_PORT;
 use crate::failure::{Failure, exit, quoted};
 use crate::report::{self, ColorChoice, Page, Style};
 
@@ -19,11 +23,13 @@ enum Finding {
 }
 
 pub fn doctor(state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
-    let checks: [(&str, Finding); 5] = [
+    let checks: [(&str, Finding); 7] = [
         ("store", store(state)),
         ("disk", disk(state)),
         ("sessions", sessions(state)),
         ("guard", guard()?),
+        ("port", port(SocketAddr::from((Ipv4Addr::LOCALHOST, LISTEN_PORT)))),
+        ("certificates", certificates()),
         ("program", program()),
     ];
     let mut page = Page::new(color);
@@ -37,9 +43,9 @@ pub fn doctor(state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure>
                 ("FAIL", Style::Bad, what, Some(fix))
             }
         };
-        page.line(&format!("{}  {name:<9} {what}", page.styled(style, &format!("{mark:<4}"))))?;
+        page.line(&format!("{}  {name:<12} {what}", page.styled(style, &format!("{mark:<4}"))))?;
         if let Some(fix) = fix {
-            page.line(&format!("{:16}fix: {fix}", ""))?;
+            page.line(&format!("{:19}fix: {fix}", ""))?;
         }
     }
     page.end()?;
@@ -118,6 +124,31 @@ fn guard() -> Result<Finding, Failure> {
     }))
 }
 
+/// Takes the address where clients of HTTP find a listener by default, and lets it go again.
+fn port(address: SocketAddr) -> Finding {
+    let fix = || "give --listen-port PORT; 0 takes any free one".to_owned();
+    match TcpListener::bind(address) {
+        Ok(_) => Finding::Ok(format!("{address} can be listened on")),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            Finding::Warn { what: format!("{address} is taken by another program"), fix: fix() }
+        }
+        Err(error) => Finding::Warn { what: format!("{address} cannot be listened on: {error}"), fix: fix() },
+    }
+}
+
+/// What the certificates of https:// servers are checked with.
+fn certificates() -> Finding {
+    let (roots, unreadable) = tls::system_roots();
+    if roots.is_empty() {
+        return Finding::Warn {
+            what: "this system has none, so servers at https:// cannot be trusted".into(),
+            fix: "install the system's CA certificates, or give --ca-file FILE".into(),
+        };
+    }
+    let left_out = if unreadable > 0 { format!(", {unreadable} cannot be read") } else { String::new() };
+    Finding::Ok(format!("{} of the system are trusted{left_out}", roots.len()))
+}
+
 /// Client configs name a program; a different one earlier on the PATH would be started instead.
 fn program() -> Finding {
     let own = std::env::current_exe().and_then(std::fs::canonicalize).ok();
@@ -135,5 +166,21 @@ fn program() -> Finding {
             what: format!("{version}, not on the PATH"),
             fix: format!("name {shown} in client configs"),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_deserves_a_word() {
+        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        assert!(matches!(port(any), Finding::Ok(_)));
+        let other = TcpListener::bind(any).expect("a free port");
+        let taken = other.local_addr().expect("it has an address");
+        let Finding::Warn { what, fix } = port(taken) else { panic!("the port is taken") };
+        assert_eq!(what, format!("{taken} is taken by another program"));
+        assert!(fix.contains("--listen-port"), "{fix}");
     }
 }

@@ -23,7 +23,7 @@ pub struct InspectArgs {
     session: Option<String>,
     #[arg(long, value_name = "FILE", conflicts_with = "session", help = "The session, as a file")]
     session_file: Option<PathBuf>,
-    /// Print what the messages say
+    /// Print what the messages say, and the headers they came with
     #[arg(long, short)]
     verbose: bool,
 }

@@ -32,7 +32,7 @@ impl SessionEntry {
 /// Which exchange something belongs to, and when it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExchangeMark {
-    /// From 1 in each session.
+    /// From 1 in a run of the proxy, which may be several sessions.
     pub exchange: u64,
     pub conversation: u32,
     pub time_ns: u64,

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub use catalogue::{Catalogue, Entry};
 pub use exchange::{AnswerHead, ExchangeMark, Headers, RequestHead, SessionEntry};
 pub use recorded::{Direction, Recorded, SessionHeader, Transport};
-pub use segment::{End, Link, Record, RecordHead, RecordKind, SegmentReader, SegmentWriter};
+pub use segment::{End, HeadKey, Link, Record, RecordHead, RecordKind, SegmentReader, SegmentWriter};
 pub use session::{Session, Summary};
 pub use state_dir::StateDir;
 

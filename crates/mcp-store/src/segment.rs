@@ -2,6 +2,7 @@
 //! and checksum. Only ever appended to; a record that a crash tore is told by its checksum.
 
 mod reader;
+mod repeated;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::recorded::{Direction, Transport};
 
 pub use reader::{SegmentReader, Tail, append_end, append_note, cut_tail, is_live};
+pub use repeated::HeadKey;
 pub use writer::SegmentWriter;
 
 pub(crate) const MAGIC: &[u8; 8] = b"MCPSEG01";
@@ -33,7 +35,7 @@ pub enum RecordKind {
     Gap,
     End,
     /// The head of an HTTP request, or of the response to it, as HTTP text without the blank line. The
-    /// sequence is the number of the exchange, from 1 in each session. Secrets in it were masked by
+    /// sequence is the number of the exchange, from 1 in a run of the proxy. Secrets in it were masked by
     /// whoever wrote it.
     Exchange,
     /// An exchange is over; the payload says how if not as it should be.
@@ -67,7 +69,9 @@ impl RecordHead {
     const ARRIVED_ON: u16 = 4 | 8;
     /// A link stands before the payload; [`SegmentWriter::push_linked`] sets it.
     pub const LINKED: u16 = 16;
-    const KNOWN_FLAGS: u16 = Self::NOISE | Self::FROM_PROXY | Self::ARRIVED_ON | Self::LINKED;
+    /// The head of an exchange is the one that was numbered `correlated`, with another length.
+    const REPEATED: u16 = 32;
+    const KNOWN_FLAGS: u16 = Self::NOISE | Self::FROM_PROXY | Self::ARRIVED_ON | Self::LINKED | Self::REPEATED;
 
     /// The flags that say that a message arrived on `transport`.
     pub fn arrived_on(transport: Transport) -> u16 {

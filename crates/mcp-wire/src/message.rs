@@ -18,6 +18,12 @@ pub struct Message {
     peek: OnceLock<Box<Peek>>,
 }
 
+impl From<Bytes> for Message {
+    fn from(bytes: Bytes) -> Self {
+        Self::new(bytes)
+    }
+}
+
 impl Message {
     /// Keeps `bytes` as they are.
     pub fn new(bytes: Bytes) -> Self {

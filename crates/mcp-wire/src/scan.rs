@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 pub use glance::{Glance, glance};
 use json::{NotJson, Walk};
@@ -194,9 +195,23 @@ pub fn batch_items(bytes: &[u8]) -> impl Iterator<Item = Span> {
     })
 }
 
+/// The key under which a message of the newest revision names it.
+pub static PROTOCOL_VERSION: LazyLock<Word> =
+    LazyLock::new(|| Word::new(b"\"io.modelcontextprotocol/protocolVersion\""));
+pub static PROGRESS_TOKEN: LazyLock<Word> = LazyLock::new(|| Word::new(b"\"progressToken\""));
+
 /// Whether a word stands anywhere in a message: a quick way to find out that it does not.
-pub fn mentions(bytes: &[u8], word: &[u8]) -> bool {
-    memchr::memmem::find(bytes, word).is_some()
+pub fn mentions(bytes: &[u8], word: &Word) -> bool {
+    word.0.find(bytes).is_some()
+}
+
+/// A word to look for, prepared once.
+pub struct Word(memchr::memmem::Finder<'static>);
+
+impl Word {
+    pub fn new(word: &'static [u8]) -> Self {
+        Self(memchr::memmem::Finder::new(word))
+    }
 }
 
 /// The value of the first member called `key` (quotes included), wherever it stands. A shortcut for

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
 
 import { ANSWERS } from './answers.mjs';
@@ -15,11 +16,12 @@ export const sdk = createRequire(join(process.env.MCP_INTEROP_DIR, 'sdk', 'ancho
 /**
  * Connects, observes every feature and prints the document.
  *
- * `open(era)` makes the SDK's client; the other members hide where the two generations differ.
+ * `open(era)` makes the SDK's client and `transports` has one maker per name; the other members hide where the
+ * two generations differ.
  */
-export async function runClient({ name, Transport, open, onRequest, onNotification, callTool, describe }) {
+export async function runClient({ name, transports, open, onRequest, onNotification, callTool, describe }) {
   try {
-    const { era, profileName, command, args } = parseArguments();
+    const { era, profileName, features: wanted, together, transportName, peer } = parseArguments();
     const journal = new Journal();
     const client = open(era);
     const session = {
@@ -44,10 +46,11 @@ export async function runClient({ name, Transport, open, onRequest, onNotificati
     collect('notifications/message', session.logged);
     collect('notifications/resources/updated', session.updated);
 
-    const transport = new Transport({ command, args });
+    const transport = transports[transportName](peer);
     journal.tap(transport);
     await client.connect(transport);
-    const features = await observe({ session, journal, profile: loadProfile(profileName, era), era });
+    if (together) await gate();
+    const features = await observe({ session, journal, profile: loadProfile(profileName, era), era, wanted });
     await client.close();
     printDocument({ client: name, era, profile: profileName, features });
   } catch (error) {
@@ -56,15 +59,36 @@ export async function runClient({ name, Transport, open, onRequest, onNotificati
   }
 }
 
-/** `--era ERA --profile NAME -- COMMAND ARGS...` */
+/** Several clients are to work at the same time, so each waits until all are connected and its stdin ends. */
+async function gate() {
+  console.error('CONNECTED');
+  await text(process.stdin);
+}
+
+/**
+ * `--era ERA --profile NAME [--together] [--features A,B]`, then `-- COMMAND ARGS...` or `--transport http|sse --url URL`.
+ *
+ * `peer` is what the transport's maker takes: a command with its arguments, or a URL.
+ */
 function parseArguments() {
+  const names = ['era', 'profile', 'features', 'transport', 'url'];
+  const options = Object.fromEntries(names.map((name) => [name, { type: 'string' }]));
   const { values, positionals } = parseArgs({
-    options: { era: { type: 'string' }, profile: { type: 'string' } },
+    options: { ...options, together: { type: 'boolean' } },
     allowPositionals: true,
   });
   const [command, ...args] = positionals;
-  if (!values.era || !values.profile || !command) throw new Error('need --era, --profile and -- COMMAND');
-  return { era: values.era, profileName: values.profile, command, args };
+  if (!values.era || !values.profile || !command === !values.url) {
+    throw new Error('need --era, --profile, and either -- COMMAND or --url');
+  }
+  return {
+    era: values.era,
+    profileName: values.profile,
+    features: values.features?.split(','),
+    together: values.together,
+    transportName: values.transport ?? 'stdio',
+    peer: command ? { command, args } : new URL(values.url),
+  };
 }
 
 /** The data of one profile, with what only holds for this era laid over the rest. */

@@ -30,7 +30,7 @@ export class Journal {
     for (const check of this.#waiting) check();
   }
 
-  until(what, isTrue) {
+  until(what, isTrue, patienceMs = PATIENCE_MS) {
     return new Promise((resolve, reject) => {
       const settle = (finish) => {
         clearTimeout(timer);
@@ -38,7 +38,7 @@ export class Journal {
         finish();
       };
       const check = () => isTrue() && settle(resolve);
-      const timer = setTimeout(() => settle(() => reject(new Error(`waited in vain for ${what}`))), PATIENCE_MS);
+      const timer = setTimeout(() => settle(() => reject(new Error(`waited in vain for ${what}`))), patienceMs);
       this.#waiting.add(check);
       check();
     });

@@ -15,13 +15,19 @@ VOLATILE = [
 
 
 def parse(arguments):
-    """`--era ERA --profile NAME -- COMMAND ARGS...`; gives the options and the command."""
-    split = arguments.index("--")
+    """`--era ERA --profile NAME [--features A,B]`, then `-- COMMAND ARGS...` or `--transport http|sse --url URL`."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--era", required=True)
     parser.add_argument("--profile", required=True)
-    parser.add_argument("--features", help="comma-separated; all by default")
-    return parser.parse_args(arguments[:split]), arguments[split + 1 :]
+    parser.add_argument("--features", type=lambda names: names.split(","), help="comma-separated; all by default")
+    parser.add_argument("--transport", default="stdio", choices=("stdio", "http", "sse"))
+    parser.add_argument("--url")
+    parser.add_argument("--together", action="store_true", help="say CONNECTED on stderr, and go on when stdin ends")
+    parser.add_argument("command", nargs="*", help="after `--`")
+    options = parser.parse_args(arguments)
+    if bool(options.command) == bool(options.url):
+        parser.error("need either -- COMMAND or --url")
+    return options
 
 
 def load_profile(name, era):

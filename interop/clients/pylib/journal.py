@@ -3,7 +3,6 @@
 from contextlib import asynccontextmanager
 
 import anyio
-from mcp.client.stdio import stdio_client
 
 PATIENCE_SECONDS = 20  # far beyond what any step takes; running out of it is a failure, never a pause
 
@@ -19,9 +18,9 @@ class Journal:
         self._news.set()
         self._news = anyio.Event()
 
-    async def until(self, what, is_true):
+    async def until(self, what, is_true, patience_seconds=PATIENCE_SECONDS):
         try:
-            with anyio.fail_after(PATIENCE_SECONDS):
+            with anyio.fail_after(patience_seconds):
                 while not is_true():
                     await self._news.wait()
         except TimeoutError:
@@ -41,9 +40,9 @@ class Journal:
         return {"heard": heard, **({"questions": questions} if questions else {})}
 
     @asynccontextmanager
-    async def tapped(self, parameters):
-        """The stdio transport of the SDK, with every message noted on its way through."""
-        async with stdio_client(parameters) as (server_out, server_in):
+    async def tapped(self, transport):
+        """A transport of the SDK, with every message noted on its way through."""
+        async with transport as (server_out, server_in):
             deliver, client_in = anyio.create_memory_object_stream(0)
             client_out, collect = anyio.create_memory_object_stream(0)
 

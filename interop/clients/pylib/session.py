@@ -21,11 +21,11 @@ def fitting(schema):
 class Session:
     """One client with everything that was asked of it or told to it by the server."""
 
-    def __init__(self, journal, parameters, era):
+    def __init__(self, journal, transport, era):
         self.journal, self.era = journal, era
         self.asked, self.logged, self.updated = [], [], []
         self.client = Client(
-            journal.tapped(parameters),
+            journal.tapped(transport),
             mode="legacy" if era == "legacy" else "auto",
             client_info=types.Implementation(name="interop-py", version="1.0.0"),
             read_timeout_seconds=PATIENCE_SECONDS,

@@ -211,11 +211,27 @@ fn doctor_finds_a_healthy_home_healthy_and_a_broken_one_broken() {
     let sandbox = Sandbox::new();
     let shown = sandbox.stdout(["doctor"]);
     assert!(!shown.contains("FAIL"), "{shown}");
+    // Whether the port is free and how many certificates there are is the machine's business.
+    for check in ["store", "disk", "sessions", "guard", "port", "certificates", "program"] {
+        let is_check = |line: &&str| line.split_ascii_whitespace().nth(1) == Some(check);
+        assert_eq!(shown.lines().filter(is_check).count(), 1, "{check}: {shown}");
+    }
     let broken = Sandbox::new();
     std::fs::write(broken.path(".local"), "in the way").unwrap();
     let output = broken.output(["doctor"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).contains("FAIL  store"));
+}
+
+#[test]
+fn doctor_notices_a_system_without_certificates() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("none.pem"), "").unwrap();
+    let mut doctor = sandbox.command(["doctor"]);
+    let output = doctor.env("SSL_CERT_FILE", sandbox.path("none.pem")).env_remove("SSL_CERT_DIR").output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{shown}");
+    assert!(shown.contains("warn  certificates") && shown.contains("--ca-file"), "{shown}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::kit::{self, Sandbox, wire_fixtures};
 
 /// The project's messages, the official examples where they are at hand, and a few too large to keep.
-fn corpus() -> Vec<(String, Vec<u8>)> {
+pub fn corpus() -> Vec<(String, Vec<u8>)> {
     let mut corpus = wire_fixtures();
     corpus.extend(official_examples());
     let deep =
@@ -56,7 +56,7 @@ fn lines(corpus: &[(String, Vec<u8>)], end: &[u8]) -> Vec<u8> {
 
 /// Compares without printing megabytes.
 #[track_caller]
-fn assert_same(got: &[u8], expected: &[u8]) {
+pub fn assert_same(got: &[u8], expected: &[u8]) {
     let at =
         got.iter().zip(expected).position(|(got, expected)| got != expected).unwrap_or(got.len().min(expected.len()));
     let around =

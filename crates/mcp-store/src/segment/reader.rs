@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use super::repeated::Seen;
 use super::writer::bookkeeping;
 use super::{End, HEAD_LEN, Link, MAGIC, Record, RecordHead, RecordKind, checksum};
 use crate::StoreError;
@@ -35,6 +36,7 @@ pub struct SegmentReader {
     len: u64,
     damaged: u64,
     tail: Tail,
+    heads: Seen,
 }
 
 impl SegmentReader {
@@ -43,7 +45,16 @@ impl SegmentReader {
         let len = file.metadata().map_err(StoreError::io("look at", path))?.len();
         let mut input = BufReader::with_capacity(256 * 1024, file);
         let (header, offset) = read_header(&mut input).map_err(|reason| StoreError::not_a_session(path, reason))?;
-        Ok(Self { path: path.to_owned(), input, header, offset, len, damaged: 0, tail: Tail::Clean })
+        Ok(Self {
+            path: path.to_owned(),
+            input,
+            header,
+            offset,
+            len,
+            damaged: 0,
+            tail: Tail::Clean,
+            heads: Seen::default(),
+        })
     }
 
     pub fn path(&self) -> &Path {
@@ -75,7 +86,7 @@ impl SegmentReader {
             match self.record_here()? {
                 Here::Record { record, len } => {
                     self.offset += len;
-                    return Ok(Some(record));
+                    return Ok(Some(self.with_whole_head(record)));
                 }
                 Here::End => return Ok(None),
                 Here::Bad => match self.next_whole_record()? {
@@ -91,6 +102,20 @@ impl SegmentReader {
                 },
             }
         }
+    }
+
+    /// A head that names an earlier one, as if it stood there itself.
+    fn with_whole_head(&mut self, mut record: Record) -> Record {
+        if record.head.kind == RecordKind::Exchange {
+            let number = std::mem::take(&mut record.head.correlated);
+            if record.head.flags & RecordHead::REPEATED != 0 {
+                record.head.flags &= !RecordHead::REPEATED;
+                record.payload = self.heads.resolve(number, &record.payload);
+            } else if number > 0 {
+                self.heads.add(number, &record.payload);
+            }
+        }
+        record
     }
 
     fn record_here(&mut self) -> io::Result<Here> {

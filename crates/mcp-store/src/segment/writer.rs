@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcp_wire::gather::{Gather, SLICES};
 
+use super::repeated::{HeadKey, Written};
 use super::{EVENT_ID_MAX, End, Link, MAGIC, RecordHead, RecordKind};
 use crate::StoreError;
 use crate::recorded::{Direction, SessionHeader};
@@ -31,6 +32,7 @@ pub struct SegmentWriter {
     messages: u64,
     /// Since something could not be written at all: how many messages.
     lost: Option<u64>,
+    heads: Written,
     sync: Sync,
 }
 
@@ -49,7 +51,8 @@ impl SegmentWriter {
             gather.copy(&json);
             let sync = Sync::start(file.try_clone()?)?;
             let path = path.to_owned();
-            let mut writer = Self { path, file, gather, whole_len: 0, gathered: 0, messages: 0, lost: None, sync };
+            let (lost, heads) = (None, Written::default());
+            let mut writer = Self { path, file, gather, whole_len: 0, gathered: 0, messages: 0, lost, heads, sync };
             writer.write_gathered()?;
             Ok(writer)
         };
@@ -87,6 +90,26 @@ impl SegmentWriter {
         self.gather.copy(&link);
         self.gather.copy(event_id);
         self.gather.share(payload);
+    }
+
+    /// Adds the head of an HTTP exchange. `text` is asked for only if no head like it was written.
+    pub fn push_exchange_head(&mut self, head: &RecordHead, key: HeadKey, text: impl FnOnce() -> Vec<u8>) {
+        let plain = head.flags & !(RecordHead::LINKED | RecordHead::REPEATED);
+        let length = key.content_length.map(u64::to_le_bytes);
+        match self.heads.find(key) {
+            Some(number) => {
+                let head = RecordHead { flags: plain | RecordHead::REPEATED, correlated: number, ..*head };
+                let payload = length.as_ref().map_or(&[][..], |length| length);
+                self.push_head(&head, &[payload]);
+                self.gather.copy(payload);
+            }
+            None => {
+                let head = RecordHead { flags: plain, correlated: self.heads.add(key), ..*head };
+                let text = text();
+                self.push_head(&head, &[&text]);
+                self.gather.copy(&text);
+            }
+        }
     }
 
     fn push_head(&mut self, head: &RecordHead, parts: &[&[u8]]) {
@@ -146,6 +169,7 @@ impl SegmentWriter {
 
     /// Removes what a failed write left, so that the next record follows a whole one.
     fn cut_back(&mut self, error: io::Error) -> io::Result<()> {
+        self.heads.forget();
         self.gather.clear();
         let _ = self.file.set_len(self.whole_len);
         Err(error)

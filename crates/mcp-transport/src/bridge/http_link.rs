@@ -626,7 +626,7 @@ fn refuse(talk: &Talk, message: &Message, exchange: &Exchange, error: &UpstreamE
 
 /// The revision that a message names for itself. Looked for only where the word stands at all.
 fn message_version(message: &Message) -> Option<String> {
-    if !scan::mentions(message.bytes(), b"io.modelcontextprotocol/protocolVersion") {
+    if !scan::mentions(message.bytes(), &scan::PROTOCOL_VERSION) {
         return None;
     }
     message.protocol_version().map(|version| version.into_owned())

@@ -87,8 +87,6 @@ pub async fn serve(
     writing.abort();
     committer.abort();
     let _ = committer.await;
-    hub.commit_now();
-    drop((talk, out));
-    let (pipeline, store_failed) = Hub::take_back(hub).await;
+    let (pipeline, store_failed) = hub.take_back();
     Ok(Ended { pipeline, store_failed, interrupted, missed })
 }

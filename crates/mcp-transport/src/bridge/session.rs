@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 use mcp_engine::{Asked, Conversation, Lane, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::{encode_event, priming_event};
@@ -32,9 +33,9 @@ pub struct Session {
     /// What client and server agreed on.
     revision: Cell<Option<Revision>>,
     /// Requests without an answer, by the id that the server knows them under.
-    calls: RefCell<HashMap<Id, Call>>,
+    calls: RefCell<HashMap<Id, Call, RandomState>>,
     /// The call that a progress token belongs to, by the token that the server knows.
-    tokens: RefCell<HashMap<Id, Id>>,
+    tokens: RefCell<HashMap<Id, Id, RandomState>>,
     /// The stream for what belongs to no call.
     general: RefCell<Option<Rc<Stream>>>,
     /// What found no stream.
@@ -153,16 +154,15 @@ impl Session {
 
     /// Passes what a POST brought to the server. If it asks for anything, the stream of its answer
     /// comes back.
-    pub fn from_client(&self, talk: &Talk, exchange: &Rc<Exchange>, body: Bytes) -> Option<Rc<Stream>> {
+    pub fn from_client(&self, talk: &Talk, exchange: &Rc<Exchange>, message: Message) -> Option<Rc<Stream>> {
         self.used.set(Instant::now());
-        let asks = asks(&body);
         let stream = self.new_stream(State::Waiting(None));
         let asked = {
             let conversation = &mut talk.conversation.borrow_mut();
             let lane =
                 Lane { transport: Transport::StreamableHttp, exchange: exchange.number, event_id: b"", asked: None };
             let (asked, out) =
-                talk.hub.pass(|pipeline, out| pipeline.pass_opening(conversation, lane, body.clone(), out));
+                talk.hub.pass(|pipeline, out| pipeline.pass_opening(conversation, lane, message.clone(), out));
             // Nothing goes on that could not be recorded.
             if out.to_server.is_empty() {
                 stream.detach();
@@ -171,13 +171,12 @@ impl Session {
             asked
         };
         let body = match asked {
-            Some(asked) => self.remember_call(exchange, &stream, asked, body),
+            Some(asked) => self.remember_call(exchange, &stream, asked, message),
             None => {
-                for (id, sequence) in asks {
-                    let asked = Asked { id: id.clone(), sequence };
-                    self.remember_call(exchange, &stream, asked, Bytes::new());
+                for id in asks(&message) {
+                    self.remember_call(exchange, &stream, Asked { id, sequence: 0 }, Message::new(Bytes::new()));
                 }
-                self.with_known_id(body)
+                self.with_known_id(message)
             }
         };
         talk.send(body);
@@ -186,12 +185,13 @@ impl Session {
 
     /// Remembers who waits for the answer to a request. What comes back is the request as the server
     /// gets it: with another id or token only where an equal one is in flight.
-    fn remember_call(&self, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked: Asked, request: Bytes) -> Bytes {
+    fn remember_call(&self, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked: Asked, message: Message) -> Bytes {
         let mut calls = self.calls.borrow_mut();
-        let mut request = request;
+        let mut request = message.bytes().clone();
         let mut key = asked.id.clone();
         let mut original_id = None;
-        let glance = scan::glance(&request);
+        let glance = message.glance();
+        let method = glance.method.map(|span| message.slice(span)).unwrap_or_default();
         if calls.contains_key(&key)
             && let Some(span) = glance.id
         {
@@ -211,8 +211,7 @@ impl Session {
             }
             self.tokens.borrow_mut().insert(token.clone().expect("it was just found"), key.clone());
         }
-        let is_initialize = glance.method.is_some_and(|span| request.get(span.range()) == Some(b"\"initialize\""));
-        let lists_tools = glance.method.is_some_and(|span| request.get(span.range()) == Some(b"\"tools/list\""));
+        let (is_initialize, lists_tools) = (method == b"\"initialize\"", method == b"\"tools/list\"");
         stream.open.set(stream.open.get() + 1);
         let call = Call {
             asked,
@@ -235,16 +234,15 @@ impl Session {
     }
 
     /// A cancellation names the id that its sender chose; the server may know another.
-    fn with_known_id(&self, message: Bytes) -> Bytes {
-        let parsed = Message::new(message.clone());
-        let Some(cancelled) = parsed.cancelled_id() else { return message };
+    fn with_known_id(&self, message: Message) -> Bytes {
+        let Some(cancelled) = message.cancelled_id() else { return message.bytes().clone() };
         let calls = self.calls.borrow();
         let known = calls.iter().find(|(_, call)| call.original_id.is_some() && call.asked.id == cancelled);
-        match (known, parsed.peek().request_id) {
+        match (known, message.peek().request_id) {
             (Some((known, _)), Some(span)) if !calls.contains_key(&cancelled) => {
-                splice(&message, span, known.to_string().as_bytes())
+                splice(message.bytes(), span, known.to_string().as_bytes())
             }
-            _ => message,
+            _ => message.bytes().clone(),
         }
     }
 
@@ -278,8 +276,7 @@ impl Session {
         let lane = Lane { transport, exchange, event_id: b"", asked };
         let ((), out) = {
             let conversation = &mut talk.conversation.borrow_mut();
-            let bytes = message.bytes().clone();
-            talk.hub.pass(|pipeline, out| pipeline.pass_one(conversation, Side::Server, lane, bytes, out))
+            talk.hub.pass(|pipeline, out| pipeline.pass_one(conversation, Side::Server, lane, message, out))
         };
         let Some(bytes) = out.to_client.first().map(|outgoing| outgoing.frame().bytes) else { return };
         match call {
@@ -593,18 +590,18 @@ enum Found {
 }
 
 /// The requests in a batch, which are remembered one by one.
-fn asks(body: &Bytes) -> Vec<(Id, u64)> {
-    if scan::glance(body).kind != Kind::Batch {
+fn asks(message: &Message) -> Vec<Id> {
+    if message.glance().kind != Kind::Batch {
         return Vec::new();
     }
-    let items = scan::batch_items(body).map(|item| Message::new(body.slice(item.range())));
-    items.filter(|item| item.glance().kind == Kind::Request).filter_map(|item| Some((item.id()?, 0))).collect()
+    let items = scan::batch_items(message.bytes()).map(|item| Message::new(message.bytes().slice(item.range())));
+    items.filter(|item| item.glance().kind == Kind::Request).filter_map(|item| item.id()).collect()
 }
 
 /// The token by which a request wants to hear of its progress. Looked for only where the word
 /// stands at all.
 fn progress_token(request: &Bytes) -> Option<(Id, Span)> {
-    if !scan::mentions(request, b"progressToken") {
+    if !scan::mentions(request, &scan::PROGRESS_TOKEN) {
         return None;
     }
     let message = Message::new(request.clone());

@@ -19,6 +19,7 @@ use mcp_wire::revision::Era;
 use mcp_wire::visible::visible_bytes;
 use mcp_wire::{Id, Kind, Message};
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::talk::Talk;
@@ -34,6 +35,8 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 /// What of a body that is no message is quoted in the recording.
 const QUOTED: usize = 512;
+/// Requests on their way at a time; past this they are sent one by one.
+const POSTS_MAX: usize = 256;
 
 pub struct SseLink {
     talk: Weak<Talk>,
@@ -87,7 +90,7 @@ impl SseLink {
     }
 
     /// Holds a stream open for as long as the conversation lasts.
-    async fn attend(&self) {
+    async fn attend(self: &Rc<Self>) {
         let Some(talk) = self.talk.upgrade() else { return };
         let mut pause = RETRY_AFTER;
         // Nothing is opened before there is something to say.
@@ -140,7 +143,7 @@ impl SseLink {
     }
 
     /// One connection, from its stream's first event to its last.
-    async fn connection(&self, talk: &Rc<Talk>) -> Result<(), Refusal> {
+    async fn connection(self: &Rc<Self>, talk: &Rc<Talk>) -> Result<(), Refusal> {
         let exchange = self.open_exchange(talk);
         let mut headers = HeaderMap::new();
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -217,8 +220,11 @@ impl SseLink {
         }
     }
 
-    /// Sends what waits, in order, for as long as the connection lasts.
-    async fn post_all(&self, talk: &Rc<Talk>, endpoint: &Uri) {
+    /// Sends what waits, in order, for as long as the connection lasts. A server may answer the POST of
+    /// a request only when it is done with it, and may ask the client something meanwhile, so nothing
+    /// waits for those.
+    async fn post_all(self: &Rc<Self>, talk: &Rc<Talk>, endpoint: &Uri) {
+        let mut posts = JoinSet::new();
         let opening = [self.initialize.borrow().clone(), self.initialized.borrow().clone()];
         for message in opening.into_iter().flatten() {
             let message = Message::new(message);
@@ -240,12 +246,23 @@ impl SseLink {
                 b"\"notifications/initialized\"" => *self.initialized.borrow_mut() = Some(message.bytes().clone()),
                 _ => {}
             }
-            if let Err(refusal) = self.post(talk, endpoint, &message).await
-                && message.glance().kind == Kind::Request
-                && let Some(id) = message.id()
-            {
-                talk.answer_call(&id, &refusal);
+            let overtakable = message.glance().kind == Kind::Request && method != b"\"initialize\"";
+            while posts.try_join_next().is_some() {}
+            if overtakable && posts.len() < POSTS_MAX {
+                let (link, talk, endpoint) = (Rc::clone(self), Rc::clone(talk), endpoint.clone());
+                posts.spawn_local(async move { link.post_or_answer(&talk, &endpoint, &message).await });
+            } else {
+                self.post_or_answer(talk, endpoint, &message).await;
             }
+        }
+    }
+
+    async fn post_or_answer(&self, talk: &Rc<Talk>, endpoint: &Uri, message: &Message) {
+        if let Err(refusal) = self.post(talk, endpoint, message).await
+            && message.glance().kind == Kind::Request
+            && let Some(id) = message.id()
+        {
+            talk.answer_call(&id, &refusal);
         }
     }
 

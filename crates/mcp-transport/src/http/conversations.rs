@@ -8,10 +8,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
-use hyper::header::{HeaderMap, HeaderName};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use mcp_engine::Conversation;
 use mcp_wire::revision::{self, Era};
-use mcp_wire::scan;
 
 use super::exchange::Received;
 use super::hub::Hub;
@@ -51,9 +50,16 @@ impl Conversations {
     ) -> Rc<RefCell<Conversation>> {
         match (era, headers.get(&SESSION_ID)) {
             (Era::Legacy, Some(id)) => self.find(hub, session_key(id.as_bytes())),
-            // Whoever opens a session is known by it afterwards.
-            (Era::Legacy, None) => self.new_one(hub),
-            (Era::Modern, _) => self.find(hub, client_key(peer, body)),
+            // Whoever opens a session is known by it afterwards, if the server has sessions at all.
+            (Era::Legacy, None) => {
+                let agent = headers.get(header::USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
+                let key = client_key(b"l", peer, agent);
+                if body.is_initialize() {
+                    self.known.borrow_mut().remove(&*key);
+                }
+                self.find(hub, key)
+            }
+            (Era::Modern, _) => self.find(hub, client_key(b"m", peer, body.client_info())),
         }
     }
 
@@ -105,16 +111,10 @@ fn session_key(id: &[u8]) -> Box<[u8]> {
     [b"s", id].concat().into()
 }
 
-fn client_key(peer: IpAddr, body: &Received) -> Box<[u8]> {
-    let client = match body {
-        Received::Whole(bytes) => {
-            scan::member_anywhere(bytes, b"\"io.modelcontextprotocol/clientInfo\"").unwrap_or_default()
-        }
-        Received::Rest(_) => b"",
-    };
+fn client_key(era: &[u8], peer: IpAddr, client: &[u8]) -> Box<[u8]> {
     let address = match peer {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
         IpAddr::V6(address) => address,
     };
-    [b"c", &address.octets()[..], &client[..client.len().min(CLIENT_BYTES_MAX)]].concat().into()
+    [era, &address.octets()[..], &client[..client.len().min(CLIENT_BYTES_MAX)]].concat().into()
 }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
@@ -54,11 +55,11 @@ const CAPABILITIES_BYTES_MAX: usize = 16 * 1024;
 #[derive(Default)]
 pub struct Crossings {
     /// By the session id we gave the client.
-    sessions: RefCell<HashMap<Uuid, Rc<Talk>>>,
+    sessions: RefCell<HashMap<Uuid, Rc<Talk>, RandomState>>,
     /// Where there are no sessions any more: by who the client is and what it can do.
     shared: RefCell<HashMap<Box<[u8]>, Rc<Talk>>>,
     /// SSE connections, by the id in their message endpoint.
-    streams: RefCell<HashMap<Uuid, Rc<Talk>>>,
+    streams: RefCell<HashMap<Uuid, Rc<Talk>, RandomState>>,
     children: Rc<Cell<usize>>,
     tools: Rc<RefCell<ToolParams>>,
 }
@@ -170,7 +171,7 @@ async fn post(site: &Rc<Site>, peer: IpAddr, parts: &Parts, body: Incoming) -> R
         Era::Legacy => match parts.headers.get(&SESSION) {
             Some(id) => (find_session(site, id)?, false),
             None if is_initialize(&message) => (new_session(site)?, true),
-            None if scan::mentions(&body, b"io.modelcontextprotocol/protocolVersion") => {
+            None if scan::mentions(&body, &scan::PROTOCOL_VERSION) => {
                 (shared_talk(site, peer, &parts.headers, &body)?, false)
             }
             None => return Err(refused(StatusCode::BAD_REQUEST, "a session id is needed")),
@@ -187,7 +188,7 @@ async fn post(site: &Rc<Site>, peer: IpAddr, parts: &Parts, body: Incoming) -> R
         return Ok(mismatched(&exchange, body, &what));
     }
     talk.server_room().await;
-    let Some(stream) = session.from_client(&talk, &exchange, body.clone()) else {
+    let Some(stream) = session.from_client(&talk, &exchange, message) else {
         return Ok(respond(&exchange, Response::new(ToClient::empty()), StatusCode::ACCEPTED));
     };
     let mut waiting = Waiting { talk: Rc::clone(&talk), stream: Some(stream) };
@@ -303,7 +304,7 @@ fn modern_status(request: &Bytes, answer: &Bytes) -> StatusCode {
         return StatusCode::OK;
     }
     let code = scan::member_at(answer, ["error", "code"]).map(|span| &answer[span.range()]).unwrap_or_default();
-    if reply::is_invalid_params(code) && REQUIRED.iter().any(|key| !scan::mentions(request, key)) {
+    if reply::is_invalid_params(code) && REQUIRED.iter().any(|key| scan::member_anywhere(request, key).is_none()) {
         return StatusCode::BAD_REQUEST;
     }
     reply::status_of(code).and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or_default()

@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -11,12 +12,12 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming, SizeHint};
 use hyper::header::HeaderMap;
 use hyper::{Method, StatusCode};
-use mcp_engine::{Asked, Conversation, Lane, Side};
+use mcp_engine::{Asked, Conversation, ExchangeMark, Lane, Side};
 use mcp_store::Transport;
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
-use tokio::time::error::Elapsed;
-use tokio::time::timeout;
+use mcp_wire::scan;
+use tokio::time::{Sleep, sleep, timeout};
 
 use super::body::{BodyError, poll_client_data};
 use super::gate::{Refused, refused};
@@ -26,7 +27,7 @@ use super::hub::{Hub, OpenCall};
 /// A body up to this size is waited for: it leaves in one write with its head. A larger one passes
 /// as it comes.
 const WAITED_FOR: usize = 256 * 1024;
-/// For more of a body that is waited for.
+/// For more of a body.
 const BODY_FOR: Duration = Duration::from_secs(30);
 
 pub struct Exchange {
@@ -42,31 +43,46 @@ pub struct Exchange {
     call: RefCell<Option<OpenCall>>,
     /// How it ended, if not as it should.
     ended: Cell<&'static str>,
+    /// Why the client's body could not be passed on to its end.
+    refused: RefCell<Option<Refused>>,
 }
 
 impl Exchange {
     pub fn open(hub: &Rc<Hub>, talk: Rc<RefCell<Conversation>>, transport: Transport, era: Era) -> Rc<Self> {
         let number = hub.look(|pipeline| pipeline.number_exchange());
         let conversation = talk.borrow().number();
-        let (asked, call, ended) = (RefCell::default(), RefCell::default(), Cell::default());
-        Rc::new(Self { hub: Rc::clone(hub), talk, number, conversation, transport, era, asked, call, ended })
+        Rc::new(Self {
+            hub: Rc::clone(hub),
+            talk,
+            number,
+            conversation,
+            transport,
+            era,
+            asked: RefCell::default(),
+            call: RefCell::default(),
+            ended: Cell::default(),
+            refused: RefCell::default(),
+        })
     }
 
     pub fn request_head(&self, method: &Method, target: &str, headers: &HeaderMap) {
-        self.head(Side::Client, || heads::request_text(method.as_str(), target, headers));
+        let start = [method.as_str(), target];
+        self.head(Side::Client, &start, headers, || heads::request_text(method.as_str(), target, headers));
     }
 
     pub fn response_head(&self, status: StatusCode, headers: &HeaderMap) {
-        self.head(Side::Server, || heads::response_text(status, headers));
+        self.head(Side::Server, &[status.as_str()], headers, || heads::response_text(status, headers));
     }
 
-    fn head(&self, from: Side, text: impl FnOnce() -> Bytes) {
+    fn head(&self, from: Side, start: &[&str], headers: &HeaderMap, text: impl FnOnce() -> Vec<u8>) {
         if self.hub.look(|pipeline| pipeline.keeps_exchanges()) {
-            let text = text();
-            self.hub.note(|pipeline| {
-                pipeline.exchange_head(self.number, self.conversation, from, self.transport, &text);
-            });
+            let key = heads::key(&self.hub.hash_state, start, headers);
+            self.hub.note(|pipeline| pipeline.exchange_head(&self.mark(from), key, text));
         }
+    }
+
+    fn mark(&self, from: Side) -> ExchangeMark {
+        ExchangeMark { number: self.number, conversation: self.conversation, from, transport: self.transport }
     }
 
     /// Passes the message that a client's body held. Nothing comes back if it must not go on.
@@ -74,6 +90,10 @@ impl Exchange {
         let lane = self.lane(b"", None);
         let talk = &mut self.talk.borrow_mut();
         let (asked, out) = self.hub.pass(|pipeline, out| pipeline.pass_opening(talk, lane, message, out));
+        if let Some(asked) = asked.as_ref().filter(|_| !self.is_answered_here()) {
+            // The answer may overtake the word that the message was taken.
+            talk.remember(asked.clone());
+        }
         *self.asked.borrow_mut() = asked;
         *self.call.borrow_mut() = Some(self.hub.open_call());
         out.to_server.first().map(|outgoing| outgoing.frame().bytes.clone())
@@ -82,7 +102,7 @@ impl Exchange {
     /// Passes a message that came from the server within this exchange.
     pub fn from_server(&self, message: Bytes, event_id: &[u8]) -> Option<Bytes> {
         let asked = self.asked.borrow();
-        let lane = self.lane(event_id, asked.as_ref());
+        let lane = self.lane(event_id, asked.as_ref().filter(|_| self.is_answered_here()));
         let talk = &mut self.talk.borrow_mut();
         let ((), out) = self.hub.pass(|pipeline, out| pipeline.pass_one(talk, Side::Server, lane, message, out));
         let judged = out.to_client.first()?;
@@ -99,7 +119,7 @@ impl Exchange {
     /// An event of the server was too large to hold; whoever waits for it is told.
     pub fn too_large(&self, (size, head, tail): (u64, &[u8], &[u8])) -> Option<Bytes> {
         let talk = &mut self.talk.borrow_mut();
-        if let Some(asked) = self.asked.take() {
+        if let Some(asked) = self.asked.take().filter(|_| self.is_answered_here()) {
             talk.remember(asked);
         }
         let ((), out) =
@@ -115,9 +135,17 @@ impl Exchange {
     /// Composes the answer to the request of this exchange, if it was opened by one that waits.
     pub fn refuse(&self, refusal: &Refusal) -> Option<Bytes> {
         let asked = self.asked.take()?;
-        let talk = self.talk.borrow();
-        let ((), out) = self.hub.pass(|pipeline, out| pipeline.answer_asked(&talk, &asked, refusal, out));
+        let talk = &mut self.talk.borrow_mut();
+        let ((), out) = self.hub.pass(|pipeline, out| match self.is_answered_here() {
+            true => pipeline.answer_asked(talk, &asked, refusal, out),
+            false => pipeline.answer_one(talk, Side::Client, &asked.id, refusal, out),
+        });
         out.to_client.first().map(|outgoing| outgoing.frame().bytes.clone())
+    }
+
+    /// Why the client's body could not be passed on to its end, if that is what went wrong.
+    pub fn take_refused(&self) -> Option<Refused> {
+        self.refused.take()
     }
 
     pub fn ended(&self, how: &'static str) {
@@ -128,6 +156,12 @@ impl Exchange {
         self.asked.borrow().is_some()
     }
 
+    /// Whether the answer to what opened this exchange comes within it; on the older transport it
+    /// comes on the stream of the connection.
+    fn is_answered_here(&self) -> bool {
+        self.transport != Transport::Sse
+    }
+
     fn lane<'a>(&self, event_id: &'a [u8], asked: Option<&'a Asked>) -> Lane<'a> {
         Lane { transport: self.transport, exchange: self.number, event_id, asked }
     }
@@ -135,11 +169,11 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if let Some(asked) = self.asked.take() {
+        if let Some(asked) = self.asked.take().filter(|_| self.is_answered_here()) {
             self.talk.borrow_mut().remember(asked);
         }
         let how = self.ended.get();
-        self.hub.note(|pipeline| pipeline.exchange_end(self.number, self.conversation, self.transport, how));
+        self.hub.note(|pipeline| pipeline.exchange_end(&self.mark(Side::Server), how));
     }
 }
 
@@ -149,6 +183,20 @@ pub enum Received {
     Rest(Box<Upload>),
 }
 
+impl Received {
+    /// Whether it opens a session, as far as that can be told.
+    pub fn is_initialize(&self) -> bool {
+        let Self::Whole(bytes) = self else { return false };
+        scan::glance(bytes).method.is_some_and(|span| bytes[span.range()] == *b"\"initialize\"")
+    }
+
+    /// What the client says it is, as far as that can be told.
+    pub fn client_info(&self) -> &[u8] {
+        let Self::Whole(bytes) = self else { return b"" };
+        scan::member_anywhere(bytes, b"\"io.modelcontextprotocol/clientInfo\"").unwrap_or_default()
+    }
+}
+
 /// Reads a client's body: all of it, or as much as is waited for.
 pub async fn receive(body: Incoming, hub: &Hub) -> Result<Received, Refused> {
     let limit = hub.message_bytes_max;
@@ -156,13 +204,14 @@ pub async fn receive(body: Incoming, hub: &Hub) -> Result<Received, Refused> {
     if hint.lower() > limit as u64 {
         return Err(too_large(limit));
     }
-    let mut upload = Upload { first: VecDeque::new(), rest: body, seen: BytesMut::new(), hint, limit, exchange: None };
+    let (first, seen) = (VecDeque::new(), BytesMut::new());
+    let mut upload = Upload { first, rest: body, seen, hint, limit, exchange: None, stalled: None };
     let Some(first) = upload.next().await else { return Ok(Received::Whole(Bytes::new())) };
     let first = first.map_err(broken)?;
     if upload.rest.is_end_stream() {
         return Ok(Received::Whole(first));
     }
-    let wait_for = if hub.records_first { limit } else { WAITED_FOR };
+    let wait_for = if hub.records_first { limit } else { WAITED_FOR.min(limit) };
     upload.seen.reserve(upload.hint.upper().map_or(0, |upper| upper.min(limit as u64) as usize));
     upload.seen.extend_from_slice(&first);
     upload.first.push_back(first);
@@ -178,11 +227,20 @@ pub async fn receive(body: Incoming, hub: &Hub) -> Result<Received, Refused> {
     Ok(Received::Rest(Box::new(upload)))
 }
 
-fn broken(error: BodyError) -> Refused {
-    match error.is::<Elapsed>() {
-        true => refused(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
-        false => refused(StatusCode::BAD_REQUEST, "the body broke off"),
+fn broken(error: BodyFault) -> Refused {
+    match error {
+        BodyFault::Late => refused(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
+        BodyFault::Broken(_) => refused(StatusCode::BAD_REQUEST, "the body broke off"),
     }
+}
+
+/// Why no more of a client's body comes.
+#[derive(Debug, thiserror::Error)]
+enum BodyFault {
+    #[error("the client's body did not come in time")]
+    Late,
+    #[error("the client's body broke off")]
+    Broken(#[source] hyper::Error),
 }
 
 pub fn too_large(limit: usize) -> Refused {
@@ -197,6 +255,8 @@ pub struct Upload {
     hint: SizeHint,
     limit: usize,
     exchange: Option<Rc<Exchange>>,
+    /// Runs while the client owes us more.
+    stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl Upload {
@@ -217,26 +277,37 @@ impl Upload {
         }
     }
 
-    async fn next(&mut self) -> Option<Result<Bytes, BodyError>> {
+    async fn next(&mut self) -> Option<Result<Bytes, BodyFault>> {
         let next = std::future::poll_fn(|cx| poll_client_data(&mut self.rest, cx));
         match timeout(BODY_FOR, next).await {
-            Ok(data) => data.map(|data| data.map_err(BodyError::from)),
-            Err(elapsed) => Some(Err(elapsed.into())),
+            Ok(data) => data.map(|data| data.map_err(BodyFault::Broken)),
+            Err(_) => Some(Err(BodyFault::Late)),
         }
     }
 
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
+        if let Poll::Ready(data) = poll_client_data(&mut self.rest, cx) {
+            self.stalled = None;
+            return Poll::Ready(data.map(|data| data.map_err(BodyFault::Broken)));
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(BODY_FOR)));
+        ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Some(Err(BodyFault::Late)))
+    }
+
     pub fn size_hint(&self) -> SizeHint {
-        self.hint.clone()
+        self.hint
     }
 
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         if let Some(first) = self.first.pop_front() {
             return Poll::Ready(Some(Ok(first)));
         }
-        match ready!(poll_client_data(&mut self.rest, cx)) {
+        match ready!(self.poll_next(cx)) {
             Some(Ok(data)) => {
                 self.seen.extend_from_slice(&data);
                 if self.seen.len() > self.limit {
+                    self.refuse(too_large(self.limit));
                     return Poll::Ready(Some(Err("the message is over the limit".into())));
                 }
                 // Where the length was said, nobody asks for more after the last byte.
@@ -245,11 +316,21 @@ impl Upload {
                 }
                 Poll::Ready(Some(Ok(data)))
             }
-            Some(Err(error)) => Poll::Ready(Some(Err(error.into()))),
+            Some(Err(fault)) => {
+                let text = fault.to_string();
+                self.refuse(broken(fault));
+                Poll::Ready(Some(Err(text.into())))
+            }
             None => {
                 self.complete();
                 Poll::Ready(None)
             }
+        }
+    }
+
+    fn refuse(&mut self, refused: Refused) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.refused.replace(Some(refused));
         }
     }
 

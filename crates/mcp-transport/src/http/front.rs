@@ -22,13 +22,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, interval, sleep};
 
 use super::body::{BodyError, ToClient};
+use super::gate::HEAD_BYTES_MAX;
 use super::site::Site;
 
 /// Connections at a time, and from one address.
 const CONNECTIONS_MAX: usize = 10_000;
 const PER_PEER_MAX: usize = 1_000;
-/// Header section of a request.
-const HEAD_BYTES_MAX: usize = 64 * 1024;
 const HEADERS_MAX: usize = 100;
 /// For the head of a request once its first byte is there, and for a next request.
 const HEAD_FOR: Duration = Duration::from_secs(10);
@@ -337,3 +336,6 @@ impl Write for Watched {
         Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use hyper::header::{self, HeaderMap, HeaderName};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, StatusCode, Uri};
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision;
 use subtle::ConstantTimeEq;
@@ -13,6 +13,8 @@ use super::heads::is_media_type;
 
 /// The longest request target that is looked at.
 const TARGET_BYTES_MAX: usize = 8 * 1024;
+/// The largest header section. What reads it stops near there only.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Headers that decide something and therefore may stand there once only.
 const ONCE: [HeaderName; 6] = [
@@ -49,16 +51,26 @@ impl Gate {
 
     pub fn admit<B>(&self, request: &Request<B>) -> Result<(), Refused> {
         let headers = request.headers();
-        if request.uri().path_and_query().is_none_or(|target| target.as_str().len() > TARGET_BYTES_MAX) {
+        let Some(target) = request.uri().path_and_query() else {
+            return Err(refused(StatusCode::BAD_REQUEST, "the request target is no path"));
+        };
+        if target.as_str().len() > TARGET_BYTES_MAX {
             return Err(refused(StatusCode::URI_TOO_LONG, "the request target is too long"));
         }
-        if let Some(twice) = ONCE.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some()) {
+        if headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum::<usize>() > HEAD_BYTES_MAX {
+            return Err(refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "the headers are too large"));
+        }
+        // Nearly always every header stands there once, and that is known without a search.
+        if headers.len() > headers.keys_len()
+            && let Some(twice) = ONCE.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some())
+        {
             return Err(refused(StatusCode::BAD_REQUEST, &format!("the header `{twice}` stands there twice")));
         }
         if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
             return Err(refused(StatusCode::BAD_REQUEST, "the length of the body is given in two ways"));
         }
         self.check_host(headers)?;
+        self.check_address(request.uri())?;
         self.check_origin(headers)?;
         self.check_token(headers)?;
         let has_message = request.method() == Method::POST;
@@ -72,17 +84,31 @@ impl Gate {
     fn check_host(&self, headers: &HeaderMap) -> Result<(), Refused> {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let Some(host) = host else { return Err(refused(StatusCode::BAD_REQUEST, "a Host header is needed")) };
+        self.check_name(host)
+    }
+
+    fn check_name(&self, host: &str) -> Result<(), Refused> {
         // Whoever shows the token is no page that was lured here.
-        if self.token.is_some() || is_local_name(host_name(host)) {
+        if self.token.is_some() || host_name(host).is_some_and(is_local_name) {
             return Ok(());
         }
         Err(refused(StatusCode::FORBIDDEN, "this Host is not served here"))
     }
 
+    /// A whole address in place of a path counts for more than the Host header.
+    fn check_address(&self, uri: &Uri) -> Result<(), Refused> {
+        let Some(authority) = uri.authority() else { return Ok(()) };
+        if !matches!(uri.scheme_str(), Some("http" | "https")) {
+            return Err(refused(StatusCode::BAD_REQUEST, "the request target has another scheme"));
+        }
+        self.check_name(authority.as_str())
+    }
+
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refused> {
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
         let origin = origin.to_str().unwrap_or_default();
-        let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://")).map(host_name);
+        let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        let name = name.and_then(host_name);
         let is_own = |name: &str| name.parse().is_ok_and(|address: IpAddr| address == self.listens_on);
         match name {
             Some(name) if is_local_name(name) || is_own(name) => Ok(()),
@@ -108,12 +134,15 @@ pub fn refused(status: StatusCode, what: &str) -> Refused {
     Refused { status, refusal: Refusal::BadRequest { what: what.to_owned() } }
 }
 
-/// The name in `name`, `name:port`, `[v6]:port` and what follows them in an origin.
-fn host_name(authority: &str) -> &str {
-    if let Some(rest) = authority.strip_prefix('[') {
-        return rest.split_once(']').map_or("", |(address, _)| address);
-    }
-    authority.split([':', '/']).next().unwrap_or_default()
+/// The name in `name`, `name:port` and `[v6]:port`. What is none of these names nobody: readers
+/// disagree on what it means.
+fn host_name(authority: &str) -> Option<&str> {
+    let (name, rest) = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?,
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port)).then_some(name)
 }
 
 fn is_local_name(name: &str) -> bool {
@@ -142,6 +171,10 @@ mod tests {
         }
         for host in ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "0x7f000001", "[::1"] {
             check(None, &[("host", host)], 403);
+        }
+        for host in ["localhost:80@evil.example", "[::1].evil.example", "localhost:x", "localhost/evil.example"] {
+            check(None, &[("host", host)], 403);
+            check(None, &[("host", "localhost"), ("origin", &format!("http://{host}"))], 403);
         }
         check(None, &[], 400);
         check(None, &[("host", "localhost"), ("host", "localhost")], 400);

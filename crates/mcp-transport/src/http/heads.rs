@@ -1,16 +1,20 @@
 //! Header sections: which headers stop at each hop, which of them are secret, and how a head is kept
 //! in a recording.
 
-use bytes::Bytes;
+use std::hash::{BuildHasher, Hasher};
+
+use foldhash::fast::RandomState;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{StatusCode, header};
+use mcp_store::HeadKey;
 
 /// Headers that speak of one connection only.
-const HOP_BY_HOP: [HeaderName; 8] = [
+const HOP_BY_HOP: [HeaderName; 9] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
     header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
     header::TE,
     header::TRAILER,
     header::TRANSFER_ENCODING,
@@ -34,24 +38,58 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
+/// What makes a head the same as another, as far as a recording is concerned.
+pub fn key(state: &RandomState, start: &[&str], headers: &HeaderMap) -> HeadKey {
+    let mut hasher = state.build_hasher();
+    let mut part = |bytes: &[u8]| {
+        hasher.write_usize(bytes.len());
+        hasher.write(bytes);
+    };
+    for text in start {
+        part(text.as_bytes());
+    }
+    let mut content_length = None;
+    for (name, value) in headers {
+        part(name.as_str().as_bytes());
+        if name == header::CONTENT_LENGTH && content_length.is_none() {
+            content_length = plain_number(value.as_bytes());
+        }
+        if name == header::CONTENT_LENGTH && content_length.is_some() {
+            continue;
+        }
+        if SECRET.contains(name) {
+            part(scheme(name, value));
+        } else {
+            part(value.as_bytes());
+        }
+    }
+    HeadKey { hash: hasher.finish(), content_length }
+}
+
+/// A number in its shortest spelling.
+fn plain_number(digits: &[u8]) -> Option<u64> {
+    let is_plain = digits.iter().all(u8::is_ascii_digit) && (digits.len() == 1 || digits.first() != Some(&b'0'));
+    std::str::from_utf8(digits).ok().filter(|_| is_plain)?.parse().ok()
+}
+
 /// The head of a request as HTTP text, with its secrets masked.
-pub fn request_text(method: &str, target: &str, headers: &HeaderMap) -> Bytes {
+pub fn request_text(method: &str, target: &str, headers: &HeaderMap) -> Vec<u8> {
     let mut text = Vec::with_capacity(512);
     for part in [method, " ", target, " HTTP/1.1\r\n"] {
         text.extend_from_slice(part.as_bytes());
     }
     append(headers, &mut text);
-    text.into()
+    text
 }
 
 /// The head of a response as HTTP text, with its secrets masked.
-pub fn response_text(status: StatusCode, headers: &HeaderMap) -> Bytes {
+pub fn response_text(status: StatusCode, headers: &HeaderMap) -> Vec<u8> {
     let mut text = Vec::with_capacity(512);
     for part in ["HTTP/1.1 ", status.as_str(), " ", status.canonical_reason().unwrap_or_default(), "\r\n"] {
         text.extend_from_slice(part.as_bytes());
     }
     append(headers, &mut text);
-    text.into()
+    text
 }
 
 fn append(headers: &HeaderMap, text: &mut Vec<u8>) {
@@ -67,16 +105,23 @@ fn append(headers: &HeaderMap, text: &mut Vec<u8>) {
     }
 }
 
-/// The scheme of a credential says how a client tried to prove itself; only the proof is secret.
 fn append_masked(name: &HeaderName, value: &HeaderValue, text: &mut Vec<u8>) {
-    let value = value.as_bytes();
-    if (name == header::AUTHORIZATION || name == header::PROXY_AUTHORIZATION)
-        && let Some(blank) = value.iter().position(|&byte| byte == b' ')
-        && value[..blank].iter().all(u8::is_ascii_alphanumeric)
-    {
-        text.extend_from_slice(&value[..=blank]);
-    }
+    text.extend_from_slice(scheme(name, value));
     text.extend_from_slice(b"***");
+}
+
+/// How a client tries to prove itself, with the blank after it; only the proof is secret.
+fn scheme<'a>(name: &HeaderName, value: &'a HeaderValue) -> &'a [u8] {
+    let value = value.as_bytes();
+    match value.iter().position(|&byte| byte == b' ') {
+        Some(blank)
+            if (name == header::AUTHORIZATION || name == header::PROXY_AUTHORIZATION)
+                && value[..blank].iter().all(u8::is_ascii_alphanumeric) =>
+        {
+            &value[..=blank]
+        }
+        _ => b"",
+    }
 }
 
 /// Whether the media type of a body is `wanted`, parameters aside.

@@ -6,13 +6,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::Duration;
 
-use mcp_engine::{Outbox, Pipeline, StoreFailed};
+use foldhash::fast::RandomState;
+use mcp_engine::{Bus, Outbox, Pipeline, Recorder, StoreFailed};
 use tokio::sync::Notify;
 
-/// How often it is looked whether the last exchange has let go of the pipeline.
-const LET_GO_AGAIN: Duration = Duration::from_millis(1);
+/// Messages of this many bytes are not left to wait for the end of a turn: an exchange that always has
+/// more to do makes a turn long, and what waits is held in memory.
+const UNCOMMITTED_BYTES_MAX: usize = 1024 * 1024;
 
 pub struct Hub {
     pipeline: RefCell<Pipeline>,
@@ -20,10 +21,13 @@ pub struct Hub {
     /// Whether a message must be on disk before it leaves, and so be held until it is whole.
     pub records_first: bool,
     uncommitted: Cell<bool>,
+    uncommitted_bytes: Cell<usize>,
     commit: Notify,
     failed: RefCell<Option<StoreFailed>>,
     stop: Notify,
     calls: Rc<Cell<usize>>,
+    /// For telling heads apart that were recorded before.
+    pub hash_state: RandomState,
     tell: Box<dyn Fn(String)>,
 }
 
@@ -44,10 +48,12 @@ impl Hub {
             message_bytes_max,
             records_first,
             uncommitted: Cell::new(false),
+            uncommitted_bytes: Cell::new(0),
             commit: Notify::new(),
             failed: RefCell::default(),
             stop: Notify::new(),
             calls: Rc::default(),
+            hash_state: RandomState::default(),
             tell,
         })
     }
@@ -66,10 +72,21 @@ impl Hub {
                 drop(pipeline);
                 self.fail(failed);
             }
+        } else {
+            drop(pipeline);
+            self.commit_soon(&out);
+        }
+        (result, out)
+    }
+
+    fn commit_soon(&self, out: &Outbox) {
+        let passed = out.to_server.iter().chain(&out.to_client).map(|outgoing| outgoing.frame().bytes.len());
+        self.uncommitted_bytes.set(self.uncommitted_bytes.get() + passed.sum::<usize>());
+        if self.uncommitted_bytes.get() > UNCOMMITTED_BYTES_MAX {
+            self.commit_now();
         } else if !self.uncommitted.replace(true) {
             self.commit.notify_one();
         }
-        (result, out)
     }
 
     /// Has the pipeline take note of something that is no message.
@@ -94,6 +111,7 @@ impl Hub {
 
     pub fn commit_now(&self) {
         self.uncommitted.set(false);
+        self.uncommitted_bytes.set(0);
         let mut pipeline = self.pipeline.borrow_mut();
         let committed = pipeline.commit();
         let trouble = pipeline.take_trouble();
@@ -134,14 +152,11 @@ impl Hub {
         self.stop.notified().await;
     }
 
-    /// Gives the pipeline back once the last exchange has let go of it; all of them were told to end.
-    pub async fn take_back(mut hub: Rc<Self>) -> (Pipeline, Option<StoreFailed>) {
-        loop {
-            match Rc::try_unwrap(hub) {
-                Ok(hub) => return (hub.pipeline.into_inner(), hub.failed.into_inner()),
-                Err(shared) => hub = shared,
-            }
-            tokio::time::sleep(LET_GO_AGAIN).await;
-        }
+    /// Writes what is left and gives the pipeline back. Whatever still comes from an exchange that
+    /// nobody waits for any more is no longer recorded.
+    pub fn take_back(&self) -> (Pipeline, Option<StoreFailed>) {
+        self.commit_now();
+        let nothing = Pipeline::new(Recorder::off(), Bus::default(), self.message_bytes_max);
+        (self.pipeline.replace(nothing), self.failed.take())
     }
 }

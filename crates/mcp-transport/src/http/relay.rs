@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Incoming, SizeHint};
-use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use mcp_engine::{Conversation, Side};
@@ -94,6 +94,7 @@ pub async fn relay(
         parts.headers.remove(header::AUTHORIZATION);
     }
     upstream.target.add_headers(&mut parts.headers);
+    let ends_session = if parts.method == Method::DELETE { parts.headers.get(&SESSION_ID).cloned() } else { None };
     let carries_on = era == Era::Legacy && parts.method == Method::POST;
     let body = match received {
         Received::Whole(bytes) if bytes.is_empty() => ToServer::empty(),
@@ -104,13 +105,20 @@ pub async fn relay(
         },
         Received::Rest(upload) => ToServer::Upload(upload.for_exchange(&exchange)),
     };
-    let call = match upstream.send(Request::from_parts(parts, body)).await {
-        Ok(call) => call,
-        Err(error) => return unreachable(&exchange, &error),
+    let reached = match upstream.reach().await {
+        Ok(reached) => reached,
+        Err(error) => return not_reached(&exchange, body, &error).await,
     };
     let mut waiting = Waiting {
-        call: Some(call),
-        answer: Answer { exchange, route, upstream: Rc::clone(upstream), site: Rc::clone(site), carries_on },
+        call: Some(reached.send(Request::from_parts(parts, body))),
+        answer: Answer {
+            exchange,
+            route,
+            upstream: Rc::clone(upstream),
+            site: Rc::clone(site),
+            carries_on,
+            ends_session,
+        },
     };
     match (&mut waiting).await {
         Ok((parts, body)) => waiting.answer.begin(parts, body),
@@ -124,7 +132,24 @@ fn not_recorded(exchange: &Exchange) -> Response<ToClient> {
     json_response(StatusCode::INTERNAL_SERVER_ERROR, body)
 }
 
+/// There is no server to pass `body` on to. What of it has not come is waited for: the id that an
+/// answer must repeat may stand at its end.
+async fn not_reached(exchange: &Exchange, body: ToServer, error: &UpstreamError) -> Response<ToClient> {
+    if let ToServer::Upload(upload) = body {
+        match upload.whole().await {
+            Ok(message) => drop(exchange.from_client(message)),
+            Err(refused) => return refusal_response(&refused),
+        }
+    }
+    unreachable(exchange, error)
+}
+
 fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient> {
+    if let Some(refused) = exchange.take_refused() {
+        exchange.note(Side::Client, &format!("a body was not passed on to its end: {}", refused.status));
+        exchange.ended("message refused");
+        return refusal_response(&refused);
+    }
     let (why, refusal) = error.explain();
     exchange.note(Side::Server, &why);
     exchange.ended("server not reached");
@@ -133,8 +158,11 @@ fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient>
         _ => StatusCode::BAD_GATEWAY,
     };
     match exchange.refuse(&refusal) {
-        // Clients of the older revisions read a JSON-RPC error only where the status is good.
-        Some(body) if exchange.era == Era::Legacy => json_response(StatusCode::OK, Some(body)),
+        // Clients of the older revisions read a JSON-RPC error only where the status is good; those of
+        // the older transport never do, and would take a good status for a promise.
+        Some(body) if exchange.era == Era::Legacy && exchange.transport != Transport::Sse => {
+            json_response(StatusCode::OK, Some(body))
+        }
         Some(body) => json_response(status, Some(body)),
         None => json_response(status, None),
     }
@@ -155,6 +183,8 @@ struct Answer {
     site: Rc<Site>,
     /// The call goes on even if the client leaves: it may come back for the answer.
     carries_on: bool,
+    /// The session that this exchange is to end.
+    ends_session: Option<HeaderValue>,
 }
 
 impl Answer {
@@ -163,6 +193,11 @@ impl Answer {
         exchange.response_head(parts.status, &parts.headers);
         if let (Route::Endpoint, Some(id)) = (route, parts.headers.get(&SESSION_ID)) {
             self.site.conversations.bind(id.as_bytes(), &exchange.talk);
+        }
+        if parts.status.is_success()
+            && let Some(id) = &self.ends_session
+        {
+            self.site.conversations.end(id.as_bytes());
         }
         strip_hop_by_hop(&mut parts.headers);
         parts.version = Version::HTTP_11;
@@ -230,7 +265,7 @@ impl Future for Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let Some(call) = self.call.take() else { return };
-        let Answer { exchange, route, upstream, site, carries_on } = &self.answer;
+        let Answer { exchange, route, upstream, site, carries_on, .. } = &self.answer;
         exchange.ended("client left");
         if *carries_on && let Some(place) = site.carried_on() {
             let answer = Answer {
@@ -239,6 +274,7 @@ impl Drop for Waiting {
                 upstream: Rc::clone(upstream),
                 site: Rc::clone(site),
                 carries_on: false,
+                ends_session: None,
             };
             tokio::task::spawn_local(async move {
                 let _place = place;
@@ -343,6 +379,11 @@ impl RelayBody {
                 let mut cuts = Vec::new();
                 deframer.push(&data, &mut cuts);
                 for cut in cuts {
+                    if let (SseCut::TooLarge { size, .. }, false) = (&cut, self.holds) {
+                        let text = format!("an event of {size} bytes was passed on unrecorded");
+                        self.exchange.note(Side::Server, &text);
+                        continue;
+                    }
                     let passed = look_at_event(&self.exchange, cut);
                     self.let_out(passed);
                 }
@@ -353,7 +394,14 @@ impl RelayBody {
                 for cut in cuts {
                     let passed = match cut {
                         SseCut::Event(event) if event.event.as_deref() == Some(b"endpoint") => {
-                            stream.announce(&self.site, &self.exchange, &event)
+                            let announced = stream.announce(&self.site, &self.exchange, &event);
+                            if announced.is_none() {
+                                // Without one the client would wait for ever.
+                                self.exchange.ended("no endpoint");
+                                self.body = None;
+                                return;
+                            }
+                            announced
                         }
                         cut => look_at_event(&self.exchange, cut),
                     };
@@ -372,7 +420,7 @@ impl RelayBody {
     fn finish(&mut self) {
         self.body = None;
         match std::mem::replace(&mut self.tee, Tee::Nothing) {
-            Tee::Nothing | Tee::Connection(_) => {}
+            Tee::Nothing => {}
             Tee::Json(seen) if seen.is_empty() => {}
             Tee::Json(seen) if seen.len() > self.site.hub.message_bytes_max => {
                 let text = format!("an answer of more than {} bytes was passed on unrecorded", seen.len());
@@ -389,8 +437,18 @@ impl RelayBody {
             }
             Tee::Events(mut deframer) => {
                 let rest = deframer.finish();
+                self.note_cut(rest.as_deref());
                 self.let_out(rest);
             }
+            Tee::Connection(mut stream) => self.note_cut(stream.deframer.finish().as_deref()),
+        }
+    }
+
+    /// By the standard, an event that no blank line ended counts for nothing.
+    fn note_cut(&self, rest: Option<&[u8]>) {
+        if let Some(rest) = rest {
+            let shown = visible_bytes(&rest[..rest.len().min(QUOTED)]);
+            self.exchange.note(Side::Server, &format!("the stream ended in the middle of an event: {shown}"));
         }
     }
 

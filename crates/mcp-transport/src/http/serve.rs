@@ -70,7 +70,6 @@ pub async fn serve(
     drop(front);
     committer.abort();
     let _ = committer.await;
-    hub.commit_now();
-    let (pipeline, store_failed) = Hub::take_back(hub).await;
+    let (pipeline, store_failed) = hub.take_back();
     Ok(Ended { pipeline, store_failed, interrupted })
 }

@@ -95,7 +95,7 @@ impl Site {
             (MESSAGE, _) => not_allowed("POST"),
             (_, Server::Http(upstream) | Server::Sse(upstream)) if is_metadata => match *method {
                 Method::GET | Method::HEAD => relay(&self, upstream, peer, request, Route::Metadata).await,
-                _ => not_allowed("GET"),
+                _ => not_allowed("GET, HEAD"),
             },
             _ => plain(StatusCode::NOT_FOUND, "nothing here; MCP clients connect to /mcp or /sse\n"),
         }

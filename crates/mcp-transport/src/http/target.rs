@@ -80,7 +80,13 @@ impl Target {
             let same = other.tls == self.tls && other.port == self.port && other.host.eq_ignore_ascii_case(&self.host);
             return same.then(|| other.endpoint(None));
         }
-        if reference.starts_with("//") || reference.is_empty() {
+        // Another scheme, or what some take for another host.
+        let first_segment = reference.split(['/', '?', '#']).next().unwrap_or_default();
+        if reference.starts_with("//")
+            || reference.is_empty()
+            || first_segment.contains(':')
+            || reference.contains('\\')
+        {
             return None;
         }
         let absolute = match reference.strip_prefix('?') {
@@ -156,6 +162,9 @@ mod tests {
             ("http://h/m", None),
             ("https://h:8080/m", None),
             ("//evil/m", None),
+            ("/\\evil/m", None),
+            ("file:///etc/passwd", None),
+            ("m?next=http://h/", Some("/a/m?next=http://h/")),
             ("", None),
         ] {
             assert_eq!(it.resolve(reference).map(|uri| uri.to_string()).as_deref(), expected, "{reference}");

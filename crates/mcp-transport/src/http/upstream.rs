@@ -97,12 +97,16 @@ impl Upstream {
 
     /// Sends `request`, on an idle connection if there is one.
     pub async fn send(self: &Rc<Self>, request: Request<ToServer>) -> Result<Call, UpstreamError> {
-        let mut wire = match self.take_idle() {
+        Ok(self.reach().await?.send(request))
+    }
+
+    /// A connection for one request, idle or new.
+    pub async fn reach(self: &Rc<Self>) -> Result<Reached, UpstreamError> {
+        let wire = match self.take_idle() {
             Some(wire) => wire,
             None => self.connect().await?,
         };
-        let response = wire.send.send_request(request);
-        Ok(Call { response: Box::pin(response), wire: Some(wire), upstream: Rc::clone(self) })
+        Ok(Reached { wire, upstream: Rc::clone(self) })
     }
 
     /// An idle connection that still stands, the last used first.
@@ -155,6 +159,20 @@ impl Upstream {
         let Some(tls) = &self.tls else { return Ok(Io::Plain(TokioIo::new(stream))) };
         let name = ServerName::try_from(self.target.host.clone()).map_err(io::Error::other)?;
         Ok(Io::Tls(Box::new(TokioIo::new(tls.connect(name, stream).await?))))
+    }
+}
+
+/// A connection that waits for a request.
+pub struct Reached {
+    wire: Box<Wire>,
+    upstream: Rc<Upstream>,
+}
+
+impl Reached {
+    pub fn send(self, request: Request<ToServer>) -> Call {
+        let Self { mut wire, upstream } = self;
+        let response = Box::pin(wire.send.send_request(request));
+        Call { response, wire: Some(wire), upstream }
     }
 }
 
