@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use mcp_store::{End, HeadKey, RecordHead, SessionHeader};
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::{Cut, Ending, Frame, FrameRef, Id, Kind, Message, scan, visible};
@@ -253,6 +254,11 @@ impl Pipeline {
         }
     }
 
+    /// Tells the server, in the client's place, something that the client said in another way.
+    pub fn speak_for_client(&mut self, talk: &Conversation, message: Bytes, out: &mut Outbox) {
+        self.speak(talk, Side::Server, None, message, out);
+    }
+
     /// Holds back what could not be recorded. Answers that the client waits for become refusals; its
     /// own calls are still open, and are answered with the rest.
     pub fn hold_back_unrecorded(&mut self, talk: &Conversation, out: &mut Outbox) {
@@ -284,12 +290,17 @@ impl Pipeline {
         refusal: &Refusal,
         out: &mut Outbox,
     ) {
-        let frame = Frame::composed(reply::error(id, refusal));
+        self.speak(talk, asker, correlated, reply::error(id, refusal), out);
+    }
+
+    /// Sends a message of our own to one side, in the other's place.
+    fn speak(&mut self, talk: &Conversation, to: Side, correlated: Option<u64>, message: Bytes, out: &mut Outbox) {
+        let frame = Frame::composed(message);
         self.sequence += 1;
         let message = ProxyMessage {
             sequence: self.sequence,
             time_ns: self.clock.now_ns(),
-            from: asker.other(),
+            from: to.other(),
             conversation: talk.number(),
             message: Message::new(frame.bytes.clone()),
             ending: frame.ending,
@@ -298,7 +309,7 @@ impl Pipeline {
         };
         self.recorder.message(&message, Lane::PIPE, RecordHead::FROM_PROXY);
         self.tell(&message, Origin::Proxy);
-        out.to(asker).push(Outgoing::Reply(frame));
+        out.to(to).push(Outgoing::Reply(frame));
     }
 
     fn tell(&self, message: &ProxyMessage, origin: Origin) {
