@@ -138,11 +138,11 @@ async fn listen(
 ) -> Result<ExitCode, Failure> {
     let address = listener.local_addr()?;
     // Whoever started us waits for this line, so it is said even if we are to be quiet.
-    say(&format!(
-        "mcp-proxy: listening on http://{address}; Streamable HTTP clients connect to {ENDPOINT}, SSE clients to {STREAM}"
-    ));
+    let greeting = format!(
+        "listening on http://{address}; Streamable HTTP clients connect to {ENDPOINT}, SSE clients to {STREAM}"
+    );
     let pipeline = Pipeline::new(recorder, Bus::default(), args.message_limit);
-    let options = http::Options { message_bytes_max: args.message_limit, drain: CALL_GRACE, token };
+    let options = http::Options { message_bytes_max: args.message_limit, drain: CALL_GRACE, token, greeting };
     let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
     let ended = http::serve(listener, server, pipeline, options, tell).await?;
     let code = wind_up_recording(ended.pipeline, ended.store_failed, args)?;

@@ -77,3 +77,13 @@ pub fn call(id: impl std::fmt::Display, method: &str) -> String {
 pub fn result(id: impl std::fmt::Display) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
 }
+
+/// Whether what waits to be read has stopped growing, with a look in between for everybody else.
+pub fn is_stuck(tcp: &std::net::TcpStream) -> bool {
+    let waiting = || rustix::io::ioctl_fionread(tcp).unwrap();
+    let before = waiting();
+    for _ in 0..1000 {
+        std::thread::yield_now();
+    }
+    before > 0 && waiting() == before
+}

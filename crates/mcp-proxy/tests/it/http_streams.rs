@@ -6,7 +6,7 @@ use std::thread;
 
 use crate::http_kit::{
     Call, Client, LAST_CHUNK, Listening, MODERN, Origin, Recording, STREAM, accepted, answer, bare, call, chunk, event,
-    get, json, post, result,
+    get, is_stuck, json, post, result,
 };
 use crate::kit::{Sandbox, descriptors, peak_bytes, until};
 
@@ -94,16 +94,6 @@ fn a_slow_reader_loses_nothing_and_costs_little() {
         proxy.end();
         assert_eq!(Recording::of(&sandbox).by_server().len(), 1024);
     }
-}
-
-/// Whether what waits to be read has stopped growing, with a look in between for everybody else.
-fn is_stuck(tcp: &std::net::TcpStream) -> bool {
-    let waiting = || rustix::io::ioctl_fionread(tcp).unwrap();
-    let before = waiting();
-    for _ in 0..1000 {
-        thread::yield_now();
-    }
-    before > 0 && waiting() == before
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod exchanges;
 mod framing;
 mod http_bad_input;
 mod http_bad_server;
+mod http_endings;
 mod http_exchanges;
 mod http_identity;
 mod http_kit;

@@ -40,7 +40,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 pub struct Front {
-    listener: TcpListener,
+    /// Until it is served; whoever comes when that has ended is refused by the system.
+    listener: Cell<Option<TcpListener>>,
     site: Rc<Site>,
     connections: Rc<Connections>,
 }
@@ -59,6 +60,8 @@ struct Held {
     peer: IpAddr,
     phase: Cell<Phase>,
     since: Cell<Instant>,
+    /// An answer is complete, but not all of it has been handed to the system.
+    unwritten: Cell<bool>,
     order: Cell<Order>,
     waker: RefCell<Option<Waker>>,
     connections: Rc<Connections>,
@@ -85,11 +88,12 @@ enum Order {
 
 impl Front {
     pub fn new(listener: TcpListener, site: Rc<Site>) -> Self {
-        Self { listener, site, connections: Rc::default() }
+        Self { listener: Cell::new(Some(listener)), site, connections: Rc::default() }
     }
 
-    /// Takes connections for ever.
+    /// Takes connections for ever; nobody can connect any more once this is dropped.
     pub async fn serve(&self) {
+        let listener = self.listener.take().expect("it is served once");
         let sweep = async {
             let mut every = interval(SWEEP_EVERY);
             loop {
@@ -100,7 +104,7 @@ impl Front {
         };
         let accept = async {
             loop {
-                match self.listener.accept().await {
+                match listener.accept().await {
                     Ok((stream, peer)) => self.take(stream, peer),
                     // No descriptor, or a peer that left at once: neither ends the listener.
                     Err(_) => sleep(ACCEPT_AGAIN).await,
@@ -121,12 +125,11 @@ impl Front {
         self.connections.draining.set(true);
         self.connections.order(Order::Finish);
         let finished = async {
-            // Streams that only wait for something to happen are not calls.
-            while self.site.hub.open_calls() > 0 {
+            // Streams that only wait for something to happen are not calls; an answer that its client
+            // has yet to take is.
+            while self.site.open_calls() > 0 || self.connections.is_any_unwritten() {
                 sleep(LOOK_AGAIN).await;
             }
-            // What was answered last is still to be written.
-            tokio::task::yield_now().await;
         };
         let _ = tokio::time::timeout(within, finished).await;
         self.connections.order(Order::Close);
@@ -199,6 +202,7 @@ impl Connections {
             peer,
             phase: Cell::new(Phase::Idle),
             since: Cell::new(Instant::now()),
+            unwritten: Cell::new(false),
             order: Cell::new(if self.draining.get() { Order::Finish } else { Order::None }),
             waker: RefCell::default(),
             connections: Rc::clone(self),
@@ -221,6 +225,10 @@ impl Connections {
             }
             true
         });
+    }
+
+    fn is_any_unwritten(&self) -> bool {
+        self.all.borrow().iter().filter_map(Weak::upgrade).any(|held| held.unwritten.get())
     }
 
     fn order(&self, order: Order) {
@@ -255,6 +263,7 @@ struct Busy(Rc<Held>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
+        self.0.unwritten.set(true);
         self.0.enter(Phase::Idle);
     }
 }
@@ -316,8 +325,13 @@ impl Write for Watched {
         Pin::new(&mut self.io).poll_write(cx, buf)
     }
 
+    /// Asked for once everything before it was written.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
+        let flushed = Pin::new(&mut self.io).poll_flush(cx);
+        if flushed.is_ready() {
+            self.held.unwritten.set(false);
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

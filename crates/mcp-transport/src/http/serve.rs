@@ -23,6 +23,8 @@ pub struct Options {
     pub drain: Duration,
     /// What clients must show to be served.
     pub token: Option<String>,
+    /// Said once clients can connect and signals are heeded: whoever waits for it may send either.
+    pub greeting: String,
 }
 
 /// How a listener ended.
@@ -51,6 +53,7 @@ pub async fn serve(
     tell: Box<dyn Fn(String)>,
 ) -> io::Result<Ended> {
     let mut signals = Signals::listen()?;
+    tell(options.greeting);
     let hub = Hub::new(pipeline, options.message_bytes_max, tell);
     let committer = tokio::task::spawn_local(Rc::clone(&hub).keep_committing());
     let gate = Gate::new(listener.local_addr()?, options.token);

@@ -8,6 +8,7 @@ use std::rc::{Rc, Weak};
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
+use mcp_engine::Side;
 use mcp_wire::reply;
 use uuid::Uuid;
 
@@ -115,6 +116,13 @@ impl Site {
         let id = Uuid::new_v4();
         connections.insert(id, Rc::new(connection));
         Some(Registered { id, site: Rc::downgrade(self) })
+    }
+
+    /// Calls that somebody waits for, in an exchange of their own or on the stream of a connection.
+    pub fn open_calls(&self) -> usize {
+        let connections = self.connections.borrow();
+        let on_streams = connections.values().map(|connection| connection.talk.borrow().open_calls(Side::Client));
+        self.hub.open_calls() + on_streams.sum::<usize>()
     }
 
     /// A place for a call that goes on without its client, if there is one left.

@@ -46,7 +46,10 @@ impl std::fmt::Debug for Response {
 
 impl Client {
     pub fn connect(port: u16) -> Self {
-        let tcp = TcpStream::connect(("127.0.0.1", port)).expect("the proxy listens");
+        Self::on(TcpStream::connect(("127.0.0.1", port)).expect("the proxy listens"))
+    }
+
+    pub fn on(tcp: TcpStream) -> Self {
         Self { wire: Wire::new(tcp), method: String::new(), decoded: Vec::new() }
     }
 

@@ -15,6 +15,11 @@ const LIMIT: usize = 16 * 1024 * 1024;
 
 /// Runs `test` against a listener whose server takes connections and never answers.
 async fn with_listener<F: Future>(test: impl FnOnce(SocketAddr) -> F) -> F::Output {
+    with_front(|address, _| test(address)).await
+}
+
+/// The same, for tests that end the listener.
+async fn with_front<F: Future>(test: impl FnOnce(SocketAddr, Rc<Front>) -> F) -> F::Output {
     let local = LocalSet::new();
     local
         .run_until(async {
@@ -33,9 +38,10 @@ async fn with_listener<F: Future>(test: impl FnOnce(SocketAddr) -> F) -> F::Outp
             let hub = Hub::new(Pipeline::new(Recorder::off(), Bus::default(), LIMIT), LIMIT, Box::new(|_| {}));
             let upstream = Upstream::new(Target::parse(&url, HeaderMap::new()).expect("an address"), None);
             let site = Site::new(hub, Gate::new(address, None), Server::Http(upstream));
-            let front = Front::new(listener, site);
-            tokio::task::spawn_local(async move { front.serve().await });
-            test(address).await
+            let front = Rc::new(Front::new(listener, site));
+            let serving = Rc::clone(&front);
+            tokio::task::spawn_local(async move { serving.serve().await });
+            test(address, front).await
         })
         .await
 }
@@ -161,4 +167,28 @@ async fn many_slow_clients_do_not_hold_up_a_good_one() {
         assert!(is_about(begun.elapsed().as_secs(), HEAD_FOR), "{:?}", begun.elapsed());
     })
     .await;
+}
+
+/// How many seconds the end takes with `request` unanswered.
+async fn end_takes(request: &str) -> u64 {
+    with_front(async |address, front| {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        stream.write_all(request.as_bytes()).await.expect("it reads");
+        // It has reached the server by the time nobody has anything to do.
+        sleep(Duration::from_secs(1)).await;
+        let begun = Instant::now();
+        front.drain(Duration::from_secs(10)).await;
+        let took = begun.elapsed().as_secs();
+        assert_eq!(until_closed(&mut stream).await.0, "");
+        took
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_calls_are_waited_for_in_the_end() {
+    assert_eq!(end_takes("").await, 0, "a client that said nothing");
+    assert_eq!(end_takes("GET /m").await, 0, "half a head");
+    assert_eq!(end_takes("GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n").await, 0, "a stream");
+    assert_eq!(end_takes(&format!("{HEAD}Content-Length: 2\r\n\r\n{{}}")).await, 10, "a call");
 }
