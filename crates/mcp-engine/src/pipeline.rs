@@ -243,8 +243,16 @@ impl Pipeline {
     }
 
     /// Answers a call that waits in an exchange of its own.
-    pub fn answer_asked(&mut self, talk: &Conversation, asked: &Asked, refusal: &Refusal, out: &mut Outbox) {
-        self.answer(talk, Side::Client, (&asked.id, Some(asked.sequence)), refusal, out);
+    pub fn answer_asked(
+        &mut self,
+        talk: &Conversation,
+        asked: &Asked,
+        refusal: &Refusal,
+        lane: Lane<'_>,
+        out: &mut Outbox,
+    ) {
+        let answer = reply::error(&asked.id, refusal);
+        self.speak(talk, lane, Side::Client, Some(asked.sequence), answer, out);
     }
 
     /// Answers one call that `from` still waits on, if it does.
@@ -256,7 +264,7 @@ impl Pipeline {
 
     /// Tells the server, in the client's place, something that the client said in another way.
     pub fn speak_for_client(&mut self, talk: &Conversation, message: Bytes, out: &mut Outbox) {
-        self.speak(talk, Side::Server, None, message, out);
+        self.speak(talk, Lane::PIPE, Side::Server, None, message, out);
     }
 
     /// Holds back what could not be recorded. Answers that the client waits for become refusals; its
@@ -290,11 +298,19 @@ impl Pipeline {
         refusal: &Refusal,
         out: &mut Outbox,
     ) {
-        self.speak(talk, asker, correlated, reply::error(id, refusal), out);
+        self.speak(talk, Lane::PIPE, asker, correlated, reply::error(id, refusal), out);
     }
 
     /// Sends a message of our own to one side, in the other's place.
-    fn speak(&mut self, talk: &Conversation, to: Side, correlated: Option<u64>, message: Bytes, out: &mut Outbox) {
+    fn speak(
+        &mut self,
+        talk: &Conversation,
+        lane: Lane<'_>,
+        to: Side,
+        correlated: Option<u64>,
+        message: Bytes,
+        out: &mut Outbox,
+    ) {
         let frame = Frame::composed(message);
         self.sequence += 1;
         let message = ProxyMessage {
@@ -307,7 +323,7 @@ impl Pipeline {
             bom: false,
             correlated,
         };
-        self.recorder.message(&message, Lane::PIPE, RecordHead::FROM_PROXY);
+        self.recorder.message(&message, lane, RecordHead::FROM_PROXY);
         self.tell(&message, Origin::Proxy);
         out.to(to).push(Outgoing::Reply(frame));
     }
