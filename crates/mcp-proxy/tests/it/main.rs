@@ -15,6 +15,7 @@ mod http_bad_server;
 mod http_endings;
 mod http_exchanges;
 mod http_identity;
+mod http_inspect;
 mod http_kit;
 mod http_paths;
 mod http_streams;

@@ -152,7 +152,10 @@ fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient>
     }
     let (why, refusal) = error.explain();
     exchange.note(Side::Server, &why);
-    exchange.ended("server not reached");
+    exchange.ended(match error {
+        UpstreamError::Broken(_) => "server broke off",
+        UpstreamError::Connect { .. } | UpstreamError::ConnectTimeout { .. } => "server not reached",
+    });
     let status = match error {
         UpstreamError::ConnectTimeout { .. } => StatusCode::GATEWAY_TIMEOUT,
         _ => StatusCode::BAD_GATEWAY,
