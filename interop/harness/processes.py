@@ -105,12 +105,12 @@ class Home:
         return Running(name, subprocess.Popen(words, cwd=self.path, env=environment, **streams, start_new_session=True))
 
     def processes(self):
-        marker = b"HOME=" + os.fsencode(self.path)
+        marker = b"HOME=" + os.fsencode(self.path)  # or a directory below it
         found = {}
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and int(entry.name) != os.getpid():
                 try:
-                    if marker in (entry / "environ").read_bytes().split(b"\0"):
+                    if marker in (entry / "environ").read_bytes():
                         found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 except OSError:
                     continue  # it ended, or it is not ours

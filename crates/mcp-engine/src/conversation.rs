@@ -54,6 +54,11 @@ impl Conversation {
         self.pending.insert(Side::Client, asked.id, asked.sequence);
     }
 
+    /// The client gave up the answer to `asked`, which may still come.
+    pub fn remember_cancelled(&mut self, asked: Asked) {
+        self.pending.insert_cancelled(Side::Client, asked.id, asked.sequence);
+    }
+
     /// The client no longer waits for the answer to `id`.
     pub fn forget(&mut self, id: &Id) {
         self.pending.take(Side::Client, id);

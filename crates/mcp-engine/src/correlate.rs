@@ -37,7 +37,7 @@ impl Pending {
         match message.glance().kind {
             Kind::Request => {
                 if message.glance().id.is_some_and(|id| id.len() <= ID_BYTES_MAX) {
-                    self.table(from).insert(message.id()?, sequence);
+                    self.insert(from, message.id()?, sequence);
                 }
                 None
             }
@@ -53,7 +53,12 @@ impl Pending {
 
     /// Remembers a request that was seen before.
     pub fn insert(&mut self, from: Side, id: Id, sequence: u64) {
-        self.table(from).insert(id, sequence);
+        self.table(from).insert(id, RequestMark { sequence, cancelled: false });
+    }
+
+    /// Remembers a request whose sender no longer waits.
+    pub fn insert_cancelled(&mut self, from: Side, id: Id, sequence: u64) {
+        self.table(from).insert(id, RequestMark { sequence, cancelled: true });
     }
 
     /// Each item of a batch counts by itself; the batch is shown as the answer to the first request
@@ -124,13 +129,12 @@ struct Marks {
 }
 
 impl Table {
-    fn insert(&mut self, id: Id, sequence: u64) {
+    fn insert(&mut self, id: Id, mark: RequestMark) {
         if self.inserted >= PENDING_MAX / 2 && !self.young.is_empty() {
             self.old = std::mem::take(&mut self.young);
             self.inserted = 0;
         }
         self.inserted += 1;
-        let mark = RequestMark { sequence, cancelled: false };
         match self.young.entry(id) {
             std::collections::hash_map::Entry::Occupied(mut entry) => entry.get_mut().more.push_back(mark),
             std::collections::hash_map::Entry::Vacant(entry) => {
@@ -167,8 +171,9 @@ impl Table {
     }
 
     fn len(&self) -> usize {
-        let waiting = |marks: &Marks| usize::from(!marks.first.cancelled) + marks.more.len();
-        self.old.values().chain(self.young.values()).map(waiting).sum()
+        let all =
+            |marks: &Marks| std::iter::once(&marks.first).chain(&marks.more).filter(|mark| !mark.cancelled).count();
+        self.old.values().chain(self.young.values()).map(all).sum()
     }
 
     fn drain(&mut self) -> Vec<(Id, RequestMark)> {

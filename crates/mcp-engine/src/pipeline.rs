@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use mcp_store::{End, HeadKey, RecordHead, SessionHeader};
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::{Cut, Ending, Frame, FrameRef, Id, Kind, Message, scan, visible};
@@ -242,8 +243,16 @@ impl Pipeline {
     }
 
     /// Answers a call that waits in an exchange of its own.
-    pub fn answer_asked(&mut self, talk: &Conversation, asked: &Asked, refusal: &Refusal, out: &mut Outbox) {
-        self.answer(talk, Side::Client, (&asked.id, Some(asked.sequence)), refusal, out);
+    pub fn answer_asked(
+        &mut self,
+        talk: &Conversation,
+        asked: &Asked,
+        refusal: &Refusal,
+        lane: Lane<'_>,
+        out: &mut Outbox,
+    ) {
+        let answer = reply::error(&asked.id, refusal);
+        self.speak(talk, lane, Side::Client, Some(asked.sequence), answer, out);
     }
 
     /// Answers one call that `from` still waits on, if it does.
@@ -251,6 +260,11 @@ impl Pipeline {
         if let Some(mark) = talk.pending.take(from, id) {
             self.answer(talk, from, (id, Some(mark.sequence)), refusal, out);
         }
+    }
+
+    /// Tells the server, in the client's place, something that the client said in another way.
+    pub fn speak_for_client(&mut self, talk: &Conversation, message: Bytes, out: &mut Outbox) {
+        self.speak(talk, Lane::PIPE, Side::Server, None, message, out);
     }
 
     /// Holds back what could not be recorded. Answers that the client waits for become refusals; its
@@ -284,21 +298,34 @@ impl Pipeline {
         refusal: &Refusal,
         out: &mut Outbox,
     ) {
-        let frame = Frame::composed(reply::error(id, refusal));
+        self.speak(talk, Lane::PIPE, asker, correlated, reply::error(id, refusal), out);
+    }
+
+    /// Sends a message of our own to one side, in the other's place.
+    fn speak(
+        &mut self,
+        talk: &Conversation,
+        lane: Lane<'_>,
+        to: Side,
+        correlated: Option<u64>,
+        message: Bytes,
+        out: &mut Outbox,
+    ) {
+        let frame = Frame::composed(message);
         self.sequence += 1;
         let message = ProxyMessage {
             sequence: self.sequence,
             time_ns: self.clock.now_ns(),
-            from: asker.other(),
+            from: to.other(),
             conversation: talk.number(),
             message: Message::new(frame.bytes.clone()),
             ending: frame.ending,
             bom: false,
             correlated,
         };
-        self.recorder.message(&message, Lane::PIPE, RecordHead::FROM_PROXY);
+        self.recorder.message(&message, lane, RecordHead::FROM_PROXY);
         self.tell(&message, Origin::Proxy);
-        out.to(asker).push(Outgoing::Reply(frame));
+        out.to(to).push(Outgoing::Reply(frame));
     }
 
     fn tell(&self, message: &ProxyMessage, origin: Origin) {

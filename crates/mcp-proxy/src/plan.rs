@@ -139,6 +139,9 @@ fn url_side(url: &str, transport: Transport, args: &RecordingArgs) -> Result<Ser
     }
     let target =
         Target::parse(url, added).map_err(|error| Failure::usage(format!("`{url}` cannot be the target: {error}")))?;
+    if args.ca_file.is_some() && !target.tls {
+        return Err(Failure::usage("--ca-file is for https:// addresses, and this one is not encrypted"));
+    }
     Ok(ServerSide::Url { target, given: url.to_owned(), transport })
 }
 

@@ -61,25 +61,29 @@ fn carry_out(plan: Plan, args: &RecordingArgs, state: Result<StateDir, Failure>)
             Some(http::bind(address).map_err(|error| cannot_listen(address, &error))?)
         }
     };
+    // So are certificates that cannot be read.
+    let upstream = match &plan.server {
+        ServerSide::Command { .. } => None,
+        ServerSide::Url { target, .. } => Some(upstream(target.clone(), args)?),
+    };
     let recorder = recording::begin(args, &plan.server, state)?;
     let local = LocalSet::new();
-    match (listener, plan.server) {
-        (None, ServerSide::Command { command, .. }) => runtime.block_on(relay_stdio(&command, recorder, args)),
-        (None, ServerSide::Url { target, transport, .. }) => {
-            let upstream = upstream(target, args)?;
-            local.block_on(&runtime, bridge_stdio(upstream, transport, recorder, args))
-        }
-        (Some(listener), ServerSide::Command { command, .. }) => {
+    match (listener, plan.server, upstream) {
+        (None, ServerSide::Command { command, .. }, _) => runtime.block_on(relay_stdio(&command, recorder, args)),
+        (Some(listener), ServerSide::Command { command, .. }, _) => {
             local.block_on(&runtime, listen(listener, Server::Command(command), plan.token, recorder, args))
         }
-        (Some(listener), ServerSide::Url { target, transport, .. }) => {
-            let upstream = upstream(target, args)?;
-            let server = match transport {
+        (None, server, Some(upstream)) => {
+            local.block_on(&runtime, bridge_stdio(upstream, server.transport(), recorder, args))
+        }
+        (Some(listener), server, Some(upstream)) => {
+            let server = match server.transport() {
                 Transport::Sse => Server::Sse(upstream),
                 Transport::StreamableHttp | Transport::Stdio => Server::Http(upstream),
             };
             local.block_on(&runtime, listen(listener, server, plan.token, recorder, args))
         }
+        (_, ServerSide::Url { .. }, None) => unreachable!("an address was made an upstream above"),
     }
 }
 
@@ -123,7 +127,7 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> Failure {
     let failure = Failure::new(exit::CANNOT_RUN, format!("cannot listen on {address}: {error}"));
     if error.kind() == std::io::ErrorKind::AddrInUse {
         return Failure::new(exit::CANNOT_RUN, format!("port {} is taken ({address})", address.port()))
-            .hint("end the program that uses it, or give --listen-port PORT; port 0 takes any free one");
+            .hint("end the program that uses it, or listen on another port; port 0 takes any free one");
     }
     failure
 }

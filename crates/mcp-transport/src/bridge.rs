@@ -2,6 +2,7 @@
 //! built apart and meet in a [`talk::Talk`]: what one side brings passes the pipeline there and is
 //! handed to the other.
 
+pub mod calls;
 pub mod child_link;
 pub mod event_log;
 pub mod http_link;
@@ -11,4 +12,5 @@ pub mod pipe_client;
 pub mod serve;
 pub mod session;
 pub mod sse_link;
+pub mod stream;
 pub mod talk;

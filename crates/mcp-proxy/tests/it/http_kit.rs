@@ -7,7 +7,7 @@ mod origin;
 mod recording;
 mod wire;
 
-pub use client::Client;
+pub use client::{Client, Response};
 pub use listening::Listening;
 pub use origin::{Call, Origin};
 pub use recording::Recording;

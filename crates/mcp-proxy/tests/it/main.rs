@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod bad_input;
+mod bridge_kit;
+mod bridge_sessions;
 mod commands;
 mod durability;
 mod endings;

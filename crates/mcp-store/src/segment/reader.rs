@@ -151,7 +151,8 @@ impl SegmentReader {
         while start + HEAD_LEN as u64 <= self.len {
             self.input.seek(SeekFrom::Start(start))?;
             window.clear();
-            self.input.by_ref().take(WINDOW as u64).read_to_end(&mut window)?;
+            // Not past where the file ended when it was opened: it may be growing.
+            self.input.by_ref().take((self.len - start).min(WINDOW as u64)).read_to_end(&mut window)?;
             let Some(last) = window.len().checked_sub(HEAD_LEN) else { break };
             for at in 0..=last {
                 let head = window[at..].first_chunk().expect("a whole head is left");

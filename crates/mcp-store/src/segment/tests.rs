@@ -111,6 +111,23 @@ fn wherever_it_is_cut_the_rest_is_whole_and_can_be_ended() {
     }
 }
 
+/// A large batch is not written all at once, and whoever looks meanwhile sees a part of it.
+#[test]
+fn a_segment_that_grows_is_read_as_far_as_it_went() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("s.mcpseg");
+    write(&path, 4, false);
+    let bytes = std::fs::read(&path).expect("it can be read");
+    std::fs::write(&path, &bytes[..bytes.len() - 10]).expect("it can be written");
+    let mut reader = SegmentReader::open(&path).expect("its header is whole");
+    std::fs::write(&path, [&bytes[..], &[0; 4096]].concat()).expect("it can be written");
+    let mut count = 0;
+    while reader.next_record().expect("it can be read").is_some() {
+        count += 1;
+    }
+    assert_eq!((count, reader.tail() == Tail::Clean), (3, false));
+}
+
 /// The sequence of an exchange is its own count, and its records are no messages.
 #[test]
 fn exchanges_stand_between_messages_and_are_not_counted() {

@@ -27,6 +27,7 @@ const DRAIN_FOR: Duration = Duration::from_millis(600);
 const LAST_WORDS_LINES: usize = 20;
 
 pub struct ChildLink {
+    program: String,
     stdin: Outflow,
 }
 
@@ -41,7 +42,7 @@ impl ChildLink {
             let (fd, last_words) = (started.stderr, last_words.clone());
             async move { stderr::drain(fd, last_words).await }
         });
-        let link = Rc::new(Self { stdin: Outflow::default() });
+        let link = Rc::new(Self { program: command.program.to_string_lossy().into_owned(), stdin: Outflow::default() });
         talk.connect(ServerEnd::Child(Rc::clone(&link)));
         tokio::task::spawn_local({
             let link = Rc::clone(&link);
@@ -90,7 +91,7 @@ async fn attend(talk: &Rc<Talk>, link: &ChildLink, mut stdout: Pipe, mut child: 
     };
     match status {
         Err(error) => {
-            talk.hub.tell(format!("the server cannot be started: {error}"));
+            talk.hub.tell(format!("cannot start `{}`: {error}", link.program));
             gone(talk, "could not be started", last_words);
         }
         Ok(Some(status)) => gone(talk, &status.to_string(), last_words),

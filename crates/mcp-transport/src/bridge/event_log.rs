@@ -17,6 +17,11 @@ pub struct EventId {
 }
 
 impl EventId {
+    /// Whether it could have been given to anybody: places are counted from 1.
+    pub fn is_real(self) -> bool {
+        self.place > 0
+    }
+
     pub fn parse(text: &[u8]) -> Option<Self> {
         let (stream, place) = std::str::from_utf8(text).ok()?.split_once('-')?;
         Some(Self { stream: stream.parse().ok()?, place: place.parse().ok()? })
@@ -50,7 +55,8 @@ impl EventLog {
 
     /// What came on the stream of `last` after it, in order. Of an event that was never sent, nothing.
     pub fn after(&self, last: EventId) -> Vec<Bytes> {
-        let later = self.events.iter().filter(|(id, _)| id.stream == last.stream && id.place > last.place);
+        let is_later = |id: EventId| last.is_real() && id.stream == last.stream && id.place > last.place;
+        let later = self.events.iter().filter(|(id, _)| is_later(*id));
         later.map(|(_, event)| event.clone()).collect()
     }
 }
@@ -69,7 +75,8 @@ mod tests {
         }
         assert_eq!(log.after(EventId { stream: 1, place: 1 }), ["1-2", "1-3"]);
         assert_eq!(log.after(EventId { stream: 2, place: 3 }), Vec::<Bytes>::new());
-        assert_eq!(log.after(EventId { stream: 9, place: 0 }), Vec::<Bytes>::new());
+        assert_eq!(log.after(EventId { stream: 9, place: 1 }), Vec::<Bytes>::new());
+        assert_eq!(log.after(EventId { stream: 1, place: 0 }), Vec::<Bytes>::new(), "nobody was given this id");
     }
 
     #[test]
@@ -78,9 +85,9 @@ mod tests {
         for place in 1..=1_000 {
             log.keep(EventId { stream: 1, place }, Bytes::from_static(b"x"));
         }
-        assert_eq!(log.after(EventId { stream: 1, place: 0 }).len(), EVENTS_MAX);
+        assert_eq!(log.after(EventId { stream: 1, place: 1 }).len(), EVENTS_MAX);
         log.keep(EventId { stream: 1, place: 1_001 }, vec![0; BYTES_MAX + 1].into());
-        assert_eq!(log.after(EventId { stream: 1, place: 0 }).len(), 1);
+        assert_eq!(log.after(EventId { stream: 1, place: 1 }).len(), 1);
     }
 
     #[test]

@@ -23,17 +23,23 @@ pub struct Outflow {
     closed: Cell<bool>,
     /// Nobody reads.
     broken: Cell<bool>,
+    framing: Cell<Option<Framing>>,
 }
 
 impl Outflow {
-    /// Adds a message as a line.
+    /// Adds a message, as a line unless its reader wants otherwise.
     pub fn push(&self, message: &Bytes) {
         if self.broken.get() || self.closed.get() {
             return;
         }
         let frame = Frame::composed(message.clone());
-        encode((&frame).into(), Framing::Line, b"\n", &mut self.waiting.borrow_mut());
+        encode((&frame).into(), self.framing.get().unwrap_or(Framing::Line), b"\n", &mut self.waiting.borrow_mut());
         self.wake();
+    }
+
+    /// Whoever reads it speaks `framing`.
+    pub fn speak(&self, framing: Framing) {
+        self.framing.set(Some(framing));
     }
 
     /// Closes the pipe once everything has left.

@@ -91,7 +91,7 @@ impl OutletBody {
         if let Some(bytes) = next {
             self.outlet.bytes.set(self.outlet.bytes.get() - bytes.len());
             self.keep_alive = None;
-            self.outlet.drained.notify_one();
+            self.outlet.drained.notify_waiters();
             return Poll::Ready(Some(bytes));
         }
         if self.outlet.ended.get() {
@@ -118,7 +118,7 @@ impl Drop for OutletBody {
         self.outlet.left.set(true);
         self.outlet.waiting.borrow_mut().clear();
         self.outlet.bytes.set(0);
-        self.outlet.drained.notify_one();
+        self.outlet.drained.notify_waiters();
         if let Some(on_leave) = self.on_leave.take()
             && !at_end
         {

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use mcp_engine::Side;
 use mcp_wire::Deframer;
+use mcp_wire::reply::Refusal;
 use tokio::time::timeout;
 
-use super::talk::Talk;
+use super::talk::{ClientEnd, Talk};
 use crate::stdio::pipe::Pipe;
 
 /// What open calls get to finish once the client sends no more.
@@ -29,6 +30,9 @@ pub async fn serve(talk: &Rc<Talk>, mut stdin: Pipe) {
         } else {
             deframer.cut(&mut cuts);
         }
+        if let (ClientEnd::Pipe(out), Some(framing)) = (&talk.client, deframer.framing()) {
+            out.speak(framing);
+        }
         if !cuts.is_empty() {
             talk.from_client_cuts(&mut cuts);
         }
@@ -41,5 +45,7 @@ pub async fn serve(talk: &Rc<Talk>, mut stdin: Pipe) {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     };
-    let _ = timeout(CALLS_FOR, answered).await;
+    if timeout(CALLS_FOR, answered).await.is_err() {
+        talk.answer_open_calls(&Refusal::StreamLost);
+    }
 }

@@ -3,12 +3,10 @@
 //! connection broke.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use foldhash::fast::RandomState;
 use mcp_engine::{Asked, Conversation, Lane, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::{encode_event, priming_event};
@@ -20,11 +18,17 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::calls::{Call, Calls, replace_items};
 use super::event_log::{BYTES_MAX, EVENTS_MAX, EventId, EventLog};
 use super::outlet::Outlet;
+use super::stream::Stream;
 use super::talk::Talk;
 use crate::http::exchange::Exchange;
-use crate::http::hub::OpenCall;
+
+/// The member of `_meta` that says which listen request something belongs to.
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+/// Calls that go on without their client, at most; past this the oldest is given up.
+const LEFT_MAX: usize = 1_024;
 
 pub struct Session {
     /// What the client shows with each request. Where there are no sessions any more, nothing.
@@ -32,90 +36,31 @@ pub struct Session {
     pub era: Era,
     /// What client and server agreed on.
     revision: Cell<Option<Revision>>,
-    /// Requests without an answer, by the id that the server knows them under.
-    calls: RefCell<HashMap<Id, Call, RandomState>>,
-    /// The call that a progress token belongs to, by the token that the server knows.
-    tokens: RefCell<HashMap<Id, Id, RandomState>>,
+    calls: RefCell<Calls>,
     /// The stream for what belongs to no call.
     general: RefCell<Option<Rc<Stream>>>,
     /// What found no stream.
     backlog: RefCell<VecDeque<Bytes>>,
     log: RefCell<EventLog>,
     streams: Cell<u64>,
-    fresh: Cell<u64>,
     used: Cell<Instant>,
+    /// Told when something was read, or need not be read any more.
     drained: Rc<Notify>,
     /// What the server says of headers that repeat arguments, shared by all of its sessions.
     tools: Rc<RefCell<ToolParams>>,
 }
 
-/// A request that waits for its answer.
-struct Call {
-    asked: Asked,
-    /// The client's own id and progress token, where others had to take their place.
-    original_id: Option<Bytes>,
-    original_token: Option<Bytes>,
-    token: Option<Id>,
-    exchange: Rc<Exchange>,
-    stream: Rc<Stream>,
-    is_initialize: bool,
-    lists_tools: bool,
-    _open: OpenCall,
-}
-
-/// A stream of ours to the client: the answer to a POST, or to a GET.
-pub struct Stream {
-    number: u64,
-    /// Events sent so far.
-    place: Cell<u64>,
-    /// Requests that are still to be answered on it.
-    open: Cell<usize>,
-    state: RefCell<State>,
-}
-
-enum State {
-    /// Nothing has come yet; whoever answers the client waits.
-    Waiting(Option<Waker>),
-    /// The answer came first, and alone.
-    Answered(Bytes),
-    Streaming(Rc<Outlet>),
-    /// The client left.
-    Detached,
-}
-
-/// How an answer begins.
-pub enum First {
-    Json(Bytes),
-    Stream(Rc<Outlet>),
-}
-
-impl Stream {
-    pub fn poll_first(&self, cx: &mut Context<'_>) -> Poll<Option<First>> {
-        let state = &mut *self.state.borrow_mut();
-        match state {
-            State::Waiting(waker) => {
-                *waker = Some(cx.waker().clone());
-                Poll::Pending
-            }
-            State::Answered(bytes) => {
-                let bytes = bytes.clone();
-                *state = State::Detached;
-                Poll::Ready(Some(First::Json(bytes)))
-            }
-            State::Streaming(outlet) => Poll::Ready(Some(First::Stream(Rc::clone(outlet)))),
-            State::Detached => Poll::Ready(None),
-        }
-    }
-
-    pub fn detach(&self) {
-        *self.state.borrow_mut() = State::Detached;
-    }
-
-    fn replace(&self, next: State) {
-        if let State::Waiting(Some(waker)) = self.state.replace(next) {
-            waker.wake();
-        }
-    }
+/// Whom a message of the server concerns.
+enum Found {
+    /// It answers this call, or, if it is a batch, these of one client.
+    Answered(Vec<Call>),
+    /// It belongs to the exchange of a call that goes on.
+    About(Rc<Stream>, u64),
+    Nobody,
+    /// A batch for several.
+    Several,
+    /// It comes too late for anybody.
+    Late,
 }
 
 impl Session {
@@ -125,125 +70,102 @@ impl Session {
             era,
             revision: Cell::new(None),
             calls: RefCell::default(),
-            tokens: RefCell::default(),
             general: RefCell::default(),
             backlog: RefCell::default(),
             log: RefCell::default(),
             streams: Cell::new(0),
-            fresh: Cell::new(0),
             used: Cell::new(Instant::now()),
             drained: Rc::default(),
             tools,
         }
     }
 
-    /// When a message last passed.
+    /// When a message last passed; now, while a client waits for an answer.
     pub fn used(&self) -> Instant {
-        self.used.get()
+        let is_waited_for = self.calls.borrow().all().any(|call| call.stream.is_attached());
+        if is_waited_for { Instant::now() } else { self.used.get() }
     }
 
-    pub fn open_calls(&self) -> usize {
-        self.calls.borrow().len()
-    }
-
-    fn new_stream(&self, state: State) -> Rc<Stream> {
+    fn next_stream(&self) -> u64 {
         self.streams.set(self.streams.get() + 1);
-        let (number, place, open) = (self.streams.get(), Cell::new(0), Cell::new(0));
-        Rc::new(Stream { number, place, open, state: RefCell::new(state) })
+        self.streams.get()
     }
 
     /// Passes what a POST brought to the server. If it asks for anything, the stream of its answer
     /// comes back.
     pub fn from_client(&self, talk: &Talk, exchange: &Rc<Exchange>, message: Message) -> Option<Rc<Stream>> {
         self.used.set(Instant::now());
-        let stream = self.new_stream(State::Waiting(None));
-        let asked = {
+        let stream = Stream::waiting(self.next_stream());
+        let (message, cancelled) = self.cancelled_by(talk, message);
+        let (asked, out) = {
             let conversation = &mut talk.conversation.borrow_mut();
             let lane =
                 Lane { transport: Transport::StreamableHttp, exchange: exchange.number, event_id: b"", asked: None };
-            let (asked, out) =
-                talk.hub.pass(|pipeline, out| pipeline.pass_opening(conversation, lane, message.clone(), out));
-            // Nothing goes on that could not be recorded.
-            if out.to_server.is_empty() {
-                stream.detach();
-                return Some(stream);
-            }
-            asked
+            talk.hub.pass(|pipeline, out| pipeline.pass_opening(conversation, lane, message.clone(), out))
         };
-        let body = match asked {
-            Some(asked) => self.remember_call(exchange, &stream, asked, message),
-            None => {
-                for id in asks(&message) {
-                    self.remember_call(exchange, &stream, Asked { id, sequence: 0 }, Message::new(Bytes::new()));
-                }
-                self.with_known_id(message)
+        // Nothing goes on that could not be recorded, nor to a server that is gone.
+        if out.to_server.is_empty() || talk.is_over() {
+            stream.detach();
+            return Some(stream);
+        }
+        let bytes = match asked {
+            Some(asked) => self.calls.borrow_mut().remember(exchange, &stream, asked, &message),
+            None if message.glance().kind == Kind::Batch => {
+                self.calls.borrow_mut().remember_batch(exchange, &stream, message.bytes())
             }
+            None => message.bytes().clone(),
         };
-        talk.send(body);
-        (stream.open.get() > 0).then_some(stream)
+        self.give_up_oldest(talk);
+        talk.send(bytes);
+        if let Some(call) = cancelled {
+            self.close_call(&call);
+        }
+        stream.is_open().then_some(stream)
     }
 
-    /// Remembers who waits for the answer to a request. What comes back is the request as the server
-    /// gets it: with another id or token only where an equal one is in flight.
-    fn remember_call(&self, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked: Asked, message: Message) -> Bytes {
-        let mut calls = self.calls.borrow_mut();
-        let mut request = message.bytes().clone();
-        let mut key = asked.id.clone();
-        let mut original_id = None;
-        let glance = message.glance();
-        let method = glance.method.map(|span| message.slice(span)).unwrap_or_default();
-        if calls.contains_key(&key)
-            && let Some(span) = glance.id
-        {
-            let id = self.fresh_id();
-            original_id = Some(request.slice(span.range()));
-            request = splice(&request, span, id.to_string().as_bytes());
-            key = id;
-        }
-        let (mut token, mut original_token) = (None, None);
-        if let Some((known, span)) = progress_token(&request) {
-            token = Some(known);
-            if self.tokens.borrow().contains_key(token.as_ref().expect("it was just found")) {
-                let fresh = self.fresh_id();
-                original_token = Some(request.slice(span.range()));
-                request = splice(&request, span, fresh.to_string().as_bytes());
-                token = Some(fresh);
-            }
-            self.tokens.borrow_mut().insert(token.clone().expect("it was just found"), key.clone());
-        }
-        let (is_initialize, lists_tools) = (method == b"\"initialize\"", method == b"\"tools/list\"");
-        stream.open.set(stream.open.get() + 1);
-        let call = Call {
-            asked,
-            original_id,
-            original_token,
-            token,
-            exchange: Rc::clone(exchange),
-            stream: Rc::clone(stream),
-            is_initialize,
-            lists_tools,
-            _open: exchange.hub.open_call(),
+    /// The call that a message takes back. It is given up, and named as the server knows it.
+    fn cancelled_by(&self, talk: &Talk, message: Message) -> (Message, Option<Call>) {
+        let taken = message.cancelled_id().and_then(|id| {
+            let mut calls = self.calls.borrow_mut();
+            let known = calls.known_as(&id).filter(|known| calls.get(known).is_some_and(|call| !call.is_initialize))?;
+            let call = calls.take(&known)?;
+            Some((known, call))
+        });
+        let Some((known, call)) = taken else { return (message, None) };
+        remember_cancelled(talk, &call.asked);
+        let message = match message.peek().request_id {
+            Some(span) if known != call.asked.id => splice(message.bytes(), span, known.to_string().as_bytes()).into(),
+            _ => message,
         };
-        calls.insert(key, call);
-        request
+        (message, Some(call))
     }
 
-    fn fresh_id(&self) -> Id {
-        self.fresh.set(self.fresh.get() + 1);
-        Id::Text(format!("mcp-proxy-{}", self.fresh.get()).into())
-    }
-
-    /// A cancellation names the id that its sender chose; the server may know another.
-    fn with_known_id(&self, message: Message) -> Bytes {
-        let Some(cancelled) = message.cancelled_id() else { return message.bytes().clone() };
-        let calls = self.calls.borrow();
-        let known = calls.iter().find(|(_, call)| call.original_id.is_some() && call.asked.id == cancelled);
-        match (known, message.peek().request_id) {
-            (Some((known, _)), Some(span)) if !calls.contains_key(&cancelled) => {
-                splice(message.bytes(), span, known.to_string().as_bytes())
+    /// A server that answers nothing must not have us remember every call for ever.
+    fn give_up_oldest(&self, talk: &Talk) {
+        let oldest = {
+            let calls = self.calls.borrow();
+            if calls.count() <= LEFT_MAX {
+                return;
             }
-            _ => message.bytes().clone(),
+            let left = calls.known().filter(|(_, call)| !call.stream.is_attached());
+            left.min_by_key(|(_, call)| call.exchange.number).map(|(known, _)| known.clone())
+        };
+        let call = oldest.and_then(|known| self.calls.borrow_mut().take(&known));
+        if let Some(call) = call {
+            remember_cancelled(talk, &call.asked);
         }
+    }
+
+    /// Nobody waits for the answer to a call any more; the last one on a stream ends it.
+    fn close_call(&self, call: &Call) {
+        if !call.stream.closes() {
+            return;
+        }
+        if call.stream.is_waiting() {
+            call.stream.attach(&Outlet::new(Rc::clone(&self.drained)));
+        }
+        call.stream.end_events();
+        self.drained.notify_waiters();
     }
 
     /// Takes what one read of a server's pipe brought.
@@ -266,145 +188,164 @@ impl Session {
     pub fn from_server(&self, talk: &Talk, transport: Transport, bytes: Bytes) {
         self.used.set(Instant::now());
         let message = Message::new(bytes);
-        let (call, message) = self.find_call(message);
-        let (exchange, asked) = match &call {
-            // The items of a batch are told apart by their ids alone.
-            Found::Answered(call) => (call.exchange.number, Some(&call.asked).filter(|asked| asked.sequence > 0)),
-            Found::About(stream, exchange) if stream.open.get() > 0 => (*exchange, None),
-            _ => (0, None),
+        let is_answer = message.glance().kind.is_response();
+        let (found, message) = self.find(message);
+        let (exchange, asked) = match &found {
+            Found::Answered(calls) => {
+                let first = calls.first().filter(|_| is_answer);
+                // The items of a batch are told apart by their ids alone.
+                let asked = first.map(|call| &call.asked).filter(|asked| asked.sequence > 0);
+                (calls.first().map_or(0, |call| call.exchange.number), asked)
+            }
+            Found::About(_, exchange) => (*exchange, None),
+            Found::Nobody | Found::Several | Found::Late => (0, None),
         };
+        let is_unwanted = is_answer && matches!(found, Found::Late);
         let lane = Lane { transport, exchange, event_id: b"", asked };
         let ((), out) = {
             let conversation = &mut talk.conversation.borrow_mut();
             talk.hub.pass(|pipeline, out| pipeline.pass_one(conversation, Side::Server, lane, message, out))
         };
-        let Some(bytes) = out.to_client.first().map(|outgoing| outgoing.frame().bytes) else { return };
-        match call {
-            Found::Answered(call) => {
-                if call.is_initialize {
-                    self.revision.set(revision_of(bytes));
+        match out.to_client.first() {
+            Some(outgoing) => self.route(found, outgoing.frame().bytes),
+            // It could not be recorded; whoever waits for it is told so.
+            None => {
+                if let Found::Answered(calls) = found {
+                    calls.iter().for_each(|call| call.stream.end());
                 }
-                if call.lists_tools && self.era == Era::Modern {
-                    self.tools.borrow_mut().learn(bytes);
-                }
-                self.answer(&call.stream, bytes);
             }
-            Found::About(stream, _) => self.send_event(&stream, bytes),
-            Found::Nobody => self.send_generally(bytes),
-            Found::Late => {}
+        }
+        if is_unwanted {
+            talk.note(Side::Server, "the answer before this is to no open call, and was not passed on");
         }
     }
 
     /// Delivers a message of our own making.
     pub fn deliver(&self, message: &Bytes) {
-        let (call, message) = self.find_call(Message::new(message.clone()));
-        match call {
-            Found::Answered(call) => self.answer(&call.stream, message.bytes()),
-            Found::About(stream, _) => self.send_event(&stream, message.bytes()),
-            Found::Nobody => self.send_generally(message.bytes()),
+        let (found, message) = self.find(Message::new(message.clone()));
+        self.route(found, message.bytes());
+    }
+
+    fn route(&self, found: Found, bytes: &Bytes) {
+        match found {
+            Found::Answered(calls) => self.answer(&calls, bytes),
+            Found::About(stream, _) => self.send_event(&stream, bytes),
+            Found::Nobody => self.send_generally(bytes),
+            Found::Several => {
+                for item in scan::batch_items(bytes).collect::<Vec<_>>() {
+                    let item = Message::new(bytes.slice(item.range()));
+                    match item.glance().kind {
+                        // Nobody sends these, and following them down could go deep.
+                        Kind::Batch => self.send_generally(item.bytes()),
+                        _ => {
+                            let (found, item) = self.find(item);
+                            self.route(found, item.bytes());
+                        }
+                    }
+                }
+            }
             Found::Late => {}
         }
     }
 
-    /// Whom a message concerns; an id or a token that took another's place is put right.
-    fn find_call(&self, message: Message) -> (Found, Message) {
+    /// Whom a message concerns, and the message as they know it: an id or a token that took another's
+    /// place is put right.
+    fn find(&self, message: Message) -> (Found, Message) {
         match message.glance().kind {
             Kind::Response | Kind::Error => {
-                let Some(call) = message.id().and_then(|id| self.take_call(&id)) else {
-                    return (Found::Late, message);
-                };
-                let message = match (&call.original_id, message.glance().id) {
-                    (Some(original), Some(span)) => Message::new(splice(message.bytes(), span, original)),
-                    _ => message,
-                };
-                (Found::Answered(call), message)
+                let call = message.id().and_then(|id| self.calls.borrow_mut().take(&id));
+                let Some(call) = call else { return (Found::Late, message) };
+                // The end of a listen request names its id a second time.
+                let message = call.with_own_id(message, subscription_in_result);
+                let message = call.with_own_id(message, |message| message.glance().id);
+                (Found::Answered(vec![call]), message)
             }
-            Kind::Batch => {
-                let first = scan::batch_items(message.bytes())
-                    .find_map(|item| self.take_call(&Message::new(message.bytes().slice(item.range())).id()?));
-                for item in scan::batch_items(message.bytes()).collect::<Vec<_>>() {
-                    if let Some(id) = Message::new(message.bytes().slice(item.range())).id() {
-                        self.take_call(&id);
-                    }
-                }
-                (first.map_or(Found::Nobody, Found::Answered), message)
-            }
+            Kind::Batch => self.find_batch(message),
             Kind::Notification => self.find_notified(message),
-            _ => (self.only_call().unwrap_or(Found::Nobody), message),
+            Kind::Request | Kind::OtherJson | Kind::NotJson => (self.only_call().unwrap_or(Found::Nobody), message),
+        }
+    }
+
+    fn find_batch(&self, message: Message) -> (Found, Message) {
+        let calls = &mut *self.calls.borrow_mut();
+        let item_ids = scan::batch_items(message.bytes()).filter_map(|item| {
+            let item = Message::new(message.bytes().slice(item.range()));
+            item.id().filter(|_| item.glance().kind.is_response())
+        });
+        let known: Vec<Id> = item_ids.filter(|id| calls.get(id).is_some()).collect();
+        let mut streams: Vec<u64> = known.iter().filter_map(|id| Some(calls.get(id)?.stream.number)).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        match streams[..] {
+            [] => (Found::Nobody, message),
+            [_] => {
+                let batch = replace_items(message.bytes(), |item| {
+                    let call = item.id().filter(|_| item.glance().kind.is_response()).and_then(|id| calls.get(&id));
+                    let own = call.map(|call| call.with_own_id(item.clone(), |item| item.glance().id));
+                    own.as_ref().unwrap_or(item).bytes().clone()
+                });
+                (Found::Answered(known.iter().filter_map(|id| calls.take(id)).collect()), batch.into())
+            }
+            _ => (Found::Several, message),
         }
     }
 
     fn find_notified(&self, message: Message) -> (Found, Message) {
         let method = message.glance().method.map(|span| message.slice(span)).unwrap_or_default();
+        let calls = self.calls.borrow();
         if method == b"\"notifications/progress\""
             && let Some(token) = message.progress_token()
         {
-            let calls = self.calls.borrow();
-            let found = self.tokens.borrow().get(&token).and_then(|key| calls.get(key)).map(|call| {
-                let message = match (&call.original_token, message.peek().progress_token) {
-                    (Some(original), Some(span)) => Message::new(splice(message.bytes(), span, original)),
-                    _ => message.clone(),
-                };
-                (Found::About(Rc::clone(&call.stream), call.exchange.number), message)
-            });
             // Progress of a call that is over is of no use to anybody, and some clients choke on it.
-            return found.unwrap_or((Found::Late, message));
-        }
-        if let Some(subscription) = message.subscription_id() {
-            let calls = self.calls.borrow();
-            if let Some(call) = calls.get(&subscription) {
-                let message = match (&call.original_id, message.peek().subscription_id) {
-                    (Some(original), Some(span)) => Message::new(splice(message.bytes(), span, original)),
-                    _ => message.clone(),
-                };
-                return (Found::About(Rc::clone(&call.stream), call.exchange.number), message);
-            }
+            let Some(call) = calls.by_token(&token) else { return (Found::Late, message) };
+            return (about(call), call.with_own_token(message));
         }
         let is_about_lists = method.ends_with(b"/list_changed\"") || method == b"\"notifications/resources/updated\"";
-        let general = self.general.borrow().is_some();
+        if let Some(call) = message.subscription_id().and_then(|subscription| calls.get(&subscription)) {
+            return (about(call), call.with_own_id(message, |message| message.peek().subscription_id));
+        }
+        drop(calls);
         match self.only_call() {
-            Some(found) if !(is_about_lists && general) => (found, message),
+            Some(found) if !(is_about_lists && self.listening().is_some()) => (found, message),
             _ => (Found::Nobody, message),
         }
     }
 
+    /// The only call in flight, if what is sent there can reach its client.
     fn only_call(&self) -> Option<Found> {
-        let calls = self.calls.borrow();
-        let mut all = calls.values();
-        match (all.next(), all.next()) {
-            (Some(call), None) if !call.is_initialize => {
-                Some(Found::About(Rc::clone(&call.stream), call.exchange.number))
-            }
-            _ => None,
-        }
+        self.calls.borrow().only().filter(|call| !call.is_initialize && call.stream.can_reach()).map(about)
     }
 
-    fn take_call(&self, id: &Id) -> Option<Call> {
-        let call = self.calls.borrow_mut().remove(id)?;
-        if let Some(token) = &call.token {
-            self.tokens.borrow_mut().remove(token);
-        }
-        Some(call)
+    /// The stream for what belongs to no call, while its client is there.
+    fn listening(&self) -> Option<Rc<Stream>> {
+        self.general.borrow().clone().filter(|stream| stream.is_attached())
     }
 
     /// Sends the answer of a call; the last one on a stream ends it.
-    fn answer(&self, stream: &Rc<Stream>, message: &Bytes) {
-        stream.open.set(stream.open.get().saturating_sub(1));
-        let is_last = stream.open.get() == 0;
-        if is_last && matches!(*stream.state.borrow(), State::Waiting(_)) {
-            return stream.replace(State::Answered(message.clone()));
+    fn answer(&self, calls: &[Call], message: &Bytes) {
+        let Some(first) = calls.first() else { return };
+        if first.is_initialize {
+            self.revision.set(revision_of(message));
         }
-        self.send_event(stream, message);
-        if is_last && let State::Streaming(outlet) = &*stream.state.borrow() {
-            outlet.end();
+        if first.lists_tools && self.era == Era::Modern {
+            self.tools.borrow_mut().learn(message);
+        }
+        let mut is_last = false;
+        calls.iter().for_each(|call| is_last = call.stream.closes());
+        if is_last && first.stream.is_waiting() {
+            return first.stream.answer(message.clone());
+        }
+        self.send_event(&first.stream, message);
+        if is_last {
+            first.stream.end_events();
         }
     }
 
     fn send_event(&self, stream: &Rc<Stream>, message: &Bytes) {
-        if matches!(*stream.state.borrow(), State::Waiting(_)) {
+        if stream.is_waiting() {
             let outlet = Outlet::new(Rc::clone(&self.drained));
             self.prime(stream, &outlet);
-            stream.replace(State::Streaming(outlet));
+            stream.attach(&outlet);
         }
         let id = self.next_id(stream);
         let mut event = Gather::default();
@@ -413,9 +354,7 @@ impl Session {
         if let Some(id) = id {
             self.log.borrow_mut().keep(id, event.clone());
         }
-        if let State::Streaming(outlet) = &*stream.state.borrow() {
-            outlet.push(event);
-        }
+        stream.push(event);
     }
 
     /// Gives a client something to resume from before the first message, if it knows what that is.
@@ -428,26 +367,21 @@ impl Session {
     }
 
     fn next_id(&self, stream: &Stream) -> Option<EventId> {
-        if self.era == Era::Modern {
-            return None;
-        }
-        stream.place.set(stream.place.get() + 1);
-        Some(EventId { stream: stream.number, place: stream.place.get() })
+        (self.era == Era::Legacy).then(|| stream.next_id())
     }
 
     /// Sends what belongs to no call; without a stream for it, it is kept until there is one.
     fn send_generally(&self, message: &Bytes) {
-        let general = self.general.borrow().clone();
-        match general {
-            Some(stream) => self.send_event(&stream, message),
-            None if self.era == Era::Modern => {}
-            None => {
-                let mut backlog = self.backlog.borrow_mut();
-                backlog.push_back(message.clone());
-                while backlog.len() > EVENTS_MAX || backlog.iter().map(Bytes::len).sum::<usize>() > BYTES_MAX {
-                    backlog.pop_front();
-                }
-            }
+        if let Some(stream) = self.listening() {
+            return self.send_event(&stream, message);
+        }
+        if self.era == Era::Modern {
+            return;
+        }
+        let mut backlog = self.backlog.borrow_mut();
+        backlog.push_back(message.clone());
+        while backlog.len() > EVENTS_MAX || backlog.iter().map(Bytes::len).sum::<usize>() > BYTES_MAX {
+            backlog.pop_front();
         }
     }
 
@@ -455,83 +389,73 @@ impl Session {
     pub fn open_stream(&self, last: Option<EventId>) -> (Rc<Outlet>, Rc<Stream>) {
         self.used.set(Instant::now());
         let outlet = Outlet::new(Rc::clone(&self.drained));
-        if let Some(last) = last
-            && let Some(stream) = self.resume(last, &outlet)
-        {
-            return (outlet, stream);
-        }
-        let stream = self.new_stream(State::Streaming(Rc::clone(&outlet)));
-        self.prime(&stream, &outlet);
-        self.replace_general(&stream);
-        let backlog = std::mem::take(&mut *self.backlog.borrow_mut());
-        for message in &backlog {
-            self.send_event(&stream, message);
+        let resumed = last.and_then(|last| self.resume(last, &outlet));
+        let stream = resumed.unwrap_or_else(|| {
+            let stream = Stream::streaming(self.next_stream(), &outlet);
+            self.prime(&stream, &outlet);
+            // One stream of this kind at a time: a new one takes the old one's place.
+            if let Some(before) = self.general.replace(Some(Rc::clone(&stream))) {
+                before.end();
+            }
+            stream
+        });
+        // Nothing waits for what an abandoned stream still holds.
+        self.drained.notify_waiters();
+        if self.listening().is_some_and(|general| Rc::ptr_eq(&general, &stream)) {
+            let backlog = std::mem::take(&mut *self.backlog.borrow_mut());
+            backlog.iter().for_each(|message| self.send_event(&stream, message));
         }
         (outlet, stream)
     }
 
     /// Goes on with a stream after the event `last`, if there is such a one.
     fn resume(&self, last: EventId, outlet: &Rc<Outlet>) -> Option<Rc<Stream>> {
-        let calls = self.calls.borrow();
-        let general = self.general.borrow().clone();
-        let open = calls.values().map(|call| &call.stream).find(|stream| stream.number == last.stream).cloned();
-        let found = open.or(general.filter(|stream| stream.number == last.stream));
+        let of_call = self.calls.borrow().all().map(|call| &call.stream).find(|stream| stream.gave(last)).cloned();
+        let found = of_call.or_else(|| self.general.borrow().clone().filter(|stream| stream.gave(last)));
         let missed = self.log.borrow().after(last);
         if found.is_none() && missed.is_empty() {
             return None;
         }
-        for event in missed {
-            outlet.push(event);
-        }
-        match found {
+        missed.into_iter().for_each(|event| outlet.push(event));
+        Some(match found {
             Some(stream) => {
-                if let State::Streaming(before) = stream.state.replace(State::Streaming(Rc::clone(outlet))) {
-                    before.end();
-                }
-                Some(stream)
+                stream.attach(outlet);
+                stream
             }
+            // Everything was sent, so the rest of it is all there is.
             None => {
                 outlet.end();
-                Some(self.new_stream(State::Detached))
+                Stream::streaming(self.next_stream(), outlet)
             }
-        }
+        })
     }
 
-    /// One stream of this kind at a time: a new one takes the old one's place.
-    fn replace_general(&self, stream: &Rc<Stream>) {
-        let before = self.general.replace(Some(Rc::clone(stream)));
-        if let Some(before) = before
-            && let State::Streaming(outlet) = &*before.state.borrow()
-        {
-            outlet.end();
-        }
-    }
-
-    /// The client closed a stream. A general one is gone with it; the answer to a call goes on.
+    /// The client closed a connection on which it read a stream. The answer to a call goes on.
     pub fn left(&self, stream: &Rc<Stream>, outlet: &Rc<Outlet>) {
-        if let State::Streaming(current) = &*stream.state.borrow()
-            && !Rc::ptr_eq(current, outlet)
-        {
-            // It came back on another connection before this one was seen to end.
-            return;
+        // Unless it came back on another connection before this one was seen to end.
+        if stream.outlet().is_none_or(|current| Rc::ptr_eq(&current, outlet)) {
+            stream.detach();
         }
-        stream.detach();
     }
 
     /// Forgets the calls of a stream that its client closed, and returns the ids the server knows
     /// them under.
-    pub fn cancel(&self, stream: &Rc<Stream>) -> Vec<(Id, Asked)> {
-        let of_stream = |call: &Call| Rc::ptr_eq(&call.stream, stream);
-        let keys: Vec<Id> =
-            self.calls.borrow().iter().filter(|(_, call)| of_stream(call)).map(|(key, _)| key.clone()).collect();
-        keys.into_iter().filter_map(|key| self.take_call(&key).map(|call| (key, call.asked))).collect()
+    pub fn cancel(&self, talk: &Talk, stream: &Rc<Stream>) -> Vec<Id> {
+        stream.detach();
+        let mut calls = self.calls.borrow_mut();
+        let of_stream = calls.known().filter(|(_, call)| Rc::ptr_eq(&call.stream, stream));
+        let known: Vec<Id> = of_stream.map(|(known, _)| known.clone()).collect();
+        for call in known.iter().filter_map(|known| calls.take(known)) {
+            remember_cancelled(talk, &call.asked);
+        }
+        known
     }
 
     /// Lends every open call to the conversation's own table while `answer` answers from there.
     pub fn with_calls<R>(&self, conversation: &mut Conversation, answer: impl FnOnce(&mut Conversation) -> R) -> R {
-        let lent: Vec<Asked> = (self.calls.borrow().iter())
-            .filter(|(key, _)| !conversation.awaits(Side::Client, key))
-            .map(|(key, call)| Asked { id: key.clone(), sequence: call.asked.sequence })
+        let lent: Vec<Asked> = (self.calls.borrow().known())
+            .filter(|(known, _)| !conversation.awaits(Side::Client, known))
+            .map(|(known, call)| Asked { id: known.clone(), sequence: call.asked.sequence })
             .collect();
         for asked in &lent {
             conversation.remember(asked.clone());
@@ -543,69 +467,43 @@ impl Session {
         answered
     }
 
+    /// Waits until no more than `most` bytes wait for the client, on all of its streams.
     pub async fn room(&self, most: usize) {
-        loop {
-            let waiting: usize = {
-                let calls = self.calls.borrow();
-                let general = self.general.borrow();
-                let streams = calls.values().map(|call| &call.stream).chain(general.as_ref());
-                streams
-                    .map(|stream| match &*stream.state.borrow() {
-                        State::Streaming(outlet) => outlet.waiting(),
-                        _ => 0,
-                    })
-                    .sum()
-            };
-            if waiting <= most {
-                return;
-            }
+        while self.waiting_bytes() > most {
             self.drained.notified().await;
         }
     }
 
+    fn waiting_bytes(&self) -> usize {
+        let calls = self.calls.borrow();
+        let general = self.general.borrow();
+        calls.all().map(|call| &call.stream).chain(general.as_ref()).map(|stream| stream.waiting_bytes()).sum()
+    }
+
     /// Ends every stream.
     pub fn end(&self) {
-        let calls = std::mem::take(&mut *self.calls.borrow_mut());
+        let calls = self.calls.borrow_mut().take_all();
         let general = self.general.take();
-        for stream in calls.values().map(|call| &call.stream).chain(general.as_ref()) {
-            let state = stream.state.replace(State::Detached);
-            match state {
-                State::Streaming(outlet) => outlet.end(),
-                State::Waiting(Some(waker)) => waker.wake(),
-                _ => {}
-            }
-        }
+        calls.iter().map(|call| &call.stream).chain(general.as_ref()).for_each(|stream| stream.end());
+        self.drained.notify_waiters();
     }
 }
 
-/// Whom a message of the server concerns.
-enum Found {
-    /// It answers this call.
-    Answered(Call),
-    /// It belongs to the exchange of a call that goes on.
-    About(Rc<Stream>, u64),
-    Nobody,
-    /// It comes too late for anybody.
-    Late,
+fn about(call: &Call) -> Found {
+    Found::About(Rc::clone(&call.stream), call.exchange.number)
 }
 
-/// The requests in a batch, which are remembered one by one.
-fn asks(message: &Message) -> Vec<Id> {
-    if message.glance().kind != Kind::Batch {
-        return Vec::new();
+/// A late answer to a call that nobody waits for is still known for what it is.
+fn remember_cancelled(talk: &Talk, asked: &Asked) {
+    if asked.sequence > 0 {
+        talk.conversation.borrow_mut().remember_cancelled(asked.clone());
     }
-    let items = scan::batch_items(message.bytes()).map(|item| Message::new(message.bytes().slice(item.range())));
-    items.filter(|item| item.glance().kind == Kind::Request).filter_map(|item| item.id()).collect()
 }
 
-/// The token by which a request wants to hear of its progress. Looked for only where the word
-/// stands at all.
-fn progress_token(request: &Bytes) -> Option<(Id, Span)> {
-    if !scan::mentions(request, &scan::PROGRESS_TOKEN) {
-        return None;
-    }
-    let message = Message::new(request.clone());
-    Some((message.progress_token()?, message.peek().progress_token?))
+/// Where an answer says which subscription it ends, if it is the one it answers.
+fn subscription_in_result(answer: &Message) -> Option<Span> {
+    let span = scan::member_at(answer.bytes(), ["result", "_meta", SUBSCRIPTION])?;
+    (Some(Id::from_json(answer.slice(span))) == answer.id()).then_some(span)
 }
 
 /// The revision that an answer to `initialize` settles on.

@@ -142,6 +142,15 @@ impl Talk {
         }
     }
 
+    /// Tells the server something in the client's place.
+    pub fn speak_for_client(&self, message: Bytes) {
+        let speak = |pipeline: &mut Pipeline, out: &mut Outbox| {
+            pipeline.speak_for_client(&self.conversation.borrow(), message, out);
+        };
+        let out = self.hub.pass(speak).1;
+        self.dispatch(&out);
+    }
+
     /// Answers every call the client still waits on.
     pub fn answer_open_calls(&self, refusal: &Refusal) {
         self.answer_with(|pipeline, talk, out| pipeline.answer_pending(talk, Side::Client, refusal, out));
@@ -163,15 +172,6 @@ impl Talk {
 
     pub fn note(&self, from: Side, text: &str) {
         self.hub.note(|pipeline| pipeline.note(&self.conversation.borrow(), from, text));
-    }
-
-    /// Calls the client still waits on.
-    pub fn open_calls(&self) -> usize {
-        let in_exchanges = match &self.client {
-            ClientEnd::Session(session) => session.open_calls(),
-            _ => 0,
-        };
-        in_exchanges + self.conversation.borrow().open_calls(Side::Client)
     }
 
     /// Waits until the client has taken enough of what is there for it.

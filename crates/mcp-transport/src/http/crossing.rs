@@ -19,7 +19,7 @@ use mcp_wire::framing::sse::encode_endpoint;
 use mcp_wire::mirror::{self, Seen, ToolParams};
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::revision::{self, Era};
-use mcp_wire::{Gather, Id, Kind, Message, scan};
+use mcp_wire::{Gather, Kind, Message, scan};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -32,8 +32,9 @@ use crate::bridge::child_link::ChildLink;
 use crate::bridge::event_log::EventId;
 use crate::bridge::http_link::HttpLink;
 use crate::bridge::outlet::{Outlet, OutletBody};
-use crate::bridge::session::{First, Session, Stream};
+use crate::bridge::session::Session;
 use crate::bridge::sse_link::SseLink;
+use crate::bridge::stream::{First, Stream};
 use crate::bridge::talk::{ClientEnd, ServerEnd, Talk};
 
 const SESSION: HeaderName = HeaderName::from_static(revision::SESSION_HEADER);
@@ -203,7 +204,10 @@ async fn post(site: &Rc<Site>, peer: IpAddr, parts: &Parts, body: Incoming) -> R
         }
         None => plain(StatusCode::NOT_FOUND, "the session is over\n"),
     };
-    if is_new && let Some(id) = session.id {
+    if is_new
+        && !talk.is_over()
+        && let Some(id) = session.id
+    {
         response.headers_mut().insert(SESSION, session_value(id));
     }
     let status = response.status();
@@ -407,15 +411,10 @@ fn leave(talk: &Rc<Talk>, stream: &Rc<Stream>, outlet: Option<&Rc<Outlet>>) {
             None => stream.detach(),
         };
     }
-    for (id, asked) in session.cancel(stream) {
-        cancel_upstream(talk, &id);
-        talk.conversation.borrow_mut().remember(asked);
+    // On a pipe a cancellation is a message.
+    for id in session.cancel(talk, stream) {
+        talk.speak_for_client(reply::cancellation(&id));
     }
-}
-
-/// On a pipe a cancellation is a message.
-fn cancel_upstream(talk: &Talk, id: &Id) {
-    talk.send(reply::cancellation(id));
 }
 
 /// Opens an SSE connection.

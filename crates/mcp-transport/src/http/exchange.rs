@@ -137,7 +137,7 @@ impl Exchange {
         let asked = self.asked.take()?;
         let talk = &mut self.talk.borrow_mut();
         let ((), out) = self.hub.pass(|pipeline, out| match self.is_answered_here() {
-            true => pipeline.answer_asked(talk, &asked, refusal, out),
+            true => pipeline.answer_asked(talk, &asked, refusal, self.lane(b"", None), out),
             false => pipeline.answer_one(talk, Side::Client, &asked.id, refusal, out),
         });
         out.to_client.first().map(|outgoing| outgoing.frame().bytes.clone())

@@ -57,7 +57,7 @@ pub fn key(state: &RandomState, start: &[&str], headers: &HeaderMap) -> HeadKey 
         if name == header::CONTENT_LENGTH && content_length.is_some() {
             continue;
         }
-        if SECRET.contains(name) {
+        if is_secret(name, value) {
             part(scheme(name, value));
         } else {
             part(value.as_bytes());
@@ -96,13 +96,18 @@ fn append(headers: &HeaderMap, text: &mut Vec<u8>) {
     for (name, value) in headers {
         text.extend_from_slice(name.as_str().as_bytes());
         text.extend_from_slice(b": ");
-        if SECRET.contains(name) {
+        if is_secret(name, value) {
             append_masked(name, value, text);
         } else {
             text.extend_from_slice(value.as_bytes());
         }
         text.extend_from_slice(b"\r\n");
     }
+}
+
+/// What the user gave us for the server is secret under any name.
+fn is_secret(name: &HeaderName, value: &HeaderValue) -> bool {
+    value.is_sensitive() || SECRET.contains(name)
 }
 
 fn append_masked(name: &HeaderName, value: &HeaderValue, text: &mut Vec<u8>) {

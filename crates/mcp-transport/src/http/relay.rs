@@ -210,7 +210,8 @@ impl Answer {
         let tee = self.tee(&parts.headers);
         let is_stream = matches!(tee, Tee::Events(_) | Tee::Connection(_));
         let holds = self.site.hub.records_first || matches!(tee, Tee::Connection(_));
-        if matches!(tee, Tee::Connection(_)) {
+        if holds {
+            // What leaves in the end may be an answer of our own.
             parts.headers.remove(header::CONTENT_LENGTH);
         }
         let relay = RelayBody {
@@ -361,7 +362,7 @@ impl RelayBody {
                     self.ready.push_back(data);
                 }
             }
-            Tee::Json(seen) if seen.is_empty() && is_end => {
+            Tee::Json(seen) if seen.is_empty() && is_end && data.len() <= self.site.hub.message_bytes_max => {
                 let passed = self.exchange.from_server(data, b"");
                 self.let_out(passed);
             }
@@ -425,8 +426,15 @@ impl RelayBody {
         match std::mem::replace(&mut self.tee, Tee::Nothing) {
             Tee::Nothing => {}
             Tee::Json(seen) if seen.is_empty() => {}
+            Tee::Json(seen) if seen.len() > self.site.hub.message_bytes_max && self.holds => {
+                let limit = self.site.hub.message_bytes_max;
+                self.exchange.note(Side::Server, &format!("an answer of more than {limit} bytes was not passed on"));
+                let refused = self.exchange.refuse(&Refusal::TooLarge { limit });
+                self.let_out(refused);
+            }
             Tee::Json(seen) if seen.len() > self.site.hub.message_bytes_max => {
-                let text = format!("an answer of more than {} bytes was passed on unrecorded", seen.len());
+                let limit = self.site.hub.message_bytes_max;
+                let text = format!("an answer of more than {limit} bytes was passed on unrecorded");
                 self.exchange.note(Side::Server, &text);
             }
             Tee::Json(seen) => {

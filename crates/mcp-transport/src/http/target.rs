@@ -112,9 +112,11 @@ impl Target {
 /// `NAME: VALUE` as the command line gives it.
 pub fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("expected NAME: VALUE")?;
-    let name = name.trim().parse().map_err(|_| "that is no header name".to_owned())?;
+    let name: HeaderName = name.trim().parse().map_err(|_| "that is no header name".to_owned())?;
     let value = value.trim();
-    if value.is_empty() {
+    let is_bare_scheme = name == hyper::header::AUTHORIZATION
+        && ["basic", "bearer", "token"].iter().any(|scheme| value.eq_ignore_ascii_case(scheme));
+    if value.is_empty() || is_bare_scheme {
         return Err("the value is empty; an unset variable, perhaps".into());
     }
     let mut value = HeaderValue::from_str(value).map_err(|_| "that is no header value".to_owned())?;

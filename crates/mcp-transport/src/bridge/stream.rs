@@ -1,0 +1,165 @@
+//! A stream of ours to a client of Streamable HTTP: the answer to a POST, or to a GET.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+
+use super::event_log::EventId;
+use super::outlet::Outlet;
+
+pub struct Stream {
+    pub number: u64,
+    /// Events sent so far.
+    place: Cell<u64>,
+    /// Requests that are still to be answered on it.
+    open: Cell<usize>,
+    state: RefCell<State>,
+}
+
+enum State {
+    /// Nothing has come yet; whoever answers the client waits.
+    Waiting(Option<Waker>),
+    /// The answer came first, and alone.
+    Answered(Bytes),
+    Streaming(Rc<Outlet>),
+    /// The client left.
+    Detached,
+}
+
+/// How an answer begins.
+pub enum First {
+    Json(Bytes),
+    Stream(Rc<Outlet>),
+}
+
+impl Stream {
+    /// One whose client waits for an answer.
+    pub fn waiting(number: u64) -> Rc<Self> {
+        Self::new(number, State::Waiting(None))
+    }
+
+    /// One whose client reads events.
+    pub fn streaming(number: u64, outlet: &Rc<Outlet>) -> Rc<Self> {
+        Self::new(number, State::Streaming(Rc::clone(outlet)))
+    }
+
+    fn new(number: u64, state: State) -> Rc<Self> {
+        Rc::new(Self { number, place: Cell::new(0), open: Cell::new(0), state: RefCell::new(state) })
+    }
+
+    pub fn poll_first(&self, cx: &mut Context<'_>) -> Poll<Option<First>> {
+        let state = &mut *self.state.borrow_mut();
+        match state {
+            State::Waiting(waker) => {
+                *waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            State::Answered(bytes) => {
+                let bytes = std::mem::take(bytes);
+                *state = State::Detached;
+                Poll::Ready(Some(First::Json(bytes)))
+            }
+            State::Streaming(outlet) => Poll::Ready(Some(First::Stream(Rc::clone(outlet)))),
+            State::Detached => Poll::Ready(None),
+        }
+    }
+
+    pub fn next_id(&self) -> EventId {
+        self.place.set(self.place.get() + 1);
+        EventId { stream: self.number, place: self.place.get() }
+    }
+
+    /// Whether a client was given `id` on this stream.
+    pub fn gave(&self, id: EventId) -> bool {
+        id.stream == self.number && id.is_real() && id.place <= self.place.get()
+    }
+
+    pub fn opens(&self) {
+        self.open.set(self.open.get() + 1);
+    }
+
+    /// One of its requests waits no more. True if it was the last.
+    pub fn closes(&self) -> bool {
+        self.open.set(self.open.get().saturating_sub(1));
+        !self.is_open()
+    }
+
+    /// Whether anything is still to be answered on it.
+    pub fn is_open(&self) -> bool {
+        self.open.get() > 0
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        matches!(*self.state.borrow(), State::Waiting(_))
+    }
+
+    /// Whether its client is there, as far as is known.
+    pub fn is_attached(&self) -> bool {
+        !matches!(*self.state.borrow(), State::Detached)
+    }
+
+    /// Whether what is sent on it can still reach its client: it is there, or could ask for the rest.
+    pub fn can_reach(&self) -> bool {
+        self.is_attached() || self.place.get() > 0
+    }
+
+    pub fn outlet(&self) -> Option<Rc<Outlet>> {
+        match &*self.state.borrow() {
+            State::Streaming(outlet) => Some(Rc::clone(outlet)),
+            _ => None,
+        }
+    }
+
+    /// Bytes that wait for its client.
+    pub fn waiting_bytes(&self) -> usize {
+        self.outlet().map_or(0, |outlet| outlet.waiting())
+    }
+
+    pub fn push(&self, event: Bytes) {
+        if let Some(outlet) = self.outlet() {
+            outlet.push(event);
+        }
+    }
+
+    /// Answers a client that waits.
+    pub fn answer(&self, message: Bytes) {
+        self.replace(State::Answered(message));
+    }
+
+    /// Its events go to `outlet` from now on; whatever they went to before is over.
+    pub fn attach(&self, outlet: &Rc<Outlet>) {
+        if let State::Streaming(before) = self.replace(State::Streaming(Rc::clone(outlet))) {
+            before.end();
+        }
+    }
+
+    pub fn detach(&self) {
+        self.replace(State::Detached);
+    }
+
+    /// No more events come; those that came are still to be read.
+    pub fn end_events(&self) {
+        if let Some(outlet) = self.outlet() {
+            outlet.end();
+        }
+    }
+
+    /// It is over, whoever waits for it.
+    pub fn end(&self) {
+        if let State::Streaming(outlet) = self.replace(State::Detached) {
+            outlet.end();
+        }
+    }
+
+    fn replace(&self, next: State) -> State {
+        let mut before = self.state.replace(next);
+        if let State::Waiting(waker) = &mut before
+            && let Some(waker) = waker.take()
+        {
+            waker.wake();
+        }
+        before
+    }
+}
