@@ -237,8 +237,23 @@ impl Pipeline {
 
     /// Answers every call `from` still waits on: its peer is gone.
     pub fn answer_pending(&mut self, talk: &mut Conversation, from: Side, refusal: &Refusal, out: &mut Outbox) {
+        self.answer_pending_but(talk, from, &[], refusal, out);
+    }
+
+    /// Answers every call `from` still waits on, save those under `kept`.
+    pub fn answer_pending_but(
+        &mut self,
+        talk: &mut Conversation,
+        from: Side,
+        kept: &[Id],
+        refusal: &Refusal,
+        out: &mut Outbox,
+    ) {
         for (id, mark) in talk.pending.take_all(from) {
-            self.answer(talk, from, (&id, Some(mark.sequence)), refusal, out);
+            match kept.contains(&id) {
+                true => talk.pending.insert(from, id, mark.sequence),
+                false => self.answer(talk, from, (&id, Some(mark.sequence)), refusal, out),
+            }
         }
     }
 

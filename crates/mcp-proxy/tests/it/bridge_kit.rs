@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 
 use crate::http_kit::{Client, Head, Listening, Recording, Response, bare, get, post};
-use crate::kit::{Sandbox, fixture_program, until};
+use crate::kit::{Running, Sandbox, fixture_program, until};
 
 /// A revision of which nothing special is expected.
 pub const LEGACY: &str = "2025-06-18";
@@ -23,6 +23,13 @@ impl Sandbox {
     #[track_caller]
     pub fn listen_to_puppet(&self) -> Listening {
         self.listen_to_fixture(&["puppet"], &[])
+    }
+
+    /// `mcp-proxy run --transport TRANSPORT --url URL`
+    pub fn run_to(&self, transport: &str, url: &str, more: &[&str]) -> Running {
+        let mut command = self.command(["run", "--transport", transport, "--url", url]);
+        command.args(more);
+        Running::start(command)
     }
 }
 

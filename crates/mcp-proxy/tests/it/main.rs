@@ -5,6 +5,7 @@
 mod bad_input;
 mod bridge_kit;
 mod bridge_sessions;
+mod bridge_to_http;
 mod commands;
 mod durability;
 mod endings;

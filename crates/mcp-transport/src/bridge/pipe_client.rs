@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::talk::{ClientEnd, Talk};
 use crate::stdio::pipe::Pipe;
 
-/// What open calls get to finish once the client sends no more.
+/// What calls and messages on their way get to finish once the client sends no more.
 const CALLS_FOR: Duration = Duration::from_secs(10);
 /// How often they are counted meanwhile.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -23,6 +23,8 @@ pub async fn serve(talk: &Rc<Talk>, mut stdin: Pipe) {
     let mut cuts = Vec::new();
     loop {
         talk.server_room().await;
+        // A client that reads no answers gets to ask for no more of them.
+        talk.client_room().await;
         let read = poll_fn(|cx| stdin.poll_read(cx, deframer.buffer(), false)).await;
         let at_end = !matches!(read, Ok(count) if count > 0);
         if at_end {
@@ -41,7 +43,7 @@ pub async fn serve(talk: &Rc<Talk>, mut stdin: Pipe) {
         }
     }
     let answered = async {
-        while talk.conversation.borrow().open_calls(Side::Client) > 0 {
+        while talk.conversation.borrow().open_calls(Side::Client) > 0 || !talk.server_was_told_all() {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     };

@@ -54,7 +54,7 @@ pub async fn serve(
     let conversation = Rc::new(RefCell::new(Conversation::only()));
     let talk = Talk::new(&hub, conversation, ClientEnd::Pipe(Rc::clone(&out)));
     talk.connect(match server {
-        Server::Http(upstream) => ServerEnd::Http(HttpLink::new(&talk, upstream)),
+        Server::Http(upstream) => ServerEnd::Http(HttpLink::start(&talk, upstream)),
         Server::Sse(upstream) => ServerEnd::Sse(SseLink::start(&talk, upstream)),
     });
     let mut writing = tokio::task::spawn_local({

@@ -3,11 +3,10 @@
 //! the client's own opening is sent again.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Method, Request, Uri};
@@ -20,35 +19,36 @@ use mcp_wire::visible::visible_bytes;
 use mcp_wire::{Id, Kind, Message};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
+use super::queue::{Queue, asks, method_of};
 use super::talk::Talk;
 use crate::http::body::ToServer;
 use crate::http::exchange::Exchange;
 use crate::http::heads::is_media_type;
 use crate::http::upstream::{ServerBody, Upstream, UpstreamError};
 
-/// Messages that wait before the client has to.
-const WAITING_MAX: usize = 256;
-/// Pauses before a stream is opened again: the first, and the longest.
+/// For a server to say where messages go.
+const OPEN_FOR: Duration = Duration::from_secs(30);
+/// Pauses before a stream is opened again: the first, and the longest. A stream that lasted for longer
+/// than the first has not failed.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 /// What of a body that is no message is quoted in the recording.
 const QUOTED: usize = 512;
-/// Requests on their way at a time; past this they are sent one by one.
-const POSTS_MAX: usize = 256;
 
 pub struct SseLink {
     talk: Weak<Talk>,
     upstream: Rc<Upstream>,
-    waiting: RefCell<VecDeque<Bytes>>,
-    more: Notify,
-    room: Notify,
+    pub queue: Rc<Queue>,
+    /// The client's opening while it is not agreed to.
+    opening: RefCell<Option<Message>>,
     /// The client's own bytes, for a session that has to be opened again.
-    initialize: RefCell<Option<Bytes>>,
-    initialized: RefCell<Option<Bytes>>,
+    initialize: RefCell<Option<Message>>,
+    initialized: RefCell<Option<Message>>,
     /// The answer to an opening that we sent again is not for the client.
     swallow: RefCell<Option<Id>>,
+    swallowed: Notify,
     /// Whether the server was ever reached, and whether it ever was not.
     reached: Cell<bool>,
     missed: Cell<bool>,
@@ -59,29 +59,18 @@ impl SseLink {
         let link = Rc::new(Self {
             talk: Rc::downgrade(talk),
             upstream,
-            waiting: RefCell::default(),
-            more: Notify::new(),
-            room: Notify::new(),
+            queue: Rc::default(),
+            opening: RefCell::default(),
             initialize: RefCell::default(),
             initialized: RefCell::default(),
             swallow: RefCell::default(),
+            swallowed: Notify::new(),
             reached: Cell::new(false),
             missed: Cell::new(false),
         });
         let attending = Rc::clone(&link);
         tokio::task::spawn_local(async move { attending.attend().await });
         link
-    }
-
-    pub fn send(&self, message: Bytes) {
-        self.waiting.borrow_mut().push_back(message);
-        self.more.notify_one();
-    }
-
-    pub async fn room(&self) {
-        while self.waiting.borrow().len() >= WAITING_MAX {
-            self.room.notified().await;
-        }
     }
 
     /// Whether the server was tried for, and never once reached.
@@ -92,52 +81,37 @@ impl SseLink {
     /// Holds a stream open for as long as the conversation lasts.
     async fn attend(self: &Rc<Self>) {
         let Some(talk) = self.talk.upgrade() else { return };
-        let mut pause = RETRY_AFTER;
-        // Nothing is opened before there is something to say.
         tokio::select! {
-            () = self.something_waits() => {}
-            () = talk.over() => return,
+            () = self.keep_connected(&talk) => {}
+            () = talk.over() => {}
         }
+    }
+
+    async fn keep_connected(self: &Rc<Self>, talk: &Rc<Talk>) {
+        // Nothing is opened before there is something to say.
+        self.queue.something().await;
+        let mut pause = RETRY_AFTER;
         loop {
-            let connected = tokio::select! {
-                connected = self.connection(&talk) => connected,
-                () = talk.over() => return,
-            };
-            match connected {
+            let begun = Instant::now();
+            let ended = self.connection(talk).await;
+            pause = if begun.elapsed() > RETRY_AFTER { RETRY_AFTER } else { (pause * 2).min(RETRY_AFTER_MAX) };
+            match ended {
                 Ok(()) => {
-                    pause = RETRY_AFTER;
                     talk.note(Side::Server, "the server closed the stream; it is opened again");
-                    talk.answer_open_calls(&Refusal::StreamLost);
+                    talk.answer_open_calls_but(&self.queue.waiting_calls(), &Refusal::StreamLost);
                 }
                 Err(refusal) => {
                     self.missed.set(true);
-                    self.refuse_waiting(&talk, &refusal);
+                    self.queue.clear();
                     talk.answer_open_calls(&refusal);
-                    pause = (pause * 2).min(RETRY_AFTER_MAX);
                 }
             }
+            sleep(RETRY_AFTER).await;
+            // Without a session to take up again, nothing is missed by waiting.
+            let has_session = self.initialize.borrow().is_some();
             tokio::select! {
-                () = async { sleep(pause).await; self.something_waits().await } => {}
-                () = talk.over() => return,
-            }
-        }
-    }
-
-    async fn something_waits(&self) {
-        while self.waiting.borrow().is_empty() {
-            self.more.notified().await;
-        }
-    }
-
-    fn refuse_waiting(&self, talk: &Talk, refusal: &Refusal) {
-        let waiting = std::mem::take(&mut *self.waiting.borrow_mut());
-        self.room.notify_waiters();
-        for message in waiting {
-            let message = Message::new(message);
-            if message.glance().kind == Kind::Request
-                && let Some(id) = message.id()
-            {
-                talk.answer_call(&id, refusal);
+                () = self.queue.something() => {}
+                () = sleep(pause.saturating_sub(RETRY_AFTER)), if has_session => {}
             }
         }
     }
@@ -145,49 +119,45 @@ impl SseLink {
     /// One connection, from its stream's first event to its last.
     async fn connection(self: &Rc<Self>, talk: &Rc<Talk>) -> Result<(), Refusal> {
         let exchange = self.open_exchange(talk);
-        let mut headers = HeaderMap::new();
-        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let uri = self.upstream.target.endpoint(None);
-        let opened = self.request(&exchange, Method::GET, uri, headers, ToServer::empty()).await;
-        let (parts, mut body) = opened.map_err(|error| self.explain(talk, &error))?;
-        if !parts.status.is_success() || !is_media_type(&parts.headers, "text/event-stream") {
-            return Err(Refusal::UpstreamStatus { status: parts.status.as_u16() });
-        }
-        self.reached.set(true);
-        let mut deframer = SseDeframer::new(talk.hub.message_bytes_max);
-        let mut cuts = Vec::new();
-        let mut endpoint = None;
-        while endpoint.is_none() {
-            match body.data().await {
-                Some(Ok(data)) => deframer.push(&data, &mut cuts),
-                _ => return Err(Refusal::StreamLost),
-            }
-            for cut in cuts.drain(..) {
-                match cut {
-                    SseCut::Event(event) if event.event.as_deref() == Some(b"endpoint") => {
-                        endpoint = Some(self.endpoint(talk, &event)?);
-                    }
-                    cut => self.take(talk, &exchange, cut),
-                }
-            }
-        }
-        let endpoint = endpoint.expect("the loop ends with one");
+        let late = Refusal::Unreachable { what: "no endpoint in time".into() };
+        let (mut events, endpoint) = timeout(OPEN_FOR, self.open(talk, &exchange)).await.unwrap_or(Err(late))?;
         let read = async {
             loop {
                 talk.client_room().await;
-                match body.data().await {
-                    Some(Ok(data)) => deframer.push(&data, &mut cuts),
-                    _ => return,
-                }
-                for cut in cuts.drain(..) {
-                    self.take(talk, &exchange, cut);
-                }
+                let Some(cuts) = events.next().await else { return };
+                cuts.into_iter().for_each(|cut| self.take(talk, &exchange, cut));
             }
         };
         tokio::select! {
             () = read => Ok(()),
             () = self.post_all(talk, &endpoint) => Ok(()),
         }
+    }
+
+    /// Opens a stream and waits until it says where messages go.
+    async fn open(&self, talk: &Rc<Talk>, exchange: &Exchange) -> Result<(Events, Uri), Refusal> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let uri = self.upstream.target.endpoint(None);
+        let opened = self.request(exchange, Method::GET, uri, headers, ToServer::empty()).await;
+        let (parts, body) = opened.map_err(|error| self.explain(talk, &error))?;
+        if !parts.status.is_success() || !is_media_type(&parts.headers, "text/event-stream") {
+            return Err(Refusal::UpstreamStatus { status: parts.status.as_u16() });
+        }
+        self.reached.set(true);
+        let mut events = Events { body, deframer: SseDeframer::new(talk.hub.message_bytes_max) };
+        let mut endpoint = None;
+        while endpoint.is_none() {
+            for cut in events.next().await.ok_or(Refusal::StreamLost)? {
+                match cut {
+                    SseCut::Event(event) if endpoint.is_none() && event.event.as_deref() == Some(b"endpoint") => {
+                        endpoint = Some(self.endpoint(talk, &event)?);
+                    }
+                    cut => self.take(talk, exchange, cut),
+                }
+            }
+        }
+        Ok((events, endpoint.expect("the loop ends with one")))
     }
 
     fn endpoint(&self, talk: &Talk, event: &SseEvent) -> Result<Uri, Refusal> {
@@ -203,13 +173,10 @@ impl SseLink {
     fn take(&self, talk: &Talk, exchange: &Exchange, cut: SseCut) {
         match cut {
             SseCut::Event(event) => {
-                let Some(data) = event.data.filter(|data| !data.is_empty()) else { return };
+                let is_message = matches!(event.event.as_deref(), None | Some(b"" | b"message"));
+                let Some(data) = event.data.filter(|data| is_message && !data.is_empty()) else { return };
                 let message = Message::new(data);
-                let swallowed = self.swallow.borrow().is_some()
-                    && message.glance().kind.is_response()
-                    && message.id() == *self.swallow.borrow();
-                if swallowed {
-                    self.swallow.take();
+                if self.is_about_opening(&message) {
                     return;
                 }
                 let event_id = event.id.as_deref().unwrap_or_default();
@@ -220,49 +187,62 @@ impl SseLink {
         }
     }
 
-    /// Sends what waits, in order, for as long as the connection lasts. A server may answer the POST of
-    /// a request only when it is done with it, and may ask the client something meanwhile, so nothing
-    /// waits for those.
-    async fn post_all(self: &Rc<Self>, talk: &Rc<Talk>, endpoint: &Uri) {
-        let mut posts = JoinSet::new();
-        let opening = [self.initialize.borrow().clone(), self.initialized.borrow().clone()];
-        for message in opening.into_iter().flatten() {
-            let message = Message::new(message);
-            if message.glance().kind == Kind::Request {
-                *self.swallow.borrow_mut() = message.id();
-            }
-            // What goes wrong here shows itself in the next answer.
-            let _ = self.post(talk, endpoint, &message).await;
+    /// Looks for the answer to an opening. True if it is not for the client.
+    fn is_about_opening(&self, message: &Message) -> bool {
+        if !message.glance().kind.is_response() {
+            return false;
         }
+        let id = message.id();
+        if self.swallow.borrow().is_some() && id == *self.swallow.borrow() {
+            self.swallow.take();
+            self.swallowed.notify_one();
+            return true;
+        }
+        let is_agreed = message.glance().kind == Kind::Response
+            && self.opening.borrow().as_ref().is_some_and(|opening| opening.id() == id);
+        if is_agreed {
+            *self.initialize.borrow_mut() = self.opening.take();
+        }
+        false
+    }
+
+    /// Sends what waits for as long as the connection lasts.
+    async fn post_all(self: &Rc<Self>, talk: &Rc<Talk>, endpoint: &Uri) {
+        self.open_again(talk, endpoint).await;
+        let mut posts = JoinSet::new();
         loop {
-            self.something_waits().await;
-            let next = self.waiting.borrow_mut().pop_front();
-            self.room.notify_waiters();
-            let Some(message) = next else { continue };
-            let message = Message::new(message);
-            let method = message.glance().method.map(|span| message.slice(span)).unwrap_or_default();
-            match method {
-                b"\"initialize\"" => *self.initialize.borrow_mut() = Some(message.bytes().clone()),
-                b"\"notifications/initialized\"" => *self.initialized.borrow_mut() = Some(message.bytes().clone()),
+            let (message, place) = self.queue.next().await;
+            match method_of(&message) {
+                b"\"initialize\"" => *self.opening.borrow_mut() = Some(message.clone()),
+                b"\"notifications/initialized\"" => *self.initialized.borrow_mut() = Some(message.clone()),
                 _ => {}
             }
-            let overtakable = message.glance().kind == Kind::Request && method != b"\"initialize\"";
             while posts.try_join_next().is_some() {}
-            if overtakable && posts.len() < POSTS_MAX {
-                let (link, talk, endpoint) = (Rc::clone(self), Rc::clone(talk), endpoint.clone());
-                posts.spawn_local(async move { link.post_or_answer(&talk, &endpoint, &message).await });
-            } else {
-                self.post_or_answer(talk, endpoint, &message).await;
-            }
+            let (link, talk, endpoint) = (Rc::clone(self), Rc::clone(talk), endpoint.clone());
+            posts.spawn_local(async move {
+                if let Err(refusal) = link.post(&talk, &endpoint, &message).await {
+                    asks(&message).iter().for_each(|id| talk.answer_call(id, &refusal));
+                }
+                drop(place);
+            });
         }
     }
 
-    async fn post_or_answer(&self, talk: &Rc<Talk>, endpoint: &Uri, message: &Message) {
-        if let Err(refusal) = self.post(talk, endpoint, message).await
-            && message.glance().kind == Kind::Request
-            && let Some(id) = message.id()
-        {
-            talk.answer_call(&id, &refusal);
+    /// Begins a session as the client began the one before. What goes wrong here shows itself in the
+    /// next answer.
+    async fn open_again(&self, talk: &Rc<Talk>, endpoint: &Uri) {
+        let opening = self.initialize.borrow().clone();
+        let Some(initialize) = opening else { return };
+        *self.swallow.borrow_mut() = initialize.id();
+        if self.post(talk, endpoint, &initialize).await.is_err() {
+            self.swallow.take();
+        }
+        while self.swallow.borrow().is_some() {
+            self.swallowed.notified().await;
+        }
+        let initialized = self.initialized.borrow().clone();
+        if let Some(initialized) = initialized {
+            let _ = self.post(talk, endpoint, &initialized).await;
         }
     }
 
@@ -314,5 +294,21 @@ impl SseLink {
         let (why, refusal) = error.explain();
         talk.note(Side::Server, &why);
         refusal
+    }
+}
+
+/// The stream of a connection.
+struct Events {
+    body: ServerBody,
+    deframer: SseDeframer,
+}
+
+impl Events {
+    /// What came next; nothing more comes after `None`.
+    async fn next(&mut self) -> Option<Vec<SseCut>> {
+        let data = self.body.data().await?.ok()?;
+        let mut cuts = Vec::new();
+        self.deframer.push(&data, &mut cuts);
+        Some(cuts)
     }
 }

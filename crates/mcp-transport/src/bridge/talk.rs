@@ -124,8 +124,8 @@ impl Talk {
     pub fn send(&self, message: Bytes) {
         match self.server.get() {
             Some(ServerEnd::Child(link)) => link.send(&message),
-            Some(ServerEnd::Http(link)) => link.send(message),
-            Some(ServerEnd::Sse(link)) => link.send(message),
+            Some(ServerEnd::Http(link)) => link.queue.push(message.into()),
+            Some(ServerEnd::Sse(link)) => link.queue.push(message.into()),
             None => {}
         }
     }
@@ -154,6 +154,11 @@ impl Talk {
     /// Answers every call the client still waits on.
     pub fn answer_open_calls(&self, refusal: &Refusal) {
         self.answer_with(|pipeline, talk, out| pipeline.answer_pending(talk, Side::Client, refusal, out));
+    }
+
+    /// The same, save for those under `kept`.
+    pub fn answer_open_calls_but(&self, kept: &[Id], refusal: &Refusal) {
+        self.answer_with(|pipeline, talk, out| pipeline.answer_pending_but(talk, Side::Client, kept, refusal, out));
     }
 
     /// Answers one call the client still waits on.
@@ -187,9 +192,18 @@ impl Talk {
     pub async fn server_room(&self) {
         match self.server.get() {
             Some(ServerEnd::Child(link)) => link.room().await,
-            Some(ServerEnd::Http(link)) => link.room().await,
-            Some(ServerEnd::Sse(link)) => link.room().await,
+            Some(ServerEnd::Http(link)) => link.queue.room().await,
+            Some(ServerEnd::Sse(link)) => link.queue.room().await,
             None => {}
+        }
+    }
+
+    /// Whether everything that asks for no answer has reached the server.
+    pub fn server_was_told_all(&self) -> bool {
+        match self.server.get() {
+            Some(ServerEnd::Http(link)) => link.queue.has_told_all(),
+            Some(ServerEnd::Sse(link)) => link.queue.has_told_all(),
+            Some(ServerEnd::Child(_)) | None => true,
         }
     }
 

@@ -130,7 +130,7 @@ fn begin(site: &Rc<Site>, client: ClientEnd) -> Result<Rc<Talk>, Refused> {
         }
         Server::Http(_) | Server::Sse(_) if crossings.len() >= SESSIONS_MAX => return Err(overloaded),
         Server::Http(upstream) => {
-            let link = HttpLink::new(&talk, Rc::clone(upstream));
+            let link = HttpLink::start(&talk, Rc::clone(upstream));
             let (ending, ended) = (Rc::clone(&link), Rc::clone(&talk));
             talk.connect(ServerEnd::Http(link));
             tokio::task::spawn_local(async move {

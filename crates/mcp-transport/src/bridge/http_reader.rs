@@ -1,0 +1,291 @@
+//! Reads what a server of Streamable HTTP answers to a message: JSON or a stream of events, which is
+//! asked for the rest where it breaks. Whatever comes instead of an answer becomes an error.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use hyper::StatusCode;
+use hyper::http::response::Parts;
+use mcp_engine::{Lane, Side};
+use mcp_store::Transport;
+use mcp_wire::framing::sse::{SseCut, SseDeframer};
+use mcp_wire::reply::Refusal;
+use mcp_wire::revision::Era;
+use mcp_wire::splice::splice;
+use mcp_wire::visible::visible_bytes;
+use mcp_wire::{Id, Kind, Message};
+use tokio::time::{Instant, sleep};
+
+use super::http_link::{HttpLink, Outcome, refuse};
+use super::queue::Place;
+use super::talk::Talk;
+use crate::http::exchange::Exchange;
+use crate::http::heads::is_media_type;
+use crate::http::upstream::ServerBody;
+
+/// Where a server does not say how long to wait before asking for the rest of a stream. One that
+/// lasted for longer has not failed.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// However long a server says: nobody waits longer for a stream to come back.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+/// Times a stream is asked for again without anything having come.
+const RETRIES_MAX: u32 = 5;
+/// What of a body that is no message is quoted in the recording.
+const QUOTED: usize = 512;
+
+/// Where a stream broke, and how often it did.
+#[derive(Default)]
+pub struct Resume {
+    last: Option<Bytes>,
+    retry: Option<Duration>,
+    failures: u32,
+    came: bool,
+}
+
+impl Resume {
+    /// The event to go on after.
+    pub fn last(&self) -> Option<&[u8]> {
+        self.last.as_deref()
+    }
+
+    pub fn pause(&mut self) -> Duration {
+        self.failures += 1;
+        let backoff = RETRY_AFTER.saturating_mul(1 << (self.failures - 1).min(6));
+        self.retry.unwrap_or(backoff).min(RETRY_AFTER_MAX)
+    }
+
+    fn saw(&mut self, id: Option<Bytes>, retry: Option<u64>) {
+        self.failures = 0;
+        self.came = true;
+        // An empty id says to begin anew.
+        if let Some(id) = id {
+            self.last = Some(id).filter(|id| !id.is_empty());
+        }
+        if let Some(retry) = retry {
+            self.retry = Some(Duration::from_millis(retry));
+        }
+    }
+
+    /// Servers and what stands before them close silent streams after a while, over and over.
+    fn lasted(&mut self, since: Instant) {
+        if since.elapsed() > RETRY_AFTER {
+            self.failures = 0;
+            self.came = true;
+        }
+    }
+
+    /// Whether there was a stream at all.
+    pub fn has_come(&self) -> bool {
+        self.came
+    }
+
+    pub fn is_hopeless(&self) -> bool {
+        self.failures > RETRIES_MAX
+    }
+}
+
+/// Reads what came in an exchange.
+pub struct Reader<'a> {
+    pub link: &'a Rc<HttpLink>,
+    pub talk: &'a Rc<Talk>,
+    pub exchange: &'a Rc<Exchange>,
+    /// The method of the request, quotes included, and the ids whose answers are awaited here.
+    pub method: &'a [u8],
+    pub asked: &'a [Id],
+    pub audience: &'a Audience,
+}
+
+/// Whom an answer is for.
+pub enum Audience {
+    /// The client; others wait until it has come.
+    Client(RefCell<Option<Place>>),
+    /// Nobody else, who only want to know whether there was a good one.
+    Ourselves(Cell<bool>),
+}
+
+impl Audience {
+    pub fn is_satisfied(&self) -> bool {
+        matches!(self, Self::Ourselves(is_good) if is_good.get())
+    }
+}
+
+impl Reader<'_> {
+    /// A body that is read to its end: one message, or something else.
+    pub async fn whole(&self, parts: &Parts, body: ServerBody) {
+        match self.read_whole(body).await {
+            Ok(bytes) => self.take_whole(parts, bytes).await,
+            Err(refusal) => self.refuse(&refusal),
+        }
+    }
+
+    async fn read_whole(&self, mut body: ServerBody) -> Result<Bytes, Refusal> {
+        let limit = self.talk.hub.message_bytes_max;
+        let mut seen = BytesMut::new();
+        while let Some(data) = body.data().await {
+            let Ok(data) = data else {
+                self.exchange.ended("server broke off");
+                return Err(Refusal::StreamLost);
+            };
+            if seen.is_empty() && body.is_end() && data.len() <= limit {
+                return Ok(data);
+            }
+            if seen.len() + data.len() > limit {
+                self.note("an answer is over the limit and was not passed on");
+                return Err(Refusal::TooLarge { limit });
+            }
+            seen.extend_from_slice(&data);
+        }
+        Ok(seen.freeze())
+    }
+
+    async fn take_whole(&self, parts: &Parts, bytes: Bytes) {
+        let instead = match parts.status.is_success() {
+            true => Refusal::UpstreamGarbled,
+            false => Refusal::UpstreamStatus { status: parts.status.as_u16() },
+        };
+        let message = Message::new(bytes);
+        let is_message = is_media_type(&parts.headers, "application/json")
+            && matches!(
+                message.kind(),
+                Kind::Response | Kind::Error | Kind::Request | Kind::Notification | Kind::Batch
+            );
+        if is_message {
+            self.talk.client_room().await;
+            // This exchange was for one call, so an error here is about that.
+            let message = match self.asked {
+                [asked] if message.kind() == Kind::Error && !parts.status.is_success() => with_id(message, asked),
+                _ => message,
+            };
+            self.message(message, b"");
+        } else if !message.bytes().is_empty() {
+            let quoted = &message.bytes()[..message.bytes().len().min(QUOTED)];
+            self.note(&format!("a body that is no message: {}", visible_bytes(quoted)));
+        }
+        self.refuse(&instead);
+    }
+
+    /// A stream that ends with the answer, or breaks before it and is asked for the rest.
+    pub async fn events(&self, era: Era, body: ServerBody) -> Outcome {
+        let mut resume = Resume::default();
+        self.read_events(body, &mut resume).await;
+        loop {
+            if !self.is_awaited() {
+                return Outcome::Done;
+            }
+            if era == Era::Modern || resume.last.is_none() || resume.is_hopeless() {
+                self.exchange.ended("server broke off");
+                self.refuse(&Refusal::StreamLost);
+                return Outcome::Failed;
+            }
+            sleep(resume.pause()).await;
+            let session = self.link.session();
+            let (talk, transport) = (self.talk, Transport::StreamableHttp);
+            let exchange = Exchange::open(&talk.hub, Rc::clone(&talk.conversation), transport, era);
+            match (self.link.ask_for_rest(&exchange, &resume).await, session) {
+                (Ok((parts, rest)), _) if parts.status.is_success() => {
+                    Reader { exchange: &exchange, ..*self }.read_events(rest, &mut resume).await;
+                }
+                (Ok((parts, _)), Some(session)) if parts.status == StatusCode::NOT_FOUND => {
+                    return Outcome::SessionLost(session);
+                }
+                (Ok((parts, _)), _) if parts.status.is_client_error() => {
+                    self.refuse(&Refusal::StreamLost);
+                    return Outcome::Failed;
+                }
+                // It may be better in a while.
+                _ => {}
+            }
+        }
+    }
+
+    pub async fn read_events(&self, mut body: ServerBody, resume: &mut Resume) {
+        let since = Instant::now();
+        let mut deframer = SseDeframer::new(self.talk.hub.message_bytes_max);
+        let mut cuts = Vec::new();
+        loop {
+            self.talk.client_room().await;
+            let Some(Ok(data)) = body.data().await else { break };
+            deframer.push(&data, &mut cuts);
+            for cut in cuts.drain(..) {
+                match cut {
+                    SseCut::Event(event) => {
+                        resume.saw(event.id.clone(), event.retry);
+                        let is_message = matches!(event.event.as_deref(), None | Some(b"" | b"message"));
+                        if let Some(data) = event.data.filter(|data| is_message && !data.is_empty()) {
+                            self.message(Message::new(data), event.id.as_deref().unwrap_or_default());
+                        }
+                    }
+                    SseCut::TooLarge { size, head, tail } => self.talk.from_server_too_large((size, &head, &tail)),
+                }
+            }
+            if self.audience.is_satisfied() {
+                return;
+            }
+        }
+        resume.lasted(since);
+    }
+
+    /// Passes one message on.
+    fn message(&self, mut message: Message, event_id: &[u8]) {
+        if message.glance().kind.is_response()
+            && let [asked] = self.asked
+        {
+            if message.glance().kind == Kind::Error && is_without_id(&message) {
+                message = with_id(message, asked);
+            }
+            if let Some(better) = self.link.learn(self.method, message.bytes()) {
+                self.note("tools whose header annotations are not allowed were left out");
+                message = Message::new(better);
+            }
+        }
+        let barrier = match self.audience {
+            Audience::Client(barrier) => barrier,
+            Audience::Ourselves(is_good) => return is_good.set(message.glance().kind == Kind::Response),
+        };
+        let lane = Lane { transport: Transport::StreamableHttp, exchange: self.exchange.number, event_id, asked: None };
+        self.talk.from_server(lane, message.bytes().clone());
+        if !self.is_awaited() {
+            barrier.take();
+        }
+    }
+
+    fn is_awaited(&self) -> bool {
+        let conversation = self.talk.conversation.borrow();
+        self.is_for_client() && self.asked.iter().any(|asked| conversation.awaits(Side::Client, asked))
+    }
+
+    fn is_for_client(&self) -> bool {
+        matches!(self.audience, Audience::Client(_))
+    }
+
+    fn refuse(&self, refusal: &Refusal) {
+        if self.is_for_client() {
+            refuse(self.talk, self.asked, refusal);
+        }
+    }
+
+    fn note(&self, text: &str) {
+        self.talk.note(Side::Server, text);
+    }
+}
+
+/// Whether an answer leaves open whom it is for.
+fn is_without_id(answer: &Message) -> bool {
+    answer.glance().id.is_none_or(|span| answer.slice(span) == b"null")
+}
+
+/// The same answer, for `id`.
+fn with_id(answer: Message, id: &Id) -> Message {
+    let id = id.to_string();
+    match answer.glance().id {
+        Some(span) => Message::new(splice(answer.bytes(), span, id.as_bytes())),
+        None => {
+            let bytes = answer.bytes();
+            let Some(open) = bytes.iter().position(|&byte| byte == b'{') else { return answer };
+            let (before, after) = bytes.split_at(open + 1);
+            Message::new([before, b"\"id\":", id.as_bytes(), b",", after].concat().into())
+        }
+    }
+}
