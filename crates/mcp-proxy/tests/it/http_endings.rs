@@ -256,6 +256,7 @@ fn a_full_disk_stops_the_proxy_if_nothing_may_pass_unrecorded() {
         let _ = client.try_send(&post("/mcp", &[], call(1, "on/a/full/disk")));
         match client.try_response() {
             Some(response) if response.body == result(1).as_bytes() => answered += 1,
+            Some(response) if response.body.windows(4).any(|code| code == b"5070") => {}
             Some(response) => assert!(matches!(response.status(), 500 | 503), "{response:?}"),
             None => {}
         }

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use foldhash::fast::RandomState;
+use mcp_engine::pipeline::Outgoing;
 use mcp_engine::{Bus, Outbox, Pipeline, Recorder, StoreFailed};
 use tokio::sync::Notify;
 
@@ -68,7 +69,8 @@ impl Hub {
         if self.records_first {
             if let Err(failed) = pipeline.commit() {
                 out.to_server.clear();
-                out.to_client.clear();
+                // A refusal of our own is no evidence of anything.
+                out.to_client.retain(|outgoing| matches!(outgoing, Outgoing::Reply(_)));
                 drop(pipeline);
                 self.fail(failed);
             }

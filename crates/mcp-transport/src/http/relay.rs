@@ -363,7 +363,7 @@ impl RelayBody {
                 }
             }
             Tee::Json(seen) if seen.is_empty() && is_end && data.len() <= self.site.hub.message_bytes_max => {
-                let passed = self.exchange.from_server(data, b"");
+                let passed = self.answer(data);
                 self.let_out(passed);
             }
             Tee::Json(seen) => {
@@ -415,6 +415,12 @@ impl RelayBody {
         }
     }
 
+    /// Passes the answer on; what must not pass unrecorded gives way to a refusal.
+    fn answer(&self, message: Bytes) -> Option<Bytes> {
+        let passed = self.exchange.from_server(message, b"");
+        passed.or_else(|| self.exchange.refuse(&Refusal::NotRecorded))
+    }
+
     fn let_out(&mut self, passed: Option<Bytes>) {
         if self.holds {
             self.ready.extend(passed);
@@ -438,7 +444,7 @@ impl RelayBody {
                 self.exchange.note(Side::Server, &text);
             }
             Tee::Json(seen) => {
-                let passed = self.exchange.from_server(seen.freeze(), b"");
+                let passed = self.answer(seen.freeze());
                 self.let_out(passed);
             }
             Tee::Text(seen) => {
