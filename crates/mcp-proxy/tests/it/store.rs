@@ -57,7 +57,7 @@ fn a_full_disk_stops_the_proxy_if_nothing_may_pass_unrecorded() {
         let mut proxy = run_on_a_full_disk(&sandbox, flags, 4096);
         let requests: Vec<u8> =
             (0..200).flat_map(|id| format!("{{\"id\":{id},\"method\":\"on/a/full/disk\"}}\n").into_bytes()).collect();
-        // One by one, so that the store fails in the middle; the proxy stops reading when it does.
+        // The proxy stops reading as soon as the store fails.
         let writer = proxy.send_from_behind(requests);
         let answers: Vec<serde_json::Value> =
             proxy.rest().iter().map(|line| serde_json::from_slice(line).unwrap()).collect();

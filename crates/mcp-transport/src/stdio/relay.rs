@@ -123,10 +123,14 @@ impl Relay {
         const READS_AT_ONCE: usize = 64;
         for _ in 0..READS_AT_ONCE {
             let before = self.moved();
-            let read = match (self.poll_from(Side::Client, cx), self.poll_from(Side::Server, cx)) {
-                (Err(failed), _) | (_, Err(failed)) => return Poll::Ready(Stop::StoreFailed(failed)),
-                (Ok(client), Ok(server)) => client || server,
-            };
+            let mut read = false;
+            for side in [Side::Client, Side::Server] {
+                match self.poll_from(side, cx) {
+                    Ok(something) => read |= something,
+                    // Not even what the other side has ready may pass after that.
+                    Err(failed) => return Poll::Ready(Stop::StoreFailed(failed)),
+                }
+            }
             // What one side waited for may have been written on the other's turn.
             let moved = read || self.moved() != before;
             if let Some(stop) = self.ended() {
