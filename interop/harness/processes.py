@@ -13,6 +13,7 @@ from pathlib import Path
 from .peers import TOOLS
 
 EXIT_GRACE_SECONDS = 8    # longer than the escalation of any SDK: close, SIGTERM, SIGKILL
+DRAIN_SECONDS = 2         # for calls under way; some servers never answer a cancelled one, so it is no use to wait longer
 READY_SECONDS = 30        # a Node server takes one on an idle machine
 
 homes = set()  # of the runs under way, so that an interrupt can end them
@@ -56,14 +57,16 @@ class Running:
         return found[1].decode()
 
     def terminate(self):
-        """Asks a service to end, and insists that it did not do so before."""
+        """Asks a service to end, then tells it to do so at once. It may not have ended before."""
         if (code := self.popen.poll()) is not None:
             raise RunFailed(f"{self.name} ended by itself with {code}")
-        self.popen.terminate()
-        try:
-            self.popen.wait(EXIT_GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            raise RunFailed(f"{self.name} still runs {EXIT_GRACE_SECONDS} s after SIGTERM") from None
+        for patience in (DRAIN_SECONDS, EXIT_GRACE_SECONDS):
+            self.popen.terminate()
+            try:
+                return self.popen.wait(patience)
+            except subprocess.TimeoutExpired:
+                continue
+        raise RunFailed(f"{self.name} still runs {EXIT_GRACE_SECONDS} s after a second SIGTERM")
 
     def output(self):
         """All of stdout, once the process has ended and nobody else has inherited it."""

@@ -226,13 +226,11 @@ const FEATURES = [
   // Last, because polling for its effect spends an unknown number of request ids.
   ['cancellation', (p) => p.cancel, async (context) => {
     const { session, journal, profile: { cancel } } = context;
-    const mark = journal.received.length;
     const { id, rejectedWith } = await callAndCancel(context);
     const seen = { rejectedWith, ...(cancel.witness && { witness: await testimony(context) }) };
-    // A server that works on to the end must at least keep its answer to itself.
-    const last = cancel.ignored?.progress_to_the_end;
-    const isOver = () => journal.notifications('notifications/progress', mark).some((p) => p.progress === last);
-    if (last) await journal.until('the end of the work', isOver);
+    // A server that works on to the end must at least keep its answer to itself. Another call that takes as long, and
+    // began later, tells when that would have come.
+    if (cancel.outlast) await session.call(cancel.outlast);
     seen.afterwards = await session.call(echo('still there'));
     // Over HTTP one server ends the exchange with an error, which is allowed, and which the SDK ignores.
     if (journal.received.some((message) => message.id === id && message.result)) throw new Error('answered all the same');
