@@ -50,7 +50,7 @@ NOT_COMPARED = [
         "its `noise` is for stdio only",
     ),
     NotCompared(
-        lambda cell: cell.server == "everything" and cell.client_side == "http" != cell.server_side,
+        lambda cell: cell.server == "everything" and crosses(cell, "http"),
         "notifications/progress",
         "it goes on to report progress after a cancellation; the exchange that the report would belong to may be over",
         feature="cancellation",
