@@ -7,6 +7,8 @@ mod doctor;
 mod failure;
 mod inspect;
 mod plan;
+#[allow(dead_code, reason = "the commands that take long are about to use it")]
+mod progress;
 mod recording;
 mod report;
 mod run;

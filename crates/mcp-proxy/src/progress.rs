@@ -1,0 +1,175 @@
+//! How far long work has come, on standard error, and Ctrl-C as a request to stop where that leaves
+//! something valid. Off a terminal nothing is shown.
+
+use std::io;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::failure::{Failure, exit};
+use crate::report::say;
+
+/// What takes less time is over before a bar could be read.
+const SHOWN_AFTER: Duration = Duration::from_millis(500);
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Messages,
+    Sessions,
+    Bytes,
+}
+
+/// Ctrl-C was pressed: stop, and leave something valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupted;
+
+impl From<Interrupted> for Failure {
+    fn from(Interrupted: Interrupted) -> Self {
+        Self::new(exit::INTERRUPTED, "interrupted")
+    }
+}
+
+/// Work under way. From its beginning on, Ctrl-C no longer ends the program: the work is told by
+/// [`Progress::advance`] and stops itself. A second Ctrl-C ends the program at once.
+///
+/// What is shown vanishes when this is dropped; what is to stay, a command says itself.
+pub struct Progress {
+    bar: ProgressBar,
+    begun: Instant,
+    shown: AtomicBool,
+}
+
+impl Progress {
+    /// `what` is what people read: `indexing`, `exporting`. Without a total there is no bar, only a count.
+    pub fn begin(what: &'static str, unit: Unit, total: Option<u64>) -> Self {
+        listen();
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        bar.set_style(style(unit, total.is_some()));
+        bar.set_message(what);
+        Self { bar, begun: Instant::now(), shown: AtomicBool::new(false) }
+    }
+
+    /// So much more is done.
+    pub fn advance(&self, by: u64) -> Result<(), Interrupted> {
+        self.bar.inc(by);
+        self.check()
+    }
+
+    /// So much is done in all.
+    pub fn reach(&self, position: u64) -> Result<(), Interrupted> {
+        self.bar.set_position(position);
+        self.check()
+    }
+
+    /// Shows what there is to show, and tells whether to stop.
+    pub fn check(&self) -> Result<(), Interrupted> {
+        if !self.shown.load(Ordering::Relaxed) && self.begun.elapsed() >= SHOWN_AFTER {
+            self.shown.store(true, Ordering::Relaxed);
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        if is_interrupted() { Err(Interrupted) } else { Ok(()) }
+    }
+
+    /// Says a line above the bar, which would otherwise be drawn through it.
+    pub fn say(&self, text: &str) {
+        self.bar.suspend(|| say(text));
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Whether Ctrl-C was pressed since work began that can be stopped.
+pub fn is_interrupted() -> bool {
+    INTERRUPTED.load(Ordering::Relaxed)
+}
+
+fn style(unit: Unit, has_total: bool) -> ProgressStyle {
+    let (position, total, rate) = match unit {
+        Unit::Messages => ("{human_pos}", "{human_len} messages", "{per_sec}"),
+        Unit::Sessions => ("{human_pos}", "{human_len} sessions", "{per_sec}"),
+        Unit::Bytes => ("{binary_bytes}", "{binary_total_bytes}", "{binary_bytes_per_sec}"),
+    };
+    let template = if has_total {
+        format!("{{msg}} [{{bar:30}}] {position}/{total} {rate}, {{eta}} left")
+    } else {
+        format!("{{msg}} {{spinner}} {position} {rate}")
+    };
+    ProgressStyle::with_template(&template)
+        .expect("the template is a constant")
+        .progress_chars("=> ")
+        .tick_chars("|/-\\ ")
+}
+
+/// Has Ctrl-C ask instead of kill, from now on.
+fn listen() {
+    static LISTENING: Once = Once::new();
+    LISTENING.call_once(|| {
+        // Where it cannot be heard, Ctrl-C ends the program as ever.
+        if let Ok(mut interrupts) = interrupts() {
+            let _ = std::thread::Builder::new().name("ctrl-c".into()).spawn(move || {
+                if interrupts.wait() {
+                    INTERRUPTED.store(true, Ordering::Relaxed);
+                    if interrupts.wait() {
+                        end_at_once();
+                    }
+                }
+            });
+        }
+    });
+}
+
+struct Interrupts {
+    runtime: tokio::runtime::Runtime,
+    signal: tokio::signal::unix::Signal,
+}
+
+fn interrupts() -> io::Result<Interrupts> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let signal = {
+        let _inside = runtime.enter();
+        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?
+    };
+    Ok(Interrupts { runtime, signal })
+}
+
+impl Interrupts {
+    /// Waits for Ctrl-C; false if there will be none.
+    fn wait(&mut self) -> bool {
+        self.runtime.block_on(self.signal.recv()).is_some()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "no server runs in these commands, and files appear whole or not at all")]
+fn end_at_once() {
+    std::process::exit(i32::from(exit::INTERRUPTED));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_style_is_a_template() {
+        for unit in [Unit::Messages, Unit::Sessions, Unit::Bytes] {
+            style(unit, true);
+            style(unit, false);
+        }
+    }
+
+    #[test]
+    fn work_goes_on_until_it_is_asked_to_stop() {
+        let progress = Progress::begin("testing", Unit::Messages, Some(3));
+        assert_eq!(progress.advance(1), Ok(()));
+        assert_eq!(progress.reach(3), Ok(()));
+        assert_eq!(Failure::from(Interrupted).code, exit::INTERRUPTED);
+    }
+}
