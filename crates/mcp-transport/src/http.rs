@@ -2,6 +2,7 @@
 //! exchanges between them.
 
 pub mod body;
+pub mod certificate;
 pub mod conversations;
 pub mod crossing;
 pub mod exchange;

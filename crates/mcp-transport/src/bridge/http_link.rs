@@ -192,7 +192,7 @@ impl HttpLink {
             Err(error) => {
                 self.missed.set(true);
                 exchange.ended("server not reached");
-                let (why, refusal) = error.explain();
+                let (why, refusal) = error.explain(&talk.hub);
                 talk.note(Side::Server, &why);
                 refuse(talk, ids, &refusal);
                 return Outcome::Failed;

@@ -291,7 +291,7 @@ impl SseLink {
     }
 
     fn explain(&self, talk: &Talk, error: &UpstreamError) -> Refusal {
-        let (why, refusal) = error.explain();
+        let (why, refusal) = error.explain(&talk.hub);
         talk.note(Side::Server, &why);
         refusal
     }

@@ -5,6 +5,7 @@
 //! exchanges that had something to do at the same time.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use foldhash::fast::RandomState;
@@ -15,6 +16,8 @@ use tokio::sync::Notify;
 /// Messages of this many bytes are not left to wait for the end of a turn: an exchange that always has
 /// more to do makes a turn long, and what waits is held in memory.
 const UNCOMMITTED_BYTES_MAX: usize = 1024 * 1024;
+/// Different things that are said once; a server that goes wrong in a new way each time fills no log.
+const TOLD_MAX: usize = 16;
 
 pub struct Hub {
     pipeline: RefCell<Pipeline>,
@@ -30,6 +33,7 @@ pub struct Hub {
     /// For telling heads apart that were recorded before.
     pub hash_state: RandomState,
     tell: Box<dyn Fn(String)>,
+    told: RefCell<HashSet<String>>,
 }
 
 /// A call that somebody waits for, while it is open.
@@ -56,6 +60,7 @@ impl Hub {
             calls: Rc::default(),
             hash_state: RandomState::default(),
             tell,
+            told: RefCell::default(),
         })
     }
 
@@ -137,6 +142,14 @@ impl Hub {
 
     pub fn tell(&self, text: String) {
         (self.tell)(text);
+    }
+
+    /// Says what may happen over and over, the first time it does.
+    pub fn tell_once(&self, text: &str) {
+        let mut told = self.told.borrow_mut();
+        if told.len() < TOLD_MAX && told.insert(text.to_owned()) {
+            (self.tell)(text.to_owned());
+        }
     }
 
     fn fail(&self, failed: StoreFailed) {

@@ -150,7 +150,7 @@ fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient>
         exchange.ended("message refused");
         return refusal_response(&refused);
     }
-    let (why, refusal) = error.explain();
+    let (why, refusal) = error.explain(&exchange.hub);
     exchange.note(Side::Server, &why);
     exchange.ended(match error {
         UpstreamError::Broken(_) => "server broke off",

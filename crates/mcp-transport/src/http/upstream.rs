@@ -25,6 +25,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::body::ToServer;
+use super::certificate;
+use super::hub::Hub;
 use super::target::Target;
 
 /// For the address to be found and the connection, with its encryption, to stand.
@@ -52,14 +54,23 @@ pub enum UpstreamError {
 }
 
 impl UpstreamError {
-    /// What happened, for the recording, and what a client is told of it.
-    pub fn explain(&self) -> (String, Refusal) {
-        let why = match std::error::Error::source(self) {
-            Some(cause) => format!("{self}: {cause}"),
-            None => self.to_string(),
+    /// What happened, for the recording, and what a client is told of it. Whoever runs us hears of a
+    /// server that is not reached, once.
+    pub fn explain(&self, hub: &Hub) -> (String, Refusal) {
+        let wrong = match self {
+            Self::Connect { source, .. } => certificate::what_is_wrong(source),
+            _ => None,
         };
+        let why = match (wrong, std::error::Error::source(self)) {
+            (Some(wrong), Some(cause)) => format!("{self}: {wrong} ({cause})"),
+            (None, Some(cause)) => format!("{self}: {cause}"),
+            (_, None) => self.to_string(),
+        };
+        if !matches!(self, Self::Broken(_)) {
+            hub.tell_once(&why);
+        }
         let refusal = match self {
-            Self::Connect { .. } => Refusal::Unreachable { what: "no connection".into() },
+            Self::Connect { .. } => Refusal::Unreachable { what: wrong.unwrap_or("no connection").into() },
             Self::ConnectTimeout { .. } => Refusal::Unreachable { what: "no connection in time".into() },
             Self::Broken(_) => Refusal::StreamLost,
         };
