@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use clap::Args;
-use mcp_store::{Direction, Session, StateDir};
+use mcp_store::{Direction, Session, StateDir, Story};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, exit};
@@ -42,7 +42,7 @@ fn broken(what: &str) -> Failure {
 fn show(session: &Session, steps: &[Step], color: ColorChoice) -> Result<(), Failure> {
     let mut page = Page::new(color);
     page.line("A client, a server, and mcp-proxy between them. Neither knows it is there.")?;
-    let mut lines = Lines::default();
+    let (lines, mut story) = (Lines::default(), Story::default());
     let (mut sent, mut shown, mut passed) = (0, 0, 0);
     session.for_each(|message| -> Result<(), Failure> {
         if message.direction == Direction::ClientToServer {
@@ -54,7 +54,7 @@ fn show(session: &Session, steps: &[Step], color: ColorChoice) -> Result<(), Fai
             sent += 1;
         }
         passed += usize::from(!message.noise && !message.from_proxy);
-        page.line(&format!("   {}", lines.line(&page, &message)))?;
+        page.line(&format!("   {}", lines.line(&page, &story.tell(message))))?;
         Ok(())
     })?;
     page.line("")?;

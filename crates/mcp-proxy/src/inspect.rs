@@ -3,12 +3,12 @@
 mod exchanges;
 mod mirror;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 use clap::Args;
 use mcp_store::catalogue::open_session;
-use mcp_store::{Direction, Recorded, Session, SessionEntry, StateDir, Summary};
+use mcp_store::story::{Fault, Status};
+use mcp_store::{Direction, MessageKind, Recorded, Session, SessionEntry, StateDir, Story, Summary, Told};
 use mcp_wire::visible::{visible, visible_bytes, visible_lines};
 use mcp_wire::{Kind, Message};
 
@@ -40,20 +40,22 @@ pub fn inspect(args: &InspectArgs, state: &StateDir, color: ColorChoice) -> Resu
     let mut page = Page::new(color);
     print_header(&mut page, session.summary())?;
     page.line("")?;
-    let mut lines = Lines { show_conversation: session.summary().several_conversations, ..Lines::default() };
+    let lines = Lines { show_conversation: session.summary().several_conversations };
+    let mut story = Story::of(&session.summary().header);
     let mut exchanges = Exchanges::foresee(&session, args.verbose)?;
     session.for_each_entry(|entry| -> Result<(), Failure> {
         let SessionEntry::Message(message) = entry else {
             return print_lines(&mut page, |page| exchanges.pass(page, entry));
         };
-        let mut line = lines.line(&page, &message);
-        if let Some(disagreement) = exchanges.disagreement(&message) {
+        let told = story.tell(message);
+        let mut line = lines.line(&page, &told);
+        if let Some(disagreement) = exchanges.disagreement(&told.recorded) {
             line = format!("{line} {}", page.styled(Style::Bad, &disagreement));
         }
         page.line(&line)?;
-        let beside = exchanges.beside(&page, &message);
+        let beside = exchanges.beside(&page, &told.recorded);
         if args.verbose {
-            print_payload(&mut page, &message, &beside)?;
+            print_payload(&mut page, &told.recorded, &beside)?;
         }
         Ok(())
     })?;
@@ -111,107 +113,76 @@ fn ending(summary: &Summary) -> String {
     format!("{:.3} (after {lasted}{how})", mcp_store::recorded::timestamp(ended_ns))
 }
 
-/// Turns messages into lines; remembers open requests, so that answers can name what they answer.
+/// Turns messages into lines.
 #[derive(Default)]
 pub struct Lines {
     show_conversation: bool,
-    open: HashMap<String, Open>,
-}
-
-struct Open {
-    what: String,
-    time_ns: u64,
 }
 
 impl Lines {
     /// `#003 → tools/call [read_file] id=2`, `#004 ← tools/call [read_file] id=2 12ms ok`
-    pub fn line(&mut self, page: &Page, recorded: &Recorded) -> String {
-        let message = Message::new(recorded.raw.clone());
+    pub fn line(&self, page: &Page, told: &Told) -> String {
+        let recorded = &told.recorded;
         let number = page.styled(Style::Faint, &format!("#{:03}", recorded.sequence));
         let mut parts = vec![number];
         parts.extend(self.show_conversation.then(|| format!("c{}", recorded.conversation)));
         parts.push(recorded.direction.arrow().to_string());
-        if let Some(event) = &recorded.event {
-            parts.push(page.styled(Style::Bad, &format!("! {}", visible(event))));
-        } else if recorded.noise {
-            parts.push(format!("noise {}", quote(&recorded.raw)));
-        } else {
-            self.describe(page, recorded, &message, &mut parts);
-        }
+        describe(page, told, &mut parts);
         if recorded.from_proxy {
             parts.push("by the proxy".into());
         }
         if recorded.modified {
             parts.push("modified".into());
         }
-        if let Some(ambiguity) = message.peek().ambiguity.filter(|_| !recorded.noise && recorded.event.is_none()) {
+        if let Some(ambiguity) = told.message.peek().ambiguity.filter(|_| told.is_message()) {
             parts.push(page.styled(Style::Bad, &format!("opaque: {ambiguity}")));
         }
         parts.join(" ")
     }
+}
 
-    fn describe(&mut self, page: &Page, recorded: &Recorded, message: &Message, parts: &mut Vec<String>) {
-        let id = message.peek().id.map(|span| format!("id={}", visible_bytes(message.slice(span))));
-        match message.kind() {
-            Kind::Request | Kind::Notification => {
-                let what = what(message);
-                parts.push(what.clone());
-                parts.extend(id);
-                if message.kind() == Kind::Request {
-                    self.open.insert(recorded.id.clone(), Open { what, time_ns: recorded.time_ns });
-                }
-            }
-            Kind::Response | Kind::Error => {
-                let request = recorded.correlated_id.as_ref().and_then(|id| self.open.remove(id));
-                parts.push(request.as_ref().map_or("response".to_owned(), |request| request.what.clone()));
-                parts.extend(id);
-                parts.extend(request.map(|request| report::duration(recorded.time_ns.saturating_sub(request.time_ns))));
-                parts.push(status(page, message));
-            }
-            Kind::Batch => parts.push(format!("batch of {}", mcp_wire::scan::batch_items(message.bytes()).count())),
-            Kind::OtherJson => parts.push(format!("json {}", quote(&recorded.raw))),
-            Kind::NotJson => parts.push(format!("bytes {}", quote(&recorded.raw))),
+fn describe(page: &Page, told: &Told, parts: &mut Vec<String>) {
+    let raw = &told.recorded.raw;
+    match told.kind {
+        MessageKind::Request | MessageKind::Notification | MessageKind::Response | MessageKind::Error => {
+            parts.push(what(told));
+            parts.extend(told.id().map(|id| format!("id={}", visible_bytes(id))));
+            parts.extend(told.duration_ns().map(report::duration));
+            parts.extend(told.status().map(|status| show_status(page, status)));
+        }
+        MessageKind::Batch => parts.push(format!("batch of {}", mcp_wire::scan::batch_items(raw).count())),
+        MessageKind::OtherJson => parts.push(format!("json {}", quote(raw))),
+        MessageKind::NotJson => parts.push(format!("bytes {}", quote(raw))),
+        MessageKind::Noise => parts.push(format!("noise {}", quote(raw))),
+        MessageKind::Event => {
+            let event = told.recorded.event.as_deref().unwrap_or_default();
+            parts.push(page.styled(Style::Bad, &format!("! {}", visible(event))));
         }
     }
 }
 
 /// A method, with the tool, prompt or resource it is about.
-fn what(message: &Message) -> String {
-    let method = message.method().unwrap_or_default();
-    match message.name().or_else(|| message.uri()) {
+fn what(told: &Told) -> String {
+    let Some(method) = told.method() else { return "response".to_owned() };
+    match told.subject() {
         Some(subject) => format!("{} [{}]", visible(&method), visible(&subject)),
         None => visible(&method).to_string(),
     }
 }
 
-fn status(page: &Page, message: &Message) -> String {
-    #[derive(serde::Deserialize)]
-    struct Answer<'a> {
-        #[serde(borrow)]
-        error: Option<Fault<'a>>,
-        result: Option<Outcome>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Fault<'a> {
-        #[serde(borrow)]
-        code: Option<&'a serde_json::value::RawValue>,
-        #[serde(borrow)]
-        message: Option<std::borrow::Cow<'a, str>>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Outcome {
-        #[serde(rename = "isError", default)]
-        is_error: bool,
-    }
-    match serde_json::from_slice::<Answer<'_>>(message.bytes()) {
-        Ok(Answer { error: Some(fault), .. }) => {
-            let code = fault.code.map(|code| format!(" {}", visible(code.get()))).unwrap_or_default();
-            let text = fault.message.map(|text| format!(" {}", quote(text.as_bytes()))).unwrap_or_default();
-            page.styled(Style::Bad, &format!("error{code}{text}"))
+fn show_status(page: &Page, status: &Status) -> String {
+    match status {
+        Status::Ok => page.styled(Style::Good, "ok"),
+        Status::InputRequired => "input required".to_owned(),
+        Status::Err(Fault::Tool) => page.styled(Style::Bad, "tool error"),
+        Status::Err(Fault::Error { code, message }) => {
+            let code = code.as_ref().map(|code| match code {
+                Ok(code) => format!(" {code}"),
+                Err(spelled) => format!(" {}", short(spelled.as_bytes())),
+            });
+            let text = message.as_ref().map(|text| format!(" {}", quote(text.as_bytes())));
+            page.styled(Style::Bad, &format!("error{}{}", code.unwrap_or_default(), text.unwrap_or_default()))
         }
-        Ok(Answer { result: Some(Outcome { is_error: true }), .. }) => page.styled(Style::Bad, "tool error"),
-        _ if message.kind() == Kind::Error => page.styled(Style::Bad, "error"),
-        _ => page.styled(Style::Good, "ok"),
     }
 }
 

@@ -9,6 +9,7 @@ pub mod segment;
 pub mod session;
 pub mod session_file;
 pub mod state_dir;
+pub mod story;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ pub use recorded::{Direction, Recorded, SessionHeader, Transport};
 pub use segment::{End, HeadKey, Link, Record, RecordHead, RecordKind, SegmentReader, SegmentWriter};
 pub use session::{Session, Summary};
 pub use state_dir::StateDir;
+pub use story::{MessageKind, Story, Told};
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

@@ -1,0 +1,392 @@
+//! What only earlier messages can tell about a message: the request that an answer meets, how long it
+//! took, the operation that both belong to, who speaks and in which revision. A [`Story`] is told the
+//! messages of a session in their order; what it holds of them is bounded.
+
+mod answer;
+mod open;
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, OnceLock};
+
+use mcp_wire::{Era, Kind, Message, scan};
+
+pub use answer::{Fault, Status};
+use open::{Key, Open};
+
+use crate::exchange::{Headers, OpenExchanges, SessionEntry};
+use crate::recorded::{Direction, Recorded, SessionHeader};
+
+/// Conversations of which client and revision are remembered; past this those that began first are
+/// forgotten. As many as a listener has clients at once, and more.
+const CONVERSATIONS_MAX: usize = 16_384;
+/// Operations that wait for their next round. Somebody is asked in each, so there are few.
+const WAITING_MAX: usize = 1_024;
+/// A name that a client gives itself, or a revision, is kept up to here.
+const WORD_BYTES_MAX: usize = 256;
+
+/// Follows a session message by message.
+#[derive(Debug, Default)]
+pub struct Story {
+    server: Option<Arc<str>>,
+    open: Open,
+    waiting: VecDeque<Waiting>,
+    conversations: BTreeMap<u32, Speakers>,
+    exchanges: OpenExchanges<Heads>,
+    hasher: RandomState,
+}
+
+/// A message with everything that is known of it.
+#[derive(Clone, Debug)]
+pub struct Told {
+    pub recorded: Recorded,
+    pub message: Message,
+    pub kind: MessageKind,
+    /// Of a request, what it asks; of an answer, the request that it answers.
+    pub asked: Option<Arc<Asked>>,
+    /// The sequence of the request that this answers.
+    pub answers: Option<u64>,
+    /// What the user calls the server, or its command or address.
+    pub server: Option<Arc<str>>,
+    /// What the client of this conversation calls itself.
+    pub client: Option<Arc<str>>,
+    /// The revision that is spoken, as a date, once somebody said so.
+    pub revision: Option<Arc<str>>,
+    /// The HTTP headers that came with it.
+    pub headers: Option<Arc<Headers>>,
+    status: OnceLock<Option<Status>>,
+}
+
+/// A request, as its answer needs it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Asked {
+    pub sequence: u64,
+    pub time_ns: u64,
+    pub method: Box<str>,
+    /// `params.name`: the tool or prompt.
+    pub name: Option<Box<str>>,
+    /// `params.uri`: the resource.
+    pub uri: Option<Box<str>>,
+    /// The sequence of the first request of the operation, and when it came. A retry after
+    /// `input_required` has another id and is the same operation.
+    pub operation: u64,
+    pub operation_began_ns: u64,
+    /// From 1; each retry is a further round.
+    pub round: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MessageKind {
+    Request,
+    Response,
+    /// A response that carries an error.
+    Error,
+    Notification,
+    Batch,
+    /// JSON, but not JSON-RPC.
+    OtherJson,
+    NotJson,
+    /// A line of the server's standard output that was no message.
+    Noise,
+    /// What happened instead of a message.
+    Event,
+}
+
+impl MessageKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Response => "response",
+            Self::Error => "error",
+            Self::Notification => "notification",
+            Self::Batch => "batch",
+            Self::OtherJson => "json",
+            Self::NotJson => "bytes",
+            Self::Noise => "noise",
+            Self::Event => "event",
+        }
+    }
+
+    fn of(recorded: &Recorded, message: &Message) -> Self {
+        if recorded.event.is_some() {
+            return Self::Event;
+        }
+        if recorded.noise {
+            return Self::Noise;
+        }
+        match message.kind() {
+            Kind::Request => Self::Request,
+            Kind::Response => Self::Response,
+            Kind::Error => Self::Error,
+            Kind::Notification => Self::Notification,
+            Kind::Batch => Self::Batch,
+            Kind::OtherJson => Self::OtherJson,
+            Kind::NotJson => Self::NotJson,
+        }
+    }
+}
+
+/// An operation whose server wants something before it goes on.
+#[derive(Debug)]
+struct Waiting {
+    key: u64,
+    operation: u64,
+    began_ns: u64,
+    round: u32,
+}
+
+#[derive(Debug, Default)]
+struct Speakers {
+    client: Option<Arc<str>>,
+    revision: Option<Arc<str>>,
+}
+
+#[derive(Debug, Default)]
+struct Heads {
+    request: Option<Arc<Headers>>,
+    answer: Option<Arc<Headers>>,
+}
+
+impl Story {
+    /// The story of a session; its header says who the server is.
+    pub fn of(header: &SessionHeader) -> Self {
+        let server = header.name.as_ref().or(header.server_command.as_ref()).or(header.server_url.as_ref());
+        Self { server: server.map(|server| server.as_str().into()), ..Self::default() }
+    }
+
+    /// Takes the next entry of the session. What HTTP says is remembered for the messages it came with.
+    pub fn hear(&mut self, entry: SessionEntry) -> Option<Told> {
+        match entry {
+            SessionEntry::Message(message) => return Some(self.tell(message)),
+            SessionEntry::Request(mark, head) => {
+                self.exchanges.remove(mark.exchange);
+                let open = self.exchanges.keep(mark.exchange, &head.headers);
+                open.request = Some(Arc::new(head.headers));
+            }
+            SessionEntry::Answer(mark, head) => {
+                let open = self.exchanges.keep(mark.exchange, &head.headers);
+                open.answer = Some(Arc::new(head.headers));
+            }
+            SessionEntry::End(mark, _) => drop(self.exchanges.remove(mark.exchange)),
+        }
+        while self.exchanges.pop_excess().is_some() {}
+        None
+    }
+
+    /// Takes the next message of the session.
+    pub fn tell(&mut self, recorded: Recorded) -> Told {
+        let message = Message::new(recorded.raw.clone());
+        let kind = MessageKind::of(&recorded, &message);
+        let (asked, answers) = match kind {
+            MessageKind::Request => (Some(self.ask(&recorded, &message)), None),
+            MessageKind::Response | MessageKind::Error => {
+                let asked = self.answer(&recorded, &message);
+                let answers = asked.as_ref().map(|asked| asked.sequence);
+                (asked, answers)
+            }
+            MessageKind::Batch => {
+                let asked = self.batch(&recorded, &message);
+                let answers = asked.as_ref().map(|asked| asked.sequence);
+                (asked, answers)
+            }
+            _ => (None, None),
+        };
+        let own_revision = message.protocol_version().map(|revision| word(&revision));
+        let speakers = self.conversations.get(&recorded.conversation);
+        let client = speakers.and_then(|speakers| speakers.client.clone());
+        let revision = own_revision.or_else(|| speakers.and_then(|speakers| speakers.revision.clone()));
+        let headers = recorded.exchange.and_then(|exchange| self.exchanges.get(exchange)).and_then(|heads| {
+            match recorded.direction {
+                Direction::ClientToServer => heads.request.clone(),
+                Direction::ServerToClient => heads.answer.clone(),
+            }
+        });
+        let server = self.server.clone();
+        Told { recorded, message, kind, asked, answers, server, client, revision, headers, status: OnceLock::new() }
+    }
+
+    fn ask(&mut self, recorded: &Recorded, message: &Message) -> Arc<Asked> {
+        self.listen(recorded, message);
+        let earlier = self.earlier_round(recorded, message);
+        let asked = Arc::new(Asked {
+            sequence: recorded.sequence,
+            time_ns: recorded.time_ns,
+            method: message.method().unwrap_or_default().into(),
+            name: message.name().map(Into::into),
+            uri: message.uri().map(Into::into),
+            operation: earlier.as_ref().map_or(recorded.sequence, |earlier| earlier.operation),
+            operation_began_ns: earlier.as_ref().map_or(recorded.time_ns, |earlier| earlier.began_ns),
+            round: earlier.map_or(1, |earlier| earlier.round.saturating_add(1)),
+        });
+        if let Some(id) = message.id() {
+            let key = Key { conversation: recorded.conversation, from: recorded.direction, id };
+            self.open.insert(key, &recorded.id, Arc::clone(&asked));
+        }
+        asked
+    }
+
+    fn answer(&mut self, recorded: &Recorded, message: &Message) -> Option<Arc<Asked>> {
+        let from = recorded.direction.other();
+        let key = message.id().map(|id| Key { conversation: recorded.conversation, from, id });
+        let asked = self.open.take(key, recorded.correlated_id.as_deref())?;
+        if &*asked.method == "initialize"
+            && let Some(revision) = answer::text_at(message, &["result", "protocolVersion"])
+        {
+            self.speakers(recorded.conversation).revision = Some(word(&revision));
+        }
+        if let Some(link) = answer::asks_for_more(message) {
+            let key = self.round_key(recorded.conversation, &asked.method, asked.subject(), &link);
+            if self.waiting.len() >= WAITING_MAX {
+                self.waiting.pop_front();
+            }
+            let Asked { operation, operation_began_ns: began_ns, round, .. } = *asked;
+            self.waiting.push_back(Waiting { key, operation, began_ns, round });
+        }
+        Some(asked)
+    }
+
+    /// Each item counts by itself; the batch is told as the answer to the first request it answers.
+    fn batch(&mut self, recorded: &Recorded, batch: &Message) -> Option<Arc<Asked>> {
+        let mut first = None;
+        for item in scan::batch_items(batch.bytes()) {
+            let item = Message::new(batch.bytes().slice(item.range()));
+            match item.kind() {
+                Kind::Request => drop(self.ask(recorded, &item)),
+                Kind::Response | Kind::Error => {
+                    let asked = self.answer(recorded, &item);
+                    first = first.or(asked);
+                }
+                _ => {}
+            }
+        }
+        first
+    }
+
+    /// Learns who speaks, where a request says so.
+    fn listen(&mut self, recorded: &Recorded, message: &Message) {
+        if recorded.direction != Direction::ClientToServer {
+            return;
+        }
+        let is_initialize = message.method().is_some_and(|method| method == "initialize");
+        let says_revision = message.peek().protocol_version.is_some();
+        if !is_initialize && !says_revision {
+            return;
+        }
+        let (client, revision) = match is_initialize {
+            true => (
+                answer::text_at(message, &["params", "clientInfo", "name"]),
+                answer::text_at(message, &["params", "protocolVersion"]),
+            ),
+            false => (
+                answer::text_at(message, &["params", "_meta", "io.modelcontextprotocol/clientInfo", "name"]),
+                message.protocol_version(),
+            ),
+        };
+        let speakers = self.speakers(recorded.conversation);
+        // Mostly it says what it said before, and nothing needs to be kept anew.
+        for (known, said) in [(&mut speakers.client, client), (&mut speakers.revision, revision)] {
+            if let Some(said) = said.filter(|said| known.as_deref() != Some(said)) {
+                *known = Some(word(&said));
+            }
+        }
+    }
+
+    fn speakers(&mut self, conversation: u32) -> &mut Speakers {
+        if self.conversations.len() >= CONVERSATIONS_MAX && !self.conversations.contains_key(&conversation) {
+            self.conversations.pop_first();
+        }
+        self.conversations.entry(conversation).or_default()
+    }
+
+    /// The operation that a request takes up again.
+    fn earlier_round(&mut self, recorded: &Recorded, message: &Message) -> Option<Waiting> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let link = answer::brings_more(message)?;
+        let (method, name, uri) = (message.method()?, message.name(), message.uri());
+        let key = self.round_key(recorded.conversation, &method, name.as_deref().or(uri.as_deref()), &link);
+        let at = self.waiting.iter().position(|waiting| waiting.key == key)?;
+        self.waiting.remove(at)
+    }
+
+    fn round_key(&self, conversation: u32, method: &str, subject: Option<&str>, link: &answer::RoundLink) -> u64 {
+        self.hasher.hash_one((conversation, method, subject, link))
+    }
+}
+
+impl Told {
+    /// Of an answer, the method of the request that it answers.
+    pub fn method(&self) -> Option<Cow<'_, str>> {
+        match &self.asked {
+            Some(asked) => Some(Cow::Borrowed(&asked.method)),
+            None if self.is_message() => self.message.method(),
+            None => None,
+        }
+    }
+
+    /// The tool, prompt or resource that the message is about, or the request that it answers.
+    pub fn subject(&self) -> Option<Cow<'_, str>> {
+        match &self.asked {
+            Some(asked) => asked.subject().map(Cow::Borrowed),
+            None if self.is_message() => self.message.name().or_else(|| self.message.uri()),
+            None => None,
+        }
+    }
+
+    /// The JSON-RPC id as it was spelled.
+    pub fn id(&self) -> Option<&[u8]> {
+        let span = self.message.peek().id.filter(|_| self.is_message())?;
+        Some(self.message.slice(span))
+    }
+
+    /// How it went, of an answer.
+    pub fn status(&self) -> Option<&Status> {
+        self.status.get_or_init(|| Status::of(self.kind, &self.message)).as_ref()
+    }
+
+    /// From the request to this answer.
+    pub fn duration_ns(&self) -> Option<u64> {
+        self.answers?;
+        Some(self.recorded.time_ns.saturating_sub(self.asked.as_ref()?.time_ns))
+    }
+
+    /// The sequence of the first request of the operation that this belongs to.
+    pub fn operation(&self) -> Option<u64> {
+        self.asked.as_ref().map(|asked| asked.operation)
+    }
+
+    pub fn era(&self) -> Option<Era> {
+        self.revision.as_ref().map(|revision| Era::of_header(Some(revision.as_bytes())))
+    }
+
+    /// Neither noise nor an event.
+    pub fn is_message(&self) -> bool {
+        !matches!(self.kind, MessageKind::Noise | MessageKind::Event)
+    }
+}
+
+impl Asked {
+    /// The tool, prompt or resource it is about.
+    pub fn subject(&self) -> Option<&str> {
+        self.name.as_deref().or(self.uri.as_deref())
+    }
+}
+
+impl Direction {
+    pub fn other(self) -> Self {
+        match self {
+            Self::ClientToServer => Self::ServerToClient,
+            Self::ServerToClient => Self::ClientToServer,
+        }
+    }
+}
+
+/// A short text from a peer, cut if it is none.
+fn word(text: &str) -> Arc<str> {
+    text[..text.floor_char_boundary(WORD_BYTES_MAX)].into()
+}
+
+#[cfg(test)]
+mod tests;
