@@ -1,9 +1,13 @@
 //! What the tests of crossings add to the rest: a server on pipes that says what it is told, clients
 //! of HTTP with a session, and clients on pipes of a server with an address.
 
+mod pair;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
+
+pub use pair::{Pair, error_of, opened};
 
 use crate::http_kit::{Client, Head, Listening, Recording, Response, bare, get, post};
 use crate::kit::{Running, Sandbox, fixture_program, until};
@@ -125,6 +129,18 @@ pub fn initialize(revision: &str) -> String {
 }
 
 pub const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// A request of a client of the newest revision, which says everything in each.
+pub fn modern(id: &str, method: &str, params: Value) -> String {
+    let mut params = params;
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let id: Value = serde_json::from_str(id).unwrap();
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+}
 
 /// A notification that has a puppet write `lines`.
 pub fn say(lines: &[impl AsRef<str>]) -> String {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::bridge_kit::{INITIALIZED, LEGACY, initialize};
+use crate::bridge_kit::{INITIALIZED, LEGACY, Pair, error_of, initialize, modern, opened};
 use crate::http_kit::{
     Call, LAST_CHUNK, Origin, Recording, STREAM, accepted, answer, call, chunk, event, json as json_answer, result,
 };
@@ -13,81 +13,6 @@ use crate::kit::{Running, Sandbox, peak_bytes, until};
 
 const TRANSPORT: &str = "streamable-http";
 const HTML: &[u8] = b"<html>It works!</html>";
-
-/// A client and a server that have agreed on a session.
-struct Pair {
-    sandbox: Sandbox,
-    proxy: Running,
-    origin: Origin,
-}
-
-impl Pair {
-    fn start(more: &[&str]) -> Self {
-        let (sandbox, origin) = (Sandbox::new(), Origin::start());
-        let proxy = sandbox.run_to(TRANSPORT, &origin.url("/mcp"), more);
-        Self { sandbox, proxy, origin }
-    }
-
-    /// Opened, with no stream for what belongs to no call.
-    #[track_caller]
-    fn open() -> Self {
-        Self::open_with(&[])
-    }
-
-    #[track_caller]
-    fn open_with(more: &[&str]) -> Self {
-        let mut pair = Self::start(more);
-        pair.send(initialize(LEGACY));
-        pair.answer_opening(LEGACY, "s1");
-        assert_eq!(pair.proxy.json()["id"], "init");
-        pair.send(INITIALIZED);
-        pair.origin.call().send(accepted());
-        pair.origin.call().send(answer("405 Method Not Allowed", &[], ""));
-        pair
-    }
-
-    #[track_caller]
-    fn send(&mut self, message: impl AsRef<str>) {
-        self.proxy.send(format!("{}\n", message.as_ref()).as_bytes());
-    }
-
-    /// Answers an `initialize`.
-    #[track_caller]
-    fn answer_opening(&self, revision: &str, session: &str) -> Call {
-        let mut opening = self.origin.call();
-        assert_eq!((opening.asked().as_str(), opening.text()), ("POST /mcp", initialize(revision)));
-        let session = format!("Mcp-Session-Id: {session}");
-        opening.send(answer("200 OK", &["Content-Type: application/json", &session], opened(revision)));
-        opening
-    }
-
-    /// A call that works, to see that everything is well.
-    #[track_caller]
-    fn ask(&mut self, id: u64) {
-        self.send(call(id, "good"));
-        let mut request = self.origin.call();
-        assert_eq!(request.text(), call(id, "good"));
-        request.send(json_answer(result(id)));
-        assert_eq!(self.proxy.line(), format!("{}\n", result(id)).as_bytes());
-    }
-
-    /// Closes the client's side and expects the goodbye of session `s1`.
-    #[track_caller]
-    fn end(mut self) {
-        self.proxy.close_stdin();
-        let mut goodbye = self.origin.call();
-        assert_eq!(goodbye.asked(), "DELETE /mcp");
-        assert!(goodbye.head.get("mcp-session-id").is_some());
-        goodbye.send(answer("200 OK", &[], ""));
-        let (status, said) = self.proxy.end();
-        assert!(status.success(), "{status}: {said}");
-        assert!(!said.contains("panicked"), "{said}");
-    }
-}
-
-fn opened(revision: &str) -> String {
-    json!({ "jsonrpc": "2.0", "id": "init", "result": { "protocolVersion": revision, "capabilities": {} } }).to_string()
-}
 
 fn event_with_id(id: impl std::fmt::Display, message: &str) -> Vec<u8> {
     chunk(format!("id: {id}\nretry: 1\ndata: {message}\n\n"))
@@ -99,13 +24,6 @@ fn progress(at: usize) -> String {
 
 fn id_of(request: &Call) -> Value {
     serde_json::from_slice::<Value>(&request.body).expect("a message")["id"].clone()
-}
-
-#[track_caller]
-fn error_of(proxy: &Running) -> (Value, Value) {
-    let answer = proxy.json();
-    assert!(answer["error"].is_object(), "{answer}");
-    (answer["id"].clone(), answer["error"]["code"].clone())
 }
 
 #[test]
@@ -587,17 +505,6 @@ fn a_legacy_cancellation_is_sent_and_the_call_given_up() {
     request.until_closed();
     pair.ask(2);
     pair.end();
-}
-
-fn modern(id: &str, method: &str, params: Value) -> String {
-    let mut params = params;
-    params["_meta"] = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
-    let id: Value = serde_json::from_str(id).unwrap();
-    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
 }
 
 #[test]
