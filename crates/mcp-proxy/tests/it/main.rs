@@ -6,6 +6,7 @@ mod bad_input;
 mod bridge_kit;
 mod bridge_sessions;
 mod bridge_to_http;
+mod bridge_tools;
 mod commands;
 mod durability;
 mod endings;

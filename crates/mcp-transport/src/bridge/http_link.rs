@@ -274,7 +274,7 @@ impl HttpLink {
 
     /// Notes what the server's answers say that later requests depend on. What comes back takes the
     /// answer's place.
-    pub fn learn(&self, method: &[u8], answer: &Bytes) -> Option<Bytes> {
+    pub fn learn(&self, method: &[u8], era: Era, answer: &Bytes) -> Option<Bytes> {
         match method {
             b"\"initialize\"" => {
                 let span = scan::member_at(answer, ["result", "protocolVersion"])?;
@@ -283,7 +283,8 @@ impl HttpLink {
                 *self.version.borrow_mut() = HeaderValue::from_str(&version).ok().filter(|_| sends);
                 None
             }
-            b"\"tools/list\"" => {
+            // Before that there were no such headers, and a list says nothing that concerns us.
+            b"\"tools/list\"" if era == Era::Modern => {
                 let mut tools = self.tools.borrow_mut();
                 tools.learn(answer);
                 tools.without_illegal_tools(answer).map(Bytes::from)

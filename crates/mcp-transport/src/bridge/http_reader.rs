@@ -235,7 +235,7 @@ impl Reader<'_> {
             if message.glance().kind == Kind::Error && is_without_id(&message) {
                 message = with_id(message, asked);
             }
-            if let Some(better) = self.link.learn(self.method, message.bytes()) {
+            if let Some(better) = self.link.learn(self.method, self.exchange.era, message.bytes()) {
                 self.note("tools whose header annotations are not allowed were left out");
                 message = Message::new(better);
             }
