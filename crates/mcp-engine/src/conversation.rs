@@ -1,22 +1,26 @@
 //! One client's exchange with the proxy, from the first message to the last: a pipe, a session of
 //! Streamable HTTP, an SSE connection.
 
+use std::collections::HashMap;
+
 use mcp_wire::{Id, Message};
 
 use crate::correlate::Pending;
-use crate::envelope::{Asked, Side};
+use crate::envelope::{Asked, Lane, Lent, Side};
 
 #[derive(Debug)]
 pub struct Conversation {
     number: u32,
     pub(crate) pending: Pending,
+    /// By id, which no two of them share.
+    lent: HashMap<Id, Lent>,
     pub(crate) noise: u64,
     pub(crate) server_spoke: bool,
 }
 
 impl Conversation {
     pub(crate) fn new(number: u32) -> Self {
-        Self { number, pending: Pending::default(), noise: 0, server_spoke: false }
+        Self { number, pending: Pending::default(), lent: HashMap::new(), noise: 0, server_spoke: false }
     }
 
     /// The one conversation of a pipe.
@@ -59,9 +63,23 @@ impl Conversation {
         self.pending.insert_cancelled(Side::Client, asked.id, asked.sequence);
     }
 
-    /// The client no longer waits for the answer to `id`.
-    pub fn forget(&mut self, id: &Id) {
-        self.pending.take(Side::Client, id);
+    /// Takes in a call that waits in an exchange of its own, so that it is answered with the others.
+    pub fn borrow_call(&mut self, lent: Lent) {
+        self.remember(lent.asked.clone());
+        self.lent.insert(lent.asked.id.clone(), lent);
+    }
+
+    /// Gives back the calls that were taken in, answered or not.
+    pub fn give_back_calls(&mut self) {
+        for (id, _) in self.lent.drain() {
+            self.pending.take(Side::Client, &id);
+        }
+    }
+
+    /// How an answer of ours to `id` reaches the client.
+    pub(crate) fn lane_of(&self, id: &Id) -> Lane<'_> {
+        let lent = self.lent.get(id);
+        lent.map_or(Lane::PIPE, |lent| Lane { exchange: lent.exchange, event_id: &lent.event_id, ..Lane::PIPE })
     }
 
     /// Calls `from` still waits on.

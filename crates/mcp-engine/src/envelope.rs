@@ -53,6 +53,15 @@ pub struct Asked {
     pub sequence: u64,
 }
 
+/// A request in an exchange of its own that its conversation answers for, because the server will not.
+#[derive(Clone, Debug)]
+pub struct Lent {
+    pub asked: Asked,
+    /// How the answer will reach the client.
+    pub exchange: u64,
+    pub event_id: Vec<u8>,
+}
+
 #[derive(Clone, Debug)]
 pub struct ProxyMessage {
     /// One counter over both directions, from 1.

@@ -13,7 +13,7 @@ pub mod resolve;
 
 pub use bus::{Bus, Event, Subscription};
 pub use conversation::Conversation;
-pub use envelope::{Asked, Lane, ProxyMessage, Side};
+pub use envelope::{Asked, Lane, Lent, ProxyMessage, Side};
 pub use pipeline::{Outbox, Pipeline};
 pub use policy::Judged;
 pub use record::{Evidence, ExchangeMark, OnStoreFailure, Recorder, RecorderOptions, StoreFailed};

@@ -313,7 +313,7 @@ impl Pipeline {
         refusal: &Refusal,
         out: &mut Outbox,
     ) {
-        self.speak(talk, Lane::PIPE, asker, correlated, reply::error(id, refusal), out);
+        self.speak(talk, talk.lane_of(id), asker, correlated, reply::error(id, refusal), out);
     }
 
     /// Sends a message of our own to one side, in the other's place.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use mcp_engine::{Asked, Conversation, Lane, Side};
+use mcp_engine::{Asked, Conversation, Lane, Lent, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::{encode_event, priming_event};
 use mcp_wire::mirror::ToolParams;
@@ -55,7 +55,7 @@ enum Found {
     /// It answers this call, or, if it is a batch, these of one client.
     Answered(Vec<Call>),
     /// It belongs to the exchange of a call that goes on.
-    About(Rc<Stream>, u64),
+    About(Rc<Stream>),
     Nobody,
     /// A batch for several.
     Several,
@@ -95,7 +95,7 @@ impl Session {
     /// comes back.
     pub fn from_client(&self, talk: &Talk, exchange: &Rc<Exchange>, message: Message) -> Option<Rc<Stream>> {
         self.used.set(Instant::now());
-        let stream = Stream::waiting(self.next_stream());
+        let stream = Stream::waiting(self.next_stream(), exchange.number);
         let (message, cancelled) = self.cancelled_by(talk, message);
         let (asked, out) = {
             let conversation = &mut talk.conversation.borrow_mut();
@@ -173,7 +173,7 @@ impl Session {
         for cut in cuts.drain(..) {
             match cut {
                 Cut::Frame(frame) if matches!(frame.bytes.trim_ascii_start().first(), Some(b'{' | b'[')) => {
-                    self.from_server(talk, Transport::Stdio, frame.bytes);
+                    self.from_server(talk, (Transport::Stdio, b""), frame.bytes);
                 }
                 Cut::TooLarge { size, head, tail } => talk.from_server_too_large((size, &head, &tail)),
                 other => {
@@ -185,23 +185,22 @@ impl Session {
     }
 
     /// Takes one message of the server, and gives it to the exchange it belongs to.
-    pub fn from_server(&self, talk: &Talk, transport: Transport, bytes: Bytes) {
+    pub fn from_server(&self, talk: &Talk, (transport, event_id): (Transport, &[u8]), bytes: Bytes) {
         self.used.set(Instant::now());
         let message = Message::new(bytes);
         let is_answer = message.glance().kind.is_response();
         let (found, message) = self.find(message);
-        let (exchange, asked) = match &found {
-            Found::Answered(calls) => {
-                let first = calls.first().filter(|_| is_answer);
-                // The items of a batch are told apart by their ids alone.
-                let asked = first.map(|call| &call.asked).filter(|asked| asked.sequence > 0);
-                (calls.first().map_or(0, |call| call.exchange.number), asked)
-            }
-            Found::About(_, exchange) => (*exchange, None),
-            Found::Nobody | Found::Several | Found::Late => (0, None),
+        let asked = match &found {
+            // The items of a batch are told apart by their ids alone.
+            Found::Answered(calls) => calls.first().filter(|call| is_answer && call.asked.sequence > 0),
+            _ => None,
         };
+        let asked = asked.map(|call| &call.asked);
         let is_unwanted = is_answer && matches!(found, Found::Late);
-        let lane = Lane { transport, exchange, event_id: b"", asked };
+        let (exchange, given) = self.way(&found);
+        let given = given.map(|id| id.to_string());
+        let event_id = given.as_deref().map_or(event_id, str::as_bytes);
+        let lane = Lane { transport, exchange, event_id, asked };
         let ((), out) = {
             let conversation = &mut talk.conversation.borrow_mut();
             talk.hub.pass(|pipeline, out| pipeline.pass_one(conversation, Side::Server, lane, message, out))
@@ -226,10 +225,35 @@ impl Session {
         self.route(found, message.bytes());
     }
 
+    /// The exchange by which something will reach its client, and the id of the event it will be, if it
+    /// becomes one: a message is recorded with both before it is sent. What waits for a stream has
+    /// neither yet.
+    fn way(&self, found: &Found) -> (u64, Option<EventId>) {
+        match found {
+            Found::Answered(calls) => calls.first().map_or((0, None), |call| self.way_of_answer(call, calls.len())),
+            Found::About(stream) => self.way_of_event(stream),
+            Found::Nobody => self.listening().map_or((0, None), |general| self.way_of_event(&general)),
+            Found::Several | Found::Late => (0, None),
+        }
+    }
+
+    /// The same for the answers to `count` calls of one stream.
+    fn way_of_answer(&self, call: &Call, count: usize) -> (u64, Option<EventId>) {
+        match call.stream.is_waiting() && call.stream.closes_with(count) {
+            true => (call.stream.exchange.get(), None),
+            false => self.way_of_event(&call.stream),
+        }
+    }
+
+    fn way_of_event(&self, stream: &Stream) -> (u64, Option<EventId>) {
+        let primed = u64::from(stream.is_waiting() && self.primes());
+        (stream.exchange.get(), (self.era == Era::Legacy).then(|| stream.id_after(primed)))
+    }
+
     fn route(&self, found: Found, bytes: &Bytes) {
         match found {
             Found::Answered(calls) => self.answer(&calls, bytes),
-            Found::About(stream, _) => self.send_event(&stream, bytes),
+            Found::About(stream) => self.send_event(&stream, bytes),
             Found::Nobody => self.send_generally(bytes),
             Found::Several => {
                 for item in scan::batch_items(bytes).collect::<Vec<_>>() {
@@ -359,11 +383,15 @@ impl Session {
 
     /// Gives a client something to resume from before the first message, if it knows what that is.
     fn prime(&self, stream: &Stream, outlet: &Outlet) {
-        if self.revision.get().is_some_and(Revision::primes_streams)
+        if self.primes()
             && let Some(id) = self.next_id(stream)
         {
             outlet.push(priming_event(id.to_string().as_bytes(), None));
         }
+    }
+
+    fn primes(&self) -> bool {
+        self.revision.get().is_some_and(Revision::primes_streams)
     }
 
     fn next_id(&self, stream: &Stream) -> Option<EventId> {
@@ -386,12 +414,12 @@ impl Session {
     }
 
     /// Opens the stream that a GET asks for: the rest of one that broke, or the general one.
-    pub fn open_stream(&self, last: Option<EventId>) -> (Rc<Outlet>, Rc<Stream>) {
+    pub fn open_stream(&self, exchange: u64, last: Option<EventId>) -> (Rc<Outlet>, Rc<Stream>) {
         self.used.set(Instant::now());
         let outlet = Outlet::new(Rc::clone(&self.drained));
         let resumed = last.and_then(|last| self.resume(last, &outlet));
         let stream = resumed.unwrap_or_else(|| {
-            let stream = Stream::streaming(self.next_stream(), &outlet);
+            let stream = Stream::streaming(self.next_stream(), exchange, &outlet);
             self.prime(&stream, &outlet);
             // One stream of this kind at a time: a new one takes the old one's place.
             if let Some(before) = self.general.replace(Some(Rc::clone(&stream))) {
@@ -399,6 +427,7 @@ impl Session {
             }
             stream
         });
+        stream.exchange.set(exchange);
         // Nothing waits for what an abandoned stream still holds.
         self.drained.notify_waiters();
         if self.listening().is_some_and(|general| Rc::ptr_eq(&general, &stream)) {
@@ -425,7 +454,7 @@ impl Session {
             // Everything was sent, so the rest of it is all there is.
             None => {
                 outlet.end();
-                Stream::streaming(self.next_stream(), outlet)
+                Stream::streaming(self.next_stream(), 0, outlet)
             }
         })
     }
@@ -453,17 +482,16 @@ impl Session {
 
     /// Lends every open call to the conversation's own table while `answer` answers from there.
     pub fn with_calls<R>(&self, conversation: &mut Conversation, answer: impl FnOnce(&mut Conversation) -> R) -> R {
-        let lent: Vec<Asked> = (self.calls.borrow().known())
-            .filter(|(known, _)| !conversation.awaits(Side::Client, known))
-            .map(|(known, call)| Asked { id: known.clone(), sequence: call.asked.sequence })
-            .collect();
-        for asked in &lent {
-            conversation.remember(asked.clone());
+        for (known, call) in self.calls.borrow().known() {
+            if !conversation.awaits(Side::Client, known) {
+                let (exchange, event_id) = self.way_of_answer(call, 1);
+                let event_id = event_id.map_or_else(Vec::new, |id| id.to_string().into_bytes());
+                let asked = Asked { id: known.clone(), sequence: call.asked.sequence };
+                conversation.borrow_call(Lent { asked, exchange, event_id });
+            }
         }
         let answered = answer(conversation);
-        for asked in lent {
-            conversation.forget(&asked.id);
-        }
+        conversation.give_back_calls();
         answered
     }
 
@@ -490,7 +518,7 @@ impl Session {
 }
 
 fn about(call: &Call) -> Found {
-    Found::About(Rc::clone(&call.stream), call.exchange.number)
+    Found::About(Rc::clone(&call.stream))
 }
 
 /// A late answer to a call that nobody waits for is still known for what it is.

@@ -11,6 +11,8 @@ use super::outlet::Outlet;
 
 pub struct Stream {
     pub number: u64,
+    /// The HTTP exchange that carries it, or last did.
+    pub exchange: Cell<u64>,
     /// Events sent so far.
     place: Cell<u64>,
     /// Requests that are still to be answered on it.
@@ -36,17 +38,18 @@ pub enum First {
 
 impl Stream {
     /// One whose client waits for an answer.
-    pub fn waiting(number: u64) -> Rc<Self> {
-        Self::new(number, State::Waiting(None))
+    pub fn waiting(number: u64, exchange: u64) -> Rc<Self> {
+        Self::new(number, exchange, State::Waiting(None))
     }
 
     /// One whose client reads events.
-    pub fn streaming(number: u64, outlet: &Rc<Outlet>) -> Rc<Self> {
-        Self::new(number, State::Streaming(Rc::clone(outlet)))
+    pub fn streaming(number: u64, exchange: u64, outlet: &Rc<Outlet>) -> Rc<Self> {
+        Self::new(number, exchange, State::Streaming(Rc::clone(outlet)))
     }
 
-    fn new(number: u64, state: State) -> Rc<Self> {
-        Rc::new(Self { number, place: Cell::new(0), open: Cell::new(0), state: RefCell::new(state) })
+    fn new(number: u64, exchange: u64, state: State) -> Rc<Self> {
+        let (exchange, place, open) = (Cell::new(exchange), Cell::new(0), Cell::new(0));
+        Rc::new(Self { number, exchange, place, open, state: RefCell::new(state) })
     }
 
     pub fn poll_first(&self, cx: &mut Context<'_>) -> Poll<Option<First>> {
@@ -71,6 +74,11 @@ impl Stream {
         EventId { stream: self.number, place: self.place.get() }
     }
 
+    /// The id of the next event, if `others` come before it.
+    pub fn id_after(&self, others: u64) -> EventId {
+        EventId { stream: self.number, place: self.place.get() + others + 1 }
+    }
+
     /// Whether a client was given `id` on this stream.
     pub fn gave(&self, id: EventId) -> bool {
         id.stream == self.number && id.is_real() && id.place <= self.place.get()
@@ -84,6 +92,11 @@ impl Stream {
     pub fn closes(&self) -> bool {
         self.open.set(self.open.get().saturating_sub(1));
         !self.is_open()
+    }
+
+    /// Whether these many answers are the last on it.
+    pub fn closes_with(&self, answers: usize) -> bool {
+        self.open.get() <= answers
     }
 
     /// Whether anything is still to be answered on it.

@@ -97,7 +97,7 @@ impl Talk {
     /// Takes one message of a server.
     pub fn from_server(&self, lane: Lane<'_>, message: Bytes) {
         if let ClientEnd::Session(session) = &self.client {
-            return session.from_server(self, lane.transport, message);
+            return session.from_server(self, (lane.transport, lane.event_id), message);
         }
         let out = {
             let talk = &mut self.conversation.borrow_mut();

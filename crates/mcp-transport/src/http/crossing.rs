@@ -329,7 +329,7 @@ fn get(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused> {
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, era);
     exchange.request_head(&parts.method, &target(parts), &parts.headers);
     let last = parts.headers.get(&LAST_EVENT).and_then(|last| EventId::parse(last.as_bytes()));
-    let (outlet, stream) = session.open_stream(last);
+    let (outlet, stream) = session.open_stream(exchange.number, last);
     let leaving = (Rc::clone(&talk), Rc::clone(&outlet), Rc::clone(&exchange));
     let body = OutletBody::new(outlet, move || {
         let (talk, outlet, exchange) = leaving;
