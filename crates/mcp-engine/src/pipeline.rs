@@ -277,9 +277,11 @@ impl Pipeline {
         }
     }
 
-    /// Tells the server, in the client's place, something that the client said in another way.
-    pub fn speak_for_client(&mut self, talk: &Conversation, message: Bytes, out: &mut Outbox) {
-        self.speak(talk, Lane::PIPE, Side::Server, None, message, out);
+    /// Tells the server, in the client's place, something that the client said in another way or
+    /// before. Returns the sequence by which an answer to it is known.
+    pub fn speak_for_client(&mut self, talk: &Conversation, lane: Lane<'_>, message: Bytes, out: &mut Outbox) -> u64 {
+        self.speak(talk, lane, Side::Server, None, message, out);
+        self.sequence
     }
 
     /// Holds back what could not be recorded. Answers that the client waits for become refusals; its

@@ -3,7 +3,7 @@
 use mcp_store::Recorded;
 use serde_json::{Value, json};
 
-use crate::bridge_kit::{Event, Events, Session, expect_stream};
+use crate::bridge_kit::{Event, Events, Session, expect_stream, until_recorded};
 use crate::http_kit::{Recording, call};
 use crate::kit::Sandbox;
 
@@ -78,6 +78,7 @@ fn also_while_the_client_is_away_and_on_the_exchange_it_comes_back_by() {
     let first = waiting.next();
     drop(waiting);
     session.say(&[notification("away")]);
+    until_recorded(&sandbox, &notification("away"));
     let mut rest = session.listen(first.id.as_deref());
     let away = rest.next();
     assert_eq!(away.data, notification("away"));

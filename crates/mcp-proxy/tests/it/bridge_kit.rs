@@ -2,12 +2,14 @@
 //! of HTTP with a session, and clients on pipes of a server with an address.
 
 mod pair;
+mod sse;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 
 pub use pair::{Pair, error_of, opened};
+pub use sse::SseServer;
 
 use crate::http_kit::{Client, Head, Listening, Recording, Response, bare, get, post};
 use crate::kit::{Running, Sandbox, fixture_program, until};

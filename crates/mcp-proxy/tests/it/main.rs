@@ -5,6 +5,7 @@
 mod bad_input;
 mod bridge_event_ids;
 mod bridge_kit;
+mod bridge_reopen;
 mod bridge_sessions;
 mod bridge_to_http;
 mod bridge_tools;

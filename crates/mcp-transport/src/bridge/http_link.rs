@@ -21,7 +21,7 @@ use mcp_wire::{Id, Message, scan};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::http_reader::{Audience, Reader, Resume};
+use super::http_reader::{Audience, Opening, Reader, Resume};
 use super::queue::{Class, Place, Queue, asks, method_of};
 use super::talk::Talk;
 use crate::http::body::ToServer;
@@ -186,6 +186,9 @@ impl HttpLink {
         let headers = self.headers(message, era);
         let session = headers.get(&SESSION).cloned();
         let exchange = Exchange::open(&talk.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, era);
+        if !audience.takes_note(talk, &exchange, message) {
+            return Outcome::Failed;
+        }
         let body = ToServer::Whole(Some(message.bytes().clone()));
         let (parts, body) = match self.request(&exchange, Method::POST, headers, body).await {
             Ok(answer) => answer,
@@ -324,7 +327,7 @@ impl HttpLink {
     async fn send_opening(self: &Rc<Self>, talk: &Rc<Talk>) -> bool {
         let opening = [self.initialize.borrow().clone(), self.initialized.borrow().clone()];
         for message in opening.into_iter().flatten() {
-            let (ids, ourselves) = (asks(&message), Audience::Ourselves(Cell::new(false)));
+            let (ids, ourselves) = (asks(&message), Audience::Ourselves(Opening::default()));
             let is_done = self.exchange(talk, &message, &ids, &ourselves).await == Outcome::Done;
             if !is_done || !ids.is_empty() && !ourselves.is_satisfied() {
                 return false;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use hyper::StatusCode;
 use hyper::http::response::Parts;
-use mcp_engine::{Lane, Side};
+use mcp_engine::{Asked, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::{SseCut, SseDeframer};
 use mcp_wire::reply::Refusal;
@@ -102,12 +102,28 @@ pub enum Audience {
     /// The client; others wait until it has come.
     Client(RefCell<Option<Place>>),
     /// Nobody else, who only want to know whether there was a good one.
-    Ourselves(Cell<bool>),
+    Ourselves(Opening),
+}
+
+/// A message of a client's opening that is sent once more.
+#[derive(Default)]
+pub struct Opening {
+    is_agreed: Cell<bool>,
+    asked: RefCell<Option<Asked>>,
 }
 
 impl Audience {
     pub fn is_satisfied(&self) -> bool {
-        matches!(self, Self::Ourselves(is_good) if is_good.get())
+        matches!(self, Self::Ourselves(opening) if opening.is_agreed.get())
+    }
+
+    /// Takes note of a message that is about to leave, unless that was done when it came. False if it
+    /// must stay.
+    pub fn takes_note(&self, talk: &Talk, exchange: &Exchange, message: &Message) -> bool {
+        let Self::Ourselves(opening) = self else { return true };
+        let Some(sequence) = talk.repeat_for_client(exchange, message) else { return false };
+        *opening.asked.borrow_mut() = message.id().map(|id| Asked { id, sequence });
+        true
     }
 }
 
@@ -240,14 +256,20 @@ impl Reader<'_> {
                 message = Message::new(better);
             }
         }
-        let barrier = match self.audience {
-            Audience::Client(barrier) => barrier,
-            Audience::Ourselves(is_good) => return is_good.set(message.glance().kind == Kind::Response),
-        };
-        let lane = Lane { transport: Transport::StreamableHttp, exchange: self.exchange.number, event_id, asked: None };
-        self.talk.from_server(lane, message.bytes().clone());
-        if !self.is_awaited() {
-            barrier.take();
+        match self.audience {
+            Audience::Ourselves(opening) if message.glance().kind.is_response() => {
+                let asked = opening.asked.borrow();
+                self.talk.keep_from_client(self.exchange.lane(event_id, asked.as_ref()), message.bytes().clone());
+                opening.is_agreed.set(message.glance().kind == Kind::Response);
+            }
+            audience => {
+                self.talk.from_server(self.exchange.lane(event_id, None), message.bytes().clone());
+                if let Audience::Client(barrier) = audience
+                    && !self.is_awaited()
+                {
+                    barrier.take();
+                }
+            }
         }
     }
 

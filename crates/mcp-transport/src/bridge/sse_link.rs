@@ -10,13 +10,13 @@ use bytes::BytesMut;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Method, Request, Uri};
-use mcp_engine::{Lane, Side};
+use mcp_engine::{Asked, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::{SseCut, SseDeframer, SseEvent};
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
 use mcp_wire::visible::visible_bytes;
-use mcp_wire::{Id, Kind, Message};
+use mcp_wire::{Kind, Message};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -47,7 +47,7 @@ pub struct SseLink {
     initialize: RefCell<Option<Message>>,
     initialized: RefCell<Option<Message>>,
     /// The answer to an opening that we sent again is not for the client.
-    swallow: RefCell<Option<Id>>,
+    swallow: RefCell<Option<Asked>>,
     swallowed: Notify,
     /// Whether the server was ever reached, and whether it ever was not.
     reached: Cell<bool>,
@@ -176,34 +176,35 @@ impl SseLink {
                 let is_message = matches!(event.event.as_deref(), None | Some(b"" | b"message"));
                 let Some(data) = event.data.filter(|data| is_message && !data.is_empty()) else { return };
                 let message = Message::new(data);
-                if self.is_about_opening(&message) {
-                    return;
-                }
                 let event_id = event.id.as_deref().unwrap_or_default();
-                let lane = Lane { transport: Transport::Sse, exchange: exchange.number, event_id, asked: None };
-                talk.from_server(lane, message.bytes().clone());
+                match self.asked_again(&message) {
+                    Some(asked) => {
+                        talk.keep_from_client(exchange.lane(event_id, Some(&asked)), message.bytes().clone());
+                    }
+                    None => talk.from_server(exchange.lane(event_id, None), message.bytes().clone()),
+                }
             }
             SseCut::TooLarge { size, head, tail } => talk.from_server_too_large((size, &head, &tail)),
         }
     }
 
-    /// Looks for the answer to an opening. True if it is not for the client.
-    fn is_about_opening(&self, message: &Message) -> bool {
+    /// Looks for the answer to an opening. If it is one that was sent again, what that was known by
+    /// comes back.
+    fn asked_again(&self, message: &Message) -> Option<Asked> {
         if !message.glance().kind.is_response() {
-            return false;
+            return None;
         }
         let id = message.id();
-        if self.swallow.borrow().is_some() && id == *self.swallow.borrow() {
-            self.swallow.take();
+        if self.swallow.borrow().as_ref().is_some_and(|asked| Some(&asked.id) == id.as_ref()) {
             self.swallowed.notify_one();
-            return true;
+            return self.swallow.take();
         }
         let is_agreed = message.glance().kind == Kind::Response
             && self.opening.borrow().as_ref().is_some_and(|opening| opening.id() == id);
         if is_agreed {
             *self.initialize.borrow_mut() = self.opening.take();
         }
-        false
+        None
     }
 
     /// Sends what waits for as long as the connection lasts.
@@ -220,7 +221,8 @@ impl SseLink {
             while posts.try_join_next().is_some() {}
             let (link, talk, endpoint) = (Rc::clone(self), Rc::clone(talk), endpoint.clone());
             posts.spawn_local(async move {
-                if let Err(refusal) = link.post(&talk, &endpoint, &message).await {
+                let exchange = link.open_exchange(&talk);
+                if let Err(refusal) = link.post(&talk, &exchange, &endpoint, &message).await {
                     asks(&message).iter().for_each(|id| talk.answer_call(id, &refusal));
                 }
                 drop(place);
@@ -233,8 +235,7 @@ impl SseLink {
     async fn open_again(&self, talk: &Rc<Talk>, endpoint: &Uri) {
         let opening = self.initialize.borrow().clone();
         let Some(initialize) = opening else { return };
-        *self.swallow.borrow_mut() = initialize.id();
-        if self.post(talk, endpoint, &initialize).await.is_err() {
+        if self.repeat(talk, endpoint, &initialize).await.is_err() {
             self.swallow.take();
         }
         while self.swallow.borrow().is_some() {
@@ -242,16 +243,28 @@ impl SseLink {
         }
         let initialized = self.initialized.borrow().clone();
         if let Some(initialized) = initialized {
-            let _ = self.post(talk, endpoint, &initialized).await;
+            let _ = self.repeat(talk, endpoint, &initialized).await;
         }
     }
 
-    async fn post(&self, talk: &Rc<Talk>, endpoint: &Uri, message: &Message) -> Result<(), Refusal> {
+    async fn repeat(&self, talk: &Rc<Talk>, endpoint: &Uri, message: &Message) -> Result<(), Refusal> {
         let exchange = self.open_exchange(talk);
+        let sequence = talk.repeat_for_client(&exchange, message).ok_or(Refusal::NotRecorded)?;
+        *self.swallow.borrow_mut() = asks(message).pop().map(|id| Asked { id, sequence });
+        self.post(talk, &exchange, endpoint, message).await
+    }
+
+    async fn post(
+        &self,
+        talk: &Rc<Talk>,
+        exchange: &Exchange,
+        endpoint: &Uri,
+        message: &Message,
+    ) -> Result<(), Refusal> {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let body = ToServer::Whole(Some(message.bytes().clone()));
-        let sent = self.request(&exchange, Method::POST, endpoint.clone(), headers, body).await;
+        let sent = self.request(exchange, Method::POST, endpoint.clone(), headers, body).await;
         let (parts, mut body) = sent.map_err(|error| self.explain(talk, &error))?;
         // Some servers say a word here; nobody needs it, unless something went wrong.
         let mut seen = BytesMut::new();

@@ -9,7 +9,7 @@ use mcp_engine::{Conversation, Lane, Outbox, Pipeline, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_event;
 use mcp_wire::reply::Refusal;
-use mcp_wire::{Cut, Gather, Id};
+use mcp_wire::{Cut, Gather, Id, Message};
 use tokio::sync::Notify;
 
 use super::child_link::ChildLink;
@@ -18,6 +18,7 @@ use super::outflow::Outflow;
 use super::outlet::Outlet;
 use super::session::Session;
 use super::sse_link::SseLink;
+use crate::http::exchange::Exchange;
 use crate::http::hub::Hub;
 
 pub struct Talk {
@@ -144,11 +145,26 @@ impl Talk {
 
     /// Tells the server something in the client's place.
     pub fn speak_for_client(&self, message: Bytes) {
-        let speak = |pipeline: &mut Pipeline, out: &mut Outbox| {
-            pipeline.speak_for_client(&self.conversation.borrow(), message, out);
-        };
-        let out = self.hub.pass(speak).1;
+        let talk = self.conversation.borrow();
+        let out = self.hub.pass(|pipeline, out| pipeline.speak_for_client(&talk, Lane::PIPE, message, out)).1;
+        drop(talk);
         self.dispatch(&out);
+    }
+
+    /// Takes note of what is said to the server once more, in an exchange of our own. The sequence by
+    /// which its answer is known comes back, or nothing if it must not leave.
+    pub fn repeat_for_client(&self, exchange: &Exchange, message: &Message) -> Option<u64> {
+        let (talk, bytes) = (self.conversation.borrow(), message.bytes().clone());
+        let lane = exchange.lane(b"", None);
+        let (sequence, out) = self.hub.pass(|pipeline, out| pipeline.speak_for_client(&talk, lane, bytes, out));
+        (!out.to_server.is_empty()).then_some(sequence)
+    }
+
+    /// Takes note of the server's answer to that, which is not for the client.
+    pub fn keep_from_client(&self, lane: Lane<'_>, answer: Bytes) {
+        let talk = &mut self.conversation.borrow_mut();
+        self.hub.pass(|pipeline, out| pipeline.pass_one(talk, Side::Server, lane, answer, out));
+        self.hub.note(|pipeline| pipeline.note(talk, Side::Server, "the answer before this was not passed on"));
     }
 
     /// Answers every call the client still waits on.

@@ -162,7 +162,7 @@ impl Exchange {
         self.transport != Transport::Sse
     }
 
-    fn lane<'a>(&self, event_id: &'a [u8], asked: Option<&'a Asked>) -> Lane<'a> {
+    pub fn lane<'a>(&self, event_id: &'a [u8], asked: Option<&'a Asked>) -> Lane<'a> {
         Lane { transport: self.transport, exchange: self.number, event_id, asked }
     }
 }

@@ -65,9 +65,9 @@ impl Pair {
         assert_eq!(self.proxy.line(), format!("{}\n", result(id)).as_bytes());
     }
 
-    /// Closes the client's side and expects the goodbye of session `s1`.
+    /// Closes the client's side and expects a goodbye. What is left is where it was recorded.
     #[track_caller]
-    pub fn end(mut self) {
+    pub fn end(mut self) -> Sandbox {
         self.proxy.close_stdin();
         let mut goodbye = self.origin.call();
         assert_eq!(goodbye.asked(), "DELETE /mcp");
@@ -76,6 +76,7 @@ impl Pair {
         let (status, said) = self.proxy.end();
         assert!(status.success(), "{status}: {said}");
         assert!(!said.contains("panicked"), "{said}");
+        self.sandbox
     }
 }
 
