@@ -4,6 +4,7 @@
 
 mod answer;
 mod open;
+mod subject;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};

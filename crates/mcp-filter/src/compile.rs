@@ -1,0 +1,370 @@
+//! From a tree to tests: every field, operator and value is checked, every pattern compiled, so that
+//! judging a message can neither fail nor allocate.
+
+use mcp_wire::Era;
+use regex::bytes::{Regex, RegexBuilder};
+
+use crate::error::Fault;
+use crate::fields::{self, Asks, Choice, Field, Values};
+use crate::glob::Glob;
+use crate::numbers::{Measure, Range};
+use crate::path::Path;
+use crate::syntax::{self, Expr, Op, Value, Word};
+use crate::{Needs, REGEX_BYTES_MAX, REGEXES_MAX};
+
+/// Groups and repetitions inside each other in one regular expression.
+const REGEX_NESTING_MAX: u32 = 64;
+
+#[derive(Clone, Debug)]
+pub enum Node {
+    Everything,
+    Any(Vec<Node>),
+    All(Vec<Node>),
+    Not(Box<Node>),
+    Test(Test),
+}
+
+#[derive(Clone, Debug)]
+pub enum Test {
+    Text(Asks, TextTest),
+    /// One of these words.
+    Words(Asks, Vec<&'static str>),
+    Number(Asks, Vec<Range>),
+    Flag(Asks, bool),
+    /// There is a value at all.
+    Present(Asks),
+    Era(Era),
+    /// In method, tool or body.
+    Search(Regex),
+    Body(Regex),
+    /// A header whose name fits.
+    HeaderNamed(Glob),
+    Header(String, TextTest),
+    Path(Path, PathTest),
+}
+
+#[derive(Clone, Debug)]
+pub enum TextTest {
+    Any,
+    Globs(Vec<Glob>),
+    Begins(String),
+    Like(Regex),
+}
+
+#[derive(Clone, Debug)]
+pub enum PathTest {
+    Present,
+    /// One of these; text in quotes is only ever text.
+    Equal(Vec<Scalar>),
+    /// Text, or a number as it is spelled.
+    Globs(Vec<Glob>),
+    Begins(String),
+    Like(Regex),
+    Number(Op, f64),
+}
+
+#[derive(Clone, Debug)]
+pub struct Scalar {
+    pub text: String,
+    pub is_text: bool,
+    /// What it is as a number, if it is one.
+    pub number: Option<f64>,
+}
+
+type Checked<T> = Result<T, Fault>;
+
+pub fn compile(expr: &Expr) -> Checked<(Node, Needs)> {
+    let mut compiler = Compiler::default();
+    let node = compiler.node(expr)?;
+    Ok((node, compiler.needs))
+}
+
+#[derive(Default)]
+struct Compiler {
+    needs: Needs,
+    regexes: usize,
+}
+
+impl Compiler {
+    fn node(&mut self, expr: &Expr) -> Checked<Node> {
+        Ok(match expr {
+            Expr::Everything => Node::Everything,
+            Expr::Or(parts) => Node::Any(self.nodes(parts)?),
+            Expr::And(parts) => Node::All(self.nodes(parts)?),
+            Expr::Not(inner) => Node::Not(Box::new(self.node(inner)?)),
+            Expr::Way(way) => Node::Test(Test::Words(Asks::Way, vec![way.as_str()])),
+            Expr::Search(value) => {
+                self.note(Asks::Method);
+                self.needs.body = true;
+                Node::Test(Test::Search(self.search(value)?))
+            }
+            Expr::Regex(syntax::Regex { pattern, ignore_case, place }) => {
+                self.note(Asks::Method);
+                self.needs.body = true;
+                Node::Test(Test::Search(self.regex(pattern, *ignore_case, place)?))
+            }
+            Expr::Test { field, part, op, values } => self.test(field, part.as_ref(), *op, values)?,
+            Expr::HasHeader(name) => {
+                self.needs.headers = true;
+                Node::Test(Test::Header(name.text.clone(), TextTest::Any))
+            }
+            Expr::Path { path, test, .. } => {
+                self.needs.body = true;
+                self.path(path, test.as_ref())?
+            }
+        })
+    }
+
+    /// Parts in the order of what they cost, so that a message is only looked into if it must be.
+    fn nodes(&mut self, parts: &[Expr]) -> Checked<Vec<Node>> {
+        let mut nodes = parts.iter().map(|part| self.node(part)).collect::<Checked<Vec<_>>>()?;
+        nodes.sort_by_key(Node::cost);
+        Ok(nodes)
+    }
+
+    fn test(&mut self, name: &Word, part: Option<&Word>, op: Op, values: &[Value]) -> Checked<Node> {
+        let field = Field::named(&name.text).ok_or_else(|| Fault::at(name.place.0.clone(), "unknown filter field"))?;
+        if !field.ops().contains(&op) {
+            let ops = field.ops().iter().map(|op| op.as_str()).collect::<Vec<_>>().join(" ");
+            let what = format!("`{}` cannot be compared with `{}`", field.name, op.as_str());
+            return Err(Fault::at(name.place.0.clone(), what).help(format!("it takes {ops}")));
+        }
+        self.note(field.asks);
+        let asks = field.asks;
+        let test = match (field.values, part) {
+            (_, Some(header)) => Test::Header(header.text.clone(), self.text_test(op, values)?),
+            (Values::Header, None) => header_named(op, values)?,
+            (Values::Words(_) | Values::Flag, _) if is_anything(op, values) => Test::Present(asks),
+            (Values::Words(choices), _) => Test::Words(asks, words(choices, field, values)?),
+            (Values::Flag, _) => Test::Flag(asks, flag(field, values)?),
+            (Values::Number(_), _) if is_anything(op, values) => Test::Present(asks),
+            (Values::Number(measure), _) => Test::Number(asks, numbers(measure, op, values)?),
+            (Values::Text, _) => Test::Text(asks, self.text_test(op, values)?),
+            (Values::WordsOrText(_), _) => return self.era(op, values),
+            (Values::Search, _) if op == Op::Like => Test::Body(self.pattern(values)?),
+            (Values::Search, _) => return self.any_search(values),
+        };
+        Ok(negated_if(op == Op::NotEqual, Node::Test(test)))
+    }
+
+    fn any_search(&mut self, values: &[Value]) -> Checked<Node> {
+        let searches = values.iter().map(|value| Ok(Node::Test(Test::Body(self.search(value)?))));
+        Ok(Node::Any(searches.collect::<Checked<_>>()?))
+    }
+
+    /// `legacy` and `modern` among dates.
+    fn era(&mut self, op: Op, values: &[Value]) -> Checked<Node> {
+        let mut tests = Vec::new();
+        let mut dates = Vec::new();
+        for value in values {
+            match value.text.as_str() {
+                fields::LEGACY if op.takes_list() => tests.push(Node::Test(Test::Era(Era::Legacy))),
+                fields::MODERN if op.takes_list() => tests.push(Node::Test(Test::Era(Era::Modern))),
+                text if op.takes_list() && !text.starts_with(|c: char| c.is_ascii_digit() || c == '*') => {
+                    let fault = Fault::at(value.place.0.clone(), format!("no such era: `{text}`"));
+                    let eras = [fields::LEGACY, fields::MODERN];
+                    return Err(fault.meant(text, eras).or_help(|| "it is legacy, modern, or a date".to_owned()));
+                }
+                _ => dates.push(value.clone()),
+            }
+        }
+        if !dates.is_empty() {
+            tests.push(Node::Test(Test::Text(Asks::Revision, self.text_test(op, &dates)?)));
+        }
+        Ok(negated_if(op == Op::NotEqual, Node::Any(tests)))
+    }
+
+    fn text_test(&mut self, op: Op, values: &[Value]) -> Checked<TextTest> {
+        Ok(match op {
+            Op::Begins => TextTest::Begins(only(values)?.text.clone()),
+            Op::Like => TextTest::Like(self.pattern(values)?),
+            _ if is_anything(op, values) => TextTest::Any,
+            _ => TextTest::Globs(globs(op, values)),
+        })
+    }
+
+    fn path(&mut self, path: &Path, test: Option<&(Op, Vec<Value>)>) -> Checked<Node> {
+        let Some((op, values)) = test else { return Ok(Node::Test(Test::Path(path.clone(), PathTest::Present))) };
+        let test = match op {
+            Op::Has => PathTest::Globs(globs(*op, values)),
+            Op::Equal | Op::NotEqual => PathTest::Equal(values.iter().map(scalar).collect()),
+            Op::Begins => PathTest::Begins(only(values)?.text.clone()),
+            Op::Like => PathTest::Like(self.pattern(values)?),
+            Op::Less | Op::LessOrEqual | Op::Greater | Op::GreaterOrEqual => {
+                let value = only(values)?;
+                let number = number(&value.text)
+                    .ok_or_else(|| Fault::at(value.place.0.clone(), format!("`{}` needs a number", op.as_str())))?;
+                PathTest::Number(*op, number)
+            }
+        };
+        Ok(negated_if(*op == Op::NotEqual, Node::Test(Test::Path(path.clone(), test))))
+    }
+
+    /// A word or text as it is searched for: whatever its case, and `*` for any text if not quoted.
+    fn search(&mut self, value: &Value) -> Checked<Regex> {
+        let pattern = match value.quoted {
+            true => regex::escape(&value.text),
+            false => value.text.split('*').map(regex::escape).collect::<Vec<_>>().join(".*?"),
+        };
+        self.regex(&pattern, true, &value.place)
+    }
+
+    fn pattern(&mut self, values: &[Value]) -> Checked<Regex> {
+        let value = only(values)?;
+        self.regex(&value.text, false, &value.place)
+    }
+
+    fn regex(&mut self, pattern: &str, ignore_case: bool, place: &syntax::Place) -> Checked<Regex> {
+        self.regexes += 1;
+        if self.regexes > REGEXES_MAX {
+            let what = format!("a filter may have {REGEXES_MAX} regular expressions and searched words at most");
+            return Err(Fault::at(place.0.clone(), what));
+        }
+        RegexBuilder::new(pattern)
+            .case_insensitive(ignore_case)
+            .dot_matches_new_line(true)
+            .size_limit(REGEX_BYTES_MAX)
+            .dfa_size_limit(REGEX_BYTES_MAX)
+            .nest_limit(REGEX_NESTING_MAX)
+            .build()
+            .map_err(|error| bad_regex(&error, place))
+    }
+
+    /// Takes note of what a field needs.
+    fn note(&mut self, asks: Asks) {
+        let needs = &mut self.needs;
+        match asks {
+            Asks::Way | Asks::Size | Asks::Sequence | Asks::Noise | Asks::Edited | Asks::Held | Asks::Mark => {}
+            Asks::Replay | Asks::Rule | Asks::Verdict | Asks::Server => {}
+            Asks::Kind | Asks::Id => needs.scan = true,
+            Asks::Method | Asks::Tool | Asks::Operation | Asks::Status | Asks::Code => {
+                needs.scan = true;
+                needs.story = true;
+            }
+            Asks::Duration | Asks::Client | Asks::Revision => needs.story = true,
+            Asks::Text => needs.body = true,
+            Asks::Header => needs.headers = true,
+        }
+    }
+}
+
+impl Node {
+    /// Roughly what judging costs.
+    fn cost(&self) -> u8 {
+        match self {
+            Self::Everything => 0,
+            Self::Any(parts) | Self::All(parts) => parts.iter().map(Self::cost).max().unwrap_or(0),
+            Self::Not(inner) => inner.cost(),
+            Self::Test(test) => match test {
+                Test::Number(..) | Test::Flag(..) | Test::Present(_) => 0,
+                Test::Words(..) | Test::Era(_) => 1,
+                Test::Text(_, TextTest::Like(_)) => 3,
+                Test::Text(..) => 2,
+                Test::HeaderNamed(_) | Test::Header(..) => 3,
+                Test::Path(..) => 4,
+                Test::Search(_) | Test::Body(_) => 5,
+            },
+        }
+    }
+}
+
+fn negated_if(negated: bool, node: Node) -> Node {
+    if negated { Node::Not(Box::new(node)) } else { node }
+}
+
+/// `field:*` asks whether there is a value at all.
+fn is_anything(op: Op, values: &[Value]) -> bool {
+    op == Op::Has && values.iter().any(|value| value.text == "*" && !value.quoted)
+}
+
+fn globs(op: Op, values: &[Value]) -> Vec<Glob> {
+    let glob = |value: &Value| match op == Op::Has && !value.quoted {
+        true => Glob::new(&value.text),
+        false => Glob::literal(&value.text),
+    };
+    values.iter().map(glob).collect()
+}
+
+fn only(values: &[Value]) -> Checked<&Value> {
+    values.first().ok_or_else(|| Fault::at(0..0, "a value is missing"))
+}
+
+fn words(choices: &'static [Choice], field: &Field, values: &[Value]) -> Checked<Vec<&'static str>> {
+    let mut words = Vec::new();
+    for value in values {
+        let word = fields::choice(choices, &value.text).ok_or_else(|| no_such(choices, field, value))?;
+        words.push(word);
+        // An error is a response, too.
+        if field.asks == Asks::Kind && word == "response" {
+            words.push("error");
+        }
+    }
+    Ok(words)
+}
+
+fn flag(field: &Field, values: &[Value]) -> Checked<bool> {
+    let value = only(values)?;
+    let word = fields::choice(fields::FLAGS, &value.text).ok_or_else(|| no_such(fields::FLAGS, field, value))?;
+    match values {
+        [_] => Ok(word == fields::FLAGS[0].word),
+        _ => Err(Fault::at(values[1].place.0.clone(), format!("`{}` takes one value", field.name))),
+    }
+}
+
+fn no_such(choices: &'static [Choice], field: &Field, value: &Value) -> Fault {
+    let fault = Fault::at(value.place.0.clone(), format!("`{}` cannot be `{}`", field.name, value.text));
+    let all = || format!("it is {}", choices.iter().map(|choice| choice.word).collect::<Vec<_>>().join(", "));
+    fault.meant(&value.text, choices.iter().map(|choice| choice.word)).or_help(all)
+}
+
+fn numbers(measure: Measure, op: Op, values: &[Value]) -> Checked<Vec<Range>> {
+    let expected = |value: &Value| {
+        Fault::at(value.place.0.clone(), format!("`{}` is no value for this", value.text))
+            .help(format!("expected {}", measure.expected()))
+    };
+    if op.takes_list() {
+        let range = |value: &Value| measure.parse_range(&value.text).ok_or_else(|| expected(value));
+        return values.iter().map(range).collect();
+    }
+    let value = only(values)?;
+    let range = measure.parse(&value.text).ok_or_else(|| expected(value))?;
+    let start = *range.start();
+    Ok(vec![match op {
+        Op::Less => i128::MIN..=start - 1,
+        Op::LessOrEqual => i128::MIN..=start,
+        Op::Greater => start + 1..=i128::MAX,
+        _ => start..=i128::MAX,
+    }])
+}
+
+fn header_named(op: Op, values: &[Value]) -> Checked<Test> {
+    let value = only(values)?;
+    if op != Op::Has || values.len() > 1 {
+        let fault = Fault::at(value.place.0.clone(), "`header:NAME` takes the name of one header");
+        return Err(fault.help("its value is compared with header.NAME, such as header.host:localhost"));
+    }
+    Ok(Test::HeaderNamed(Glob::new(&value.text.to_ascii_lowercase())))
+}
+
+fn scalar(value: &Value) -> Scalar {
+    Scalar { text: value.text.clone(), is_text: value.quoted, number: number(&value.text).filter(|_| !value.quoted) }
+}
+
+/// A number as JSON spells it.
+pub fn number(text: &str) -> Option<f64> {
+    let is_number = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
+    text.parse().ok().filter(|_| is_number)
+}
+
+fn bad_regex(error: &regex::Error, place: &syntax::Place) -> Fault {
+    let why = match error {
+        regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
+        // The last line says what is wrong; those before it show where, which we do ourselves.
+        error => {
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default();
+            last.strip_prefix("error: ").unwrap_or(last).to_owned()
+        }
+    };
+    Fault::at(place.0.clone(), format!("this regular expression cannot be used: {why}"))
+}
