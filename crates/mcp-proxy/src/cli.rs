@@ -91,6 +91,10 @@ pub struct ProxyArgs {
     /// other machines can connect
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// Name this proxy where the server's OAuth metadata names the resource, for clients that compare
+    /// it with the address they use
+    #[arg(long)]
+    pub rewrite_resource: bool,
     /// What to show: `none` is headless
     #[arg(long, value_enum)]
     pub ui: Option<Ui>,

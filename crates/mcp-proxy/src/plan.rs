@@ -16,6 +16,8 @@ pub struct Plan {
     pub server: ServerSide,
     /// What clients of a listener must show.
     pub token: Option<String>,
+    /// Whether they are told that the proxy is the resource which the server protects.
+    pub rewrite_resource: bool,
 }
 
 pub enum ServerSide {
@@ -95,7 +97,10 @@ impl Plan {
         if client == Listen::Stdio && token.is_some() {
             return Err(Failure::usage("--token-file is for a listener, and this proxy listens on stdio"));
         }
-        Ok(Self { client, server, token })
+        if args.rewrite_resource {
+            check_rewrite(client, &server, token.is_some())?;
+        }
+        Ok(Self { client, server, token, rewrite_resource: args.rewrite_resource })
     }
 
     /// `mcp-proxy run …`
@@ -113,8 +118,20 @@ impl Plan {
                 command_side(&args.command, shell_words::join(words), &args.recording)?
             }
         };
-        Ok(Self { client: Listen::Stdio, server, token: None })
+        Ok(Self { client: Listen::Stdio, server, token: None, rewrite_resource: false })
     }
+}
+
+/// Clients log in to a server only where their requests reach it as they are.
+fn check_rewrite(client: Listen, server: &ServerSide, has_token: bool) -> Result<(), Failure> {
+    if client == Listen::Stdio || matches!(server, ServerSide::Command { .. }) {
+        return Err(Failure::usage("--rewrite-resource is for HTTP clients of a server with an address"));
+    }
+    if has_token {
+        return Err(Failure::usage("--rewrite-resource does not go with --token-file")
+            .hint("what a client shows as its token is for the proxy then, and no login reaches the server"));
+    }
+    Ok(())
 }
 
 fn command_side(words: &[OsString], shown: String, args: &RecordingArgs) -> Result<ServerSide, Failure> {

@@ -68,10 +68,11 @@ fn carry_out(plan: Plan, args: &RecordingArgs, state: Result<StateDir, Failure>)
     };
     let recorder = recording::begin(args, &plan.server, state)?;
     let local = LocalSet::new();
+    let front = (plan.token, plan.rewrite_resource);
     match (listener, plan.server, upstream) {
         (None, ServerSide::Command { command, .. }, _) => runtime.block_on(relay_stdio(&command, recorder, args)),
         (Some(listener), ServerSide::Command { command, .. }, _) => {
-            local.block_on(&runtime, listen(listener, Server::Command(command), plan.token, recorder, args))
+            local.block_on(&runtime, listen(listener, Server::Command(command), front, recorder, args))
         }
         (None, server, Some(upstream)) => {
             local.block_on(&runtime, bridge_stdio(upstream, server.transport(), recorder, args))
@@ -81,7 +82,7 @@ fn carry_out(plan: Plan, args: &RecordingArgs, state: Result<StateDir, Failure>)
                 Transport::Sse => Server::Sse(upstream),
                 Transport::StreamableHttp | Transport::Stdio => Server::Http(upstream),
             };
-            local.block_on(&runtime, listen(listener, server, plan.token, recorder, args))
+            local.block_on(&runtime, listen(listener, server, front, recorder, args))
         }
         (_, ServerSide::Url { .. }, None) => unreachable!("an address was made an upstream above"),
     }
@@ -136,7 +137,7 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> Failure {
 async fn listen(
     listener: tokio::net::TcpListener,
     server: Server,
-    token: Option<String>,
+    (token, own_resource): (Option<String>, bool),
     recorder: Recorder,
     args: &RecordingArgs,
 ) -> Result<ExitCode, Failure> {
@@ -146,7 +147,8 @@ async fn listen(
         "listening on http://{address}; Streamable HTTP clients connect to {ENDPOINT}, SSE clients to {STREAM}"
     );
     let pipeline = Pipeline::new(recorder, Bus::default(), args.message_limit);
-    let options = http::Options { message_bytes_max: args.message_limit, drain: CALL_GRACE, token, greeting };
+    let options =
+        http::Options { message_bytes_max: args.message_limit, drain: CALL_GRACE, token, own_resource, greeting };
     let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
     let ended = http::serve(listener, server, pipeline, options, tell).await?;
     let code = wind_up_recording(ended.pipeline, ended.store_failed, args)?;

@@ -11,6 +11,7 @@ pub mod gate;
 pub mod heads;
 pub mod hub;
 pub mod relay;
+pub mod resource;
 pub mod serve;
 pub mod site;
 pub mod target;

@@ -21,6 +21,7 @@ mod http_exchanges;
 mod http_identity;
 mod http_inspect;
 mod http_kit;
+mod http_login;
 mod http_paths;
 mod http_streams;
 mod http_tls;

@@ -24,6 +24,7 @@ use mcp_wire::visible::visible_bytes;
 use super::body::{BodyError, ToClient, ToServer};
 use super::exchange::{Exchange, Received, receive};
 use super::heads::{is_media_type, strip_hop_by_hop};
+use super::resource::OwnResource;
 use super::site::{Site, refusal_response};
 use super::upstream::{Call, ServerBody, Upstream, UpstreamError};
 
@@ -32,6 +33,8 @@ const VERSION: HeaderName = HeaderName::from_static(revision::VERSION_HEADER);
 
 /// What of a body that is no message is quoted in the recording.
 const QUOTED: usize = 512;
+/// A larger description of a resource is passed on as it is.
+const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// What an exchange is about.
 #[derive(Clone, Debug)]
@@ -81,10 +84,14 @@ pub async fn relay(
     let exchange = Exchange::open(&site.hub, talk, transport, era);
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     exchange.request_head(&parts.method, target, &parts.headers);
+    let own = site.own_resource(&parts);
     parts.uri = match &route {
         Route::Endpoint | Route::Stream => upstream.target.endpoint(parts.uri.query()),
         Route::Message(connection) => connection.endpoint.clone(),
-        Route::Metadata => parts.uri.path_and_query().map_or(Uri::from_static("/"), |it| it.clone().into()),
+        Route::Metadata => match own.as_ref().and_then(|own| own.path_at(parts.uri.path(), &upstream.target)) {
+            Some(path) => path,
+            None => parts.uri.path_and_query().map_or(Uri::from_static("/"), |it| it.clone().into()),
+        },
     };
     parts.version = Version::HTTP_11;
     strip_hop_by_hop(&mut parts.headers);
@@ -118,6 +125,7 @@ pub async fn relay(
             site: Rc::clone(site),
             carries_on,
             ends_session,
+            own,
         },
     };
     match (&mut waiting).await {
@@ -188,6 +196,8 @@ struct Answer {
     carries_on: bool,
     /// The session that this exchange is to end.
     ends_session: Option<HeaderValue>,
+    /// Whom the client is to take for the resource that the server protects.
+    own: Option<OwnResource>,
 }
 
 impl Answer {
@@ -204,12 +214,15 @@ impl Answer {
         }
         strip_hop_by_hop(&mut parts.headers);
         parts.version = Version::HTTP_11;
+        if let Some(own) = &self.own {
+            own.in_head(&mut parts.headers, &self.upstream.target);
+        }
         if body.is_end() {
             return Response::from_parts(parts, ToClient::empty());
         }
         let tee = self.tee(&parts.headers);
         let is_stream = matches!(tee, Tee::Events(_) | Tee::Connection(_));
-        let holds = self.site.hub.records_first || matches!(tee, Tee::Connection(_));
+        let holds = self.site.hub.records_first || matches!(tee, Tee::Connection(_) | Tee::Document(..));
         if holds {
             // What leaves in the end may be an answer of our own.
             parts.headers.remove(header::CONTENT_LENGTH);
@@ -236,7 +249,10 @@ impl Answer {
             return Tee::Nothing;
         }
         match self.route {
-            Route::Metadata => Tee::Nothing,
+            Route::Metadata => match self.own.clone().filter(OwnResource::is_asked_for) {
+                Some(own) => Tee::Document(own, BytesMut::new()),
+                None => Tee::Nothing,
+            },
             Route::Stream if is_media_type(headers, "text/event-stream") => Tee::Connection(Box::new(Stream {
                 deframer: SseDeframer::new(limit),
                 upstream: Rc::clone(&self.upstream),
@@ -279,6 +295,7 @@ impl Drop for Waiting {
                 site: Rc::clone(site),
                 carries_on: false,
                 ends_session: None,
+                own: None,
             };
             tokio::task::spawn_local(async move {
                 let _place = place;
@@ -309,6 +326,8 @@ pub struct RelayBody {
 
 enum Tee {
     Nothing,
+    /// What says which resource the server protects.
+    Document(OwnResource, BytesMut),
     /// A message.
     Json(BytesMut),
     /// A stream of messages.
@@ -360,6 +379,13 @@ impl RelayBody {
             Tee::Nothing => {
                 if self.holds {
                     self.ready.push_back(data);
+                }
+            }
+            Tee::Document(_, seen) => {
+                seen.extend_from_slice(&data);
+                if seen.len() > DOCUMENT_BYTES_MAX {
+                    self.ready.push_back(seen.split().freeze());
+                    self.tee = Tee::Nothing;
                 }
             }
             Tee::Json(seen) if seen.is_empty() && is_end && data.len() <= self.site.hub.message_bytes_max => {
@@ -431,6 +457,14 @@ impl RelayBody {
         self.body = None;
         match std::mem::replace(&mut self.tee, Tee::Nothing) {
             Tee::Nothing => {}
+            Tee::Document(own, seen) => {
+                let document = seen.freeze();
+                let told = own.in_document(&document);
+                if told.is_some() {
+                    self.exchange.note(Side::Server, "the metadata was passed on with this proxy as the resource");
+                }
+                self.ready.push_back(told.unwrap_or(document));
+            }
             Tee::Json(seen) if seen.is_empty() => {}
             Tee::Json(seen) if seen.len() > self.site.hub.message_bytes_max && self.holds => {
                 let limit = self.site.hub.message_bytes_max;

@@ -23,6 +23,8 @@ pub struct Options {
     pub drain: Duration,
     /// What clients must show to be served.
     pub token: Option<String>,
+    /// Whether clients are told that we are the resource which the server protects.
+    pub own_resource: bool,
     /// Said once clients can connect and signals are heeded: whoever waits for it may send either.
     pub greeting: String,
 }
@@ -57,7 +59,7 @@ pub async fn serve(
     let hub = Hub::new(pipeline, options.message_bytes_max, tell);
     let committer = tokio::task::spawn_local(Rc::clone(&hub).keep_committing());
     let gate = Gate::new(listener.local_addr()?, options.token);
-    let front = Front::new(listener, Site::new(Rc::clone(&hub), gate, server));
+    let front = Front::new(listener, Site::new(Rc::clone(&hub), gate, server, options.own_resource));
     let mut interrupted = false;
     tokio::select! {
         () = front.serve() => {}

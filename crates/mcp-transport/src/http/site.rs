@@ -7,6 +7,7 @@ use std::rc::{Rc, Weak};
 
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use mcp_engine::Side;
 use mcp_wire::reply;
@@ -18,6 +19,7 @@ use super::crossing::{self, Crossings};
 use super::gate::{Gate, Refused};
 use super::hub::Hub;
 use super::relay::{Connection, Route, json_response, relay};
+use super::resource::OwnResource;
 use super::upstream::Upstream;
 use crate::child::ServerCommand;
 
@@ -44,18 +46,20 @@ pub struct Site {
     pub server: Server,
     pub conversations: Conversations,
     pub crossings: Crossings,
+    own_resource: bool,
     connections: RefCell<HashMap<Uuid, Rc<Connection>>>,
     carried_on: Rc<Cell<usize>>,
 }
 
 impl Site {
-    pub fn new(hub: Rc<Hub>, gate: Gate, server: Server) -> Rc<Self> {
+    pub fn new(hub: Rc<Hub>, gate: Gate, server: Server, own_resource: bool) -> Rc<Self> {
         Rc::new(Self {
             hub,
             gate,
             server,
             conversations: Conversations::default(),
             crossings: Crossings::default(),
+            own_resource,
             connections: RefCell::default(),
             carried_on: Rc::default(),
         })
@@ -100,6 +104,12 @@ impl Site {
             },
             _ => plain(StatusCode::NOT_FOUND, "nothing here; MCP clients connect to /mcp or /sse\n"),
         }
+    }
+
+    /// Who we are to the client of a request, if it is to be told that in the server's place.
+    pub fn own_resource(&self, parts: &Parts) -> Option<OwnResource> {
+        let endpoint = if matches!(self.server, Server::Sse(_)) { STREAM } else { ENDPOINT };
+        if self.own_resource { OwnResource::of_request(parts, endpoint) } else { None }
     }
 
     fn connection(&self, query: Option<&str>) -> Option<Rc<Connection>> {
