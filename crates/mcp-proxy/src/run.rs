@@ -17,7 +17,7 @@ use mcp_transport::http::tls;
 use mcp_transport::http::upstream::Upstream;
 use mcp_transport::stdio::session::ServeError;
 use mcp_transport::stdio::{Ended, Options, relay, serve};
-use tokio::task::LocalSet;
+use tokio::runtime::{Builder, LocalOptions};
 
 use crate::cli::{Listen, ProxyArgs, RecordingArgs, RunArgs, Ui};
 use crate::failure::{Failure, exit};
@@ -52,7 +52,8 @@ pub fn run(args: &RunArgs, state: Result<StateDir, Failure>) -> Result<ExitCode,
 }
 
 fn carry_out(plan: Plan, args: &RecordingArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    // Everything of a proxy runs on this thread, so nothing needs to be shared between threads.
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
     let listener = match plan.client {
         Listen::Stdio => None,
         // A busy port is found before anything is recorded.
@@ -67,22 +68,19 @@ fn carry_out(plan: Plan, args: &RecordingArgs, state: Result<StateDir, Failure>)
         ServerSide::Url { target, .. } => Some(upstream(target.clone(), args)?),
     };
     let recorder = recording::begin(args, &plan.server, state)?;
-    let local = LocalSet::new();
     let front = (plan.token, plan.rewrite_resource);
     match (listener, plan.server, upstream) {
         (None, ServerSide::Command { command, .. }, _) => runtime.block_on(relay_stdio(&command, recorder, args)),
         (Some(listener), ServerSide::Command { command, .. }, _) => {
-            local.block_on(&runtime, listen(listener, Server::Command(command), front, recorder, args))
+            runtime.block_on(listen(listener, Server::Command(command), front, recorder, args))
         }
-        (None, server, Some(upstream)) => {
-            local.block_on(&runtime, bridge_stdio(upstream, server.transport(), recorder, args))
-        }
+        (None, server, Some(upstream)) => runtime.block_on(bridge_stdio(upstream, server.transport(), recorder, args)),
         (Some(listener), server, Some(upstream)) => {
             let server = match server.transport() {
                 Transport::Sse => Server::Sse(upstream),
                 Transport::StreamableHttp | Transport::Stdio => Server::Http(upstream),
             };
-            local.block_on(&runtime, listen(listener, server, front, recorder, args))
+            runtime.block_on(listen(listener, server, front, recorder, args))
         }
         (_, ServerSide::Url { .. }, None) => unreachable!("an address was made an upstream above"),
     }

@@ -39,7 +39,7 @@ pub struct Ended {
     pub missed: bool,
 }
 
-/// Relays until the client is done. Must be called inside a `LocalSet`.
+/// Relays until the client is done. Must be called where tasks can stay on their thread.
 pub async fn serve(
     (stdin, stdout): (Pipe, Pipe),
     server: Server,

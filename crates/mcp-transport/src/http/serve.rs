@@ -46,7 +46,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Serves clients until a signal says otherwise. Must be called inside a `LocalSet`.
+/// Serves clients until a signal says otherwise. Must be called where tasks can stay on their thread.
 pub async fn serve(
     listener: TcpListener,
     server: Server,
