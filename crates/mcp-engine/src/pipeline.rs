@@ -363,6 +363,7 @@ impl Pipeline {
 
     /// Writes what the last batch brought.
     pub fn commit(&mut self) -> Result<(), StoreFailed> {
+        self.clock.is_recent = false;
         self.recorder.commit(self.clock.last_ns)
     }
 
@@ -383,13 +384,13 @@ impl Pipeline {
 
     /// Keeps the head of a request or a response.
     pub fn exchange_head(&mut self, exchange: &ExchangeMark, key: HeadKey, text: impl FnOnce() -> Vec<u8>) {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.clock.recent_ns();
         self.recorder.exchange_head(exchange, now_ns, key, text);
     }
 
     /// Keeps the end of an exchange; `how` is empty if it ended as it should.
     pub fn exchange_end(&mut self, exchange: &ExchangeMark, how: &'static str) {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.clock.recent_ns();
         self.recorder.exchange_end(exchange, now_ns, how);
     }
 
@@ -414,17 +415,25 @@ struct Clock {
     began: Instant,
     began_ns: u64,
     last_ns: u64,
+    /// Nothing was committed since it was read last, so that was a moment ago.
+    is_recent: bool,
 }
 
 impl Clock {
     fn start() -> Self {
         let began_ns = wall_ns();
-        Self { began: Instant::now(), began_ns, last_ns: began_ns }
+        Self { began: Instant::now(), began_ns, last_ns: began_ns, is_recent: false }
     }
 
     fn now_ns(&mut self) -> u64 {
         self.last_ns = self.began_ns + self.began.elapsed().as_nanos() as u64;
+        self.is_recent = true;
         self.last_ns
+    }
+
+    /// For what stands beside a message and happens with it: the system need not be asked again.
+    fn recent_ns(&mut self) -> u64 {
+        if self.is_recent { self.last_ns } else { self.now_ns() }
     }
 }
 

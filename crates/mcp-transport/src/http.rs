@@ -1,6 +1,7 @@
 //! HTTP on both sides: the listener that clients talk to, the connections to a server, and the
 //! exchanges between them.
 
+pub mod beats;
 pub mod body;
 pub mod certificate;
 pub mod conversations;

@@ -3,6 +3,7 @@
 //! by its number. Readers get it back whole.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use bytes::Bytes;
 
@@ -20,9 +21,27 @@ pub struct HeadKey {
 /// The writer's side: which heads were written, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    numbers: HashMap<u64, u64>,
+    numbers: HashMap<u64, u64, BuildHasherDefault<AsItIs>>,
     order: VecDeque<u64>,
     count: u64,
+}
+
+/// For keys that are hashes already.
+#[derive(Debug, Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("the keys are numbers");
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
 }
 
 impl Written {

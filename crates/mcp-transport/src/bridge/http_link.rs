@@ -9,6 +9,7 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Method, Request, StatusCode, Uri};
@@ -50,7 +51,7 @@ pub struct HttpLink {
     initialize: RefCell<Option<Message>>,
     initialized: RefCell<Option<Message>>,
     pub queue: Rc<Queue>,
-    calls: RefCell<HashMap<Id, AbortHandle>>,
+    calls: RefCell<HashMap<Id, AbortHandle, RandomState>>,
     listening: RefCell<Option<AbortHandle>>,
     tools: RefCell<ToolParams>,
     /// Whether the server was ever reached, and whether it ever was not.
@@ -113,7 +114,8 @@ impl HttpLink {
             return;
         }
         let ids = asks(&message);
-        let task = self.spawn(talk, |talk| async move { link.call(&talk, &message, place).await });
+        let known = ids.clone();
+        let task = self.spawn(talk, |talk| async move { link.call(&talk, &message, &known, place).await });
         self.calls.borrow_mut().extend(ids.into_iter().map(|id| (id, task.clone())));
     }
 
@@ -142,7 +144,7 @@ impl HttpLink {
             b"\"notifications/initialized\"" => *self.initialized.borrow_mut() = Some(message.clone()),
             _ => {}
         }
-        self.call(talk, &message, place).await;
+        self.call(talk, &message, &asks(&message), place).await;
         if method == b"\"notifications/initialized\"" {
             self.listen(talk);
         }
@@ -164,19 +166,19 @@ impl HttpLink {
 
     /// Sends one message and sees its answer through. Its place is given up when it is answered, but
     /// not before that of a call is over.
-    async fn call(self: &Rc<Self>, talk: &Rc<Talk>, message: &Message, place: Place) {
-        let ids = asks(message);
+    async fn call(self: &Rc<Self>, talk: &Rc<Talk>, message: &Message, ids: &[Id], place: Place) {
         let is_call = place.class() == Class::Call;
         let (until_answered, until_over) = if is_call { (None, Some(place)) } else { (Some(place), None) };
         let audience = Audience::Client(RefCell::new(until_answered));
-        let outcome = self.exchange(talk, message, &ids, &audience).await;
+        let outcome = self.exchange(talk, message, ids, &audience).await;
         drop(until_over);
-        for id in &ids {
+        for id in ids {
             self.calls.borrow_mut().remove(id);
         }
         if let Outcome::SessionLost(session) = outcome {
-            refuse(talk, &ids, &Refusal::SessionLost);
-            self.open_again(talk, session).await;
+            refuse(talk, ids, &Refusal::SessionLost);
+            // Rare, and large: a call is the smaller for it.
+            Box::pin(self.open_again(talk, session)).await;
         }
     }
 
@@ -214,7 +216,7 @@ impl HttpLink {
         }
         let reader = Reader { link: self, talk, exchange: &exchange, method, asked: ids, audience };
         if is_media_type(&parts.headers, "text/event-stream") && parts.status.is_success() {
-            return reader.events(era, body).await;
+            return Box::pin(reader.events(era, body)).await;
         }
         let is_success = parts.status.is_success();
         reader.whole(&parts, body).await;

@@ -164,14 +164,17 @@ impl Reader<'_> {
         let message = Message::new(bytes);
         let is_message = is_media_type(&parts.headers, "application/json")
             && matches!(
-                message.kind(),
+                message.glance().kind,
                 Kind::Response | Kind::Error | Kind::Request | Kind::Notification | Kind::Batch
-            );
+            )
+            && is_closed(message.bytes());
         if is_message {
             self.talk.client_room().await;
             // This exchange was for one call, so an error here is about that.
             let message = match self.asked {
-                [asked] if message.kind() == Kind::Error && !parts.status.is_success() => with_id(message, asked),
+                [asked] if message.glance().kind == Kind::Error && !parts.status.is_success() => {
+                    with_id(message, asked)
+                }
                 _ => message,
             };
             self.message(message, b"");
@@ -291,6 +294,11 @@ impl Reader<'_> {
     fn note(&self, text: &str) {
         self.talk.note(Side::Server, text);
     }
+}
+
+/// Whether a message ends as one does. What a server says in between is for its client to judge.
+fn is_closed(message: &[u8]) -> bool {
+    matches!(message.trim_ascii_end().last(), Some(b'}' | b']'))
 }
 
 /// Whether an answer leaves open whom it is for.

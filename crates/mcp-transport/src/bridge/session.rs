@@ -15,7 +15,6 @@ use mcp_wire::revision::{Era, Revision};
 use mcp_wire::splice::splice;
 use mcp_wire::{Cut, Gather, Id, Kind, Message, Span, scan};
 use tokio::sync::Notify;
-use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::calls::{Call, Calls, replace_items};
@@ -23,6 +22,7 @@ use super::event_log::{BYTES_MAX, EVENTS_MAX, EventId, EventLog};
 use super::outlet::Outlet;
 use super::stream::Stream;
 use super::talk::Talk;
+use crate::http::beats::{Beat, Beats};
 use crate::http::exchange::Exchange;
 
 /// The member of `_meta` that says which listen request something belongs to.
@@ -43,7 +43,8 @@ pub struct Session {
     backlog: RefCell<VecDeque<Bytes>>,
     log: RefCell<EventLog>,
     streams: Cell<u64>,
-    used: Cell<Instant>,
+    used: Cell<Beat>,
+    beats: Rc<Beats>,
     /// Told when something was read, or need not be read any more.
     drained: Rc<Notify>,
     /// What the server says of headers that repeat arguments, shared by all of its sessions.
@@ -64,7 +65,7 @@ enum Found {
 }
 
 impl Session {
-    pub fn new(id: Option<Uuid>, era: Era, tools: Rc<RefCell<ToolParams>>) -> Self {
+    pub fn new(id: Option<Uuid>, era: Era, beats: Rc<Beats>, tools: Rc<RefCell<ToolParams>>) -> Self {
         Self {
             id,
             era,
@@ -74,16 +75,17 @@ impl Session {
             backlog: RefCell::default(),
             log: RefCell::default(),
             streams: Cell::new(0),
-            used: Cell::new(Instant::now()),
+            used: Cell::new(beats.now()),
+            beats,
             drained: Rc::default(),
             tools,
         }
     }
 
     /// When a message last passed; now, while a client waits for an answer.
-    pub fn used(&self) -> Instant {
+    pub fn used(&self) -> Beat {
         let is_waited_for = self.calls.borrow().all().any(|call| call.stream.is_attached());
-        if is_waited_for { Instant::now() } else { self.used.get() }
+        if is_waited_for { self.beats.now() } else { self.used.get() }
     }
 
     fn next_stream(&self) -> u64 {
@@ -94,7 +96,7 @@ impl Session {
     /// Passes what a POST brought to the server. If it asks for anything, the stream of its answer
     /// comes back.
     pub fn from_client(&self, talk: &Talk, exchange: &Rc<Exchange>, message: Message) -> Option<Rc<Stream>> {
-        self.used.set(Instant::now());
+        self.used.set(self.beats.now());
         let stream = Stream::waiting(self.next_stream(), exchange.number);
         let (message, cancelled) = self.cancelled_by(talk, message);
         let (asked, out) = {
@@ -186,7 +188,7 @@ impl Session {
 
     /// Takes one message of the server, and gives it to the exchange it belongs to.
     pub fn from_server(&self, talk: &Talk, (transport, event_id): (Transport, &[u8]), bytes: Bytes) {
-        self.used.set(Instant::now());
+        self.used.set(self.beats.now());
         let message = Message::new(bytes);
         let is_answer = message.glance().kind.is_response();
         let (found, message) = self.find(message);
@@ -415,7 +417,7 @@ impl Session {
 
     /// Opens the stream that a GET asks for: the rest of one that broke, or the general one.
     pub fn open_stream(&self, exchange: u64, last: Option<EventId>) -> (Rc<Outlet>, Rc<Stream>) {
-        self.used.set(Instant::now());
+        self.used.set(self.beats.now());
         let outlet = Outlet::new(Rc::clone(&self.drained));
         let resumed = last.and_then(|last| self.resume(last, &outlet));
         let stream = resumed.unwrap_or_else(|| {

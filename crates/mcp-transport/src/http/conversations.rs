@@ -5,13 +5,14 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use mcp_engine::Conversation;
 use mcp_wire::revision::{self, Era};
 
+use super::beats::Beat;
 use super::exchange::Received;
 use super::hub::Hub;
 
@@ -27,11 +28,13 @@ const CLIENT_BYTES_MAX: usize = 1024;
 #[derive(Default)]
 pub struct Conversations {
     known: RefCell<HashMap<Box<[u8]>, Known, RandomState>>,
+    /// Where the key of a request is put together.
+    key: RefCell<Vec<u8>>,
 }
 
 struct Known {
     talk: Rc<RefCell<Conversation>>,
-    used: Instant,
+    used: Beat,
 }
 
 impl Conversations {
@@ -48,50 +51,54 @@ impl Conversations {
         era: Era,
         body: &Received,
     ) -> Rc<RefCell<Conversation>> {
+        let key = &mut *self.key.borrow_mut();
         match (era, headers.get(&SESSION_ID)) {
-            (Era::Legacy, Some(id)) => self.find(hub, session_key(id.as_bytes())),
+            (Era::Legacy, Some(id)) => session_key(id.as_bytes(), key),
             // Whoever opens a session is known by it afterwards, if the server has sessions at all.
             (Era::Legacy, None) => {
                 let agent = headers.get(header::USER_AGENT).map(HeaderValue::as_bytes).unwrap_or_default();
-                let key = client_key(b"l", peer, agent);
+                client_key(b"l", peer, agent, key);
                 if body.is_initialize() {
-                    self.known.borrow_mut().remove(&*key);
+                    self.known.borrow_mut().remove(&**key);
                 }
-                self.find(hub, key)
             }
-            (Era::Modern, _) => self.find(hub, client_key(b"m", peer, body.client_info())),
+            (Era::Modern, _) => client_key(b"m", peer, body.client_info(), key),
         }
+        self.find(hub, key)
     }
 
     /// The server gave a conversation a session id.
-    pub fn bind(&self, session: &[u8], talk: &Rc<RefCell<Conversation>>) {
+    pub fn bind(&self, hub: &Hub, session: &[u8], talk: &Rc<RefCell<Conversation>>) {
         let mut known = self.known.borrow_mut();
-        let key = session_key(session);
-        if !known.contains_key(&*key) {
+        let key = &mut *self.key.borrow_mut();
+        session_key(session, key);
+        if !known.contains_key(&**key) {
             make_room(&mut known);
-            known.insert(key, Known { talk: Rc::clone(talk), used: Instant::now() });
+            known.insert(key.as_slice().into(), Known { talk: Rc::clone(talk), used: hub.beats.now() });
         }
     }
 
     /// Forgets the conversation of a session that has ended.
     pub fn end(&self, session: &[u8]) {
-        self.known.borrow_mut().remove(&*session_key(session));
+        let key = &mut *self.key.borrow_mut();
+        session_key(session, key);
+        self.known.borrow_mut().remove(&**key);
     }
 
     /// Forgets conversations that are over.
-    pub fn sweep(&self) {
-        self.known.borrow_mut().retain(|_, known| known.used.elapsed() < IDLE_FOR);
+    pub fn sweep(&self, hub: &Hub) {
+        self.known.borrow_mut().retain(|_, known| hub.beats.since(known.used) < IDLE_FOR);
     }
 
-    fn find(&self, hub: &Hub, key: Box<[u8]>) -> Rc<RefCell<Conversation>> {
+    fn find(&self, hub: &Hub, key: &[u8]) -> Rc<RefCell<Conversation>> {
         let mut known = self.known.borrow_mut();
-        if let Some(known) = known.get_mut(&*key) {
-            known.used = Instant::now();
+        if let Some(known) = known.get_mut(key) {
+            known.used = hub.beats.now();
             return Rc::clone(&known.talk);
         }
         make_room(&mut known);
         let talk = self.new_one(hub);
-        known.insert(key, Known { talk: Rc::clone(&talk), used: Instant::now() });
+        known.insert(key.into(), Known { talk: Rc::clone(&talk), used: hub.beats.now() });
         talk
     }
 }
@@ -101,20 +108,25 @@ fn make_room(known: &mut HashMap<Box<[u8]>, Known, RandomState>) {
         return;
     }
     // A tenth at once, so that a flood of new sessions does not search for each of them.
-    let mut ages: Vec<Instant> = known.values().map(|known| known.used).collect();
+    let mut ages: Vec<Beat> = known.values().map(|known| known.used).collect();
     let (_, limit, _) = ages.select_nth_unstable(REMEMBERED / 10);
     let limit = *limit;
     known.retain(|_, known| known.used > limit);
 }
 
-fn session_key(id: &[u8]) -> Box<[u8]> {
-    [b"s", id].concat().into()
+fn session_key(id: &[u8], key: &mut Vec<u8>) {
+    key.clear();
+    key.push(b's');
+    key.extend_from_slice(id);
 }
 
-fn client_key(era: &[u8], peer: IpAddr, client: &[u8]) -> Box<[u8]> {
+fn client_key(era: &[u8], peer: IpAddr, client: &[u8], key: &mut Vec<u8>) {
     let address = match peer {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
         IpAddr::V6(address) => address,
     };
-    [era, &address.octets()[..], &client[..client.len().min(CLIENT_BYTES_MAX)]].concat().into()
+    key.clear();
+    for part in [era, &address.octets()[..], &client[..client.len().min(CLIENT_BYTES_MAX)]] {
+        key.extend_from_slice(part);
+    }
 }

@@ -26,6 +26,7 @@ use uuid::Uuid;
 use super::body::ToClient;
 use super::exchange::{Exchange, Received, receive};
 use super::gate::{Refused, refused};
+use super::hub::Hub;
 use super::relay::json_response;
 use super::site::{MESSAGE, Server, Site, not_allowed, plain, refusal_response};
 use crate::bridge::child_link::ChildLink;
@@ -76,10 +77,10 @@ impl Drop for Counted {
 
 impl Crossings {
     /// Forgets conversations that are over, and ends those that nobody uses.
-    pub fn sweep(&self) {
+    pub fn sweep(&self, hub: &Hub) {
         let is_kept = |talk: &Rc<Talk>| {
             if let ClientEnd::Session(session) = &talk.client
-                && session.used().elapsed() > IDLE_FOR
+                && hub.beats.since(session.used()) > IDLE_FOR
             {
                 talk.end();
             }
@@ -182,7 +183,7 @@ async fn post(site: &Rc<Site>, peer: IpAddr, parts: &Parts, body: Incoming) -> R
         return Err(refused(StatusCode::NOT_FOUND, "no such session"));
     };
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, era);
-    exchange.request_head(&parts.method, &target(parts), &parts.headers);
+    exchange.request_head(&parts.method, target(parts), &parts.headers);
     if session.era == Era::Modern
         && let Err(what) = check_headers(&site.crossings.tools.borrow(), &message, &parts.headers)
     {
@@ -220,14 +221,14 @@ fn respond(exchange: &Exchange, mut response: Response<ToClient>, status: Status
     response
 }
 
-fn target(parts: &Parts) -> String {
-    parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned()
+fn target(parts: &Parts) -> &str {
+    parts.uri.path_and_query().map_or("/", |target| target.as_str())
 }
 
 async fn receive_whole(site: &Site, body: Incoming) -> Result<Bytes, Refused> {
     match receive(body, &site.hub).await? {
         Received::Whole(bytes) => Ok(bytes),
-        Received::Rest(upload) => upload.whole().await,
+        Received::Rest(upload) => Box::pin(upload.whole()).await,
     }
 }
 
@@ -241,12 +242,14 @@ fn session_value(id: Uuid) -> HeaderValue {
 
 fn new_session(site: &Rc<Site>) -> Result<Rc<Talk>, Refused> {
     let id = Uuid::new_v4();
-    let talk = begin(
-        site,
-        ClientEnd::Session(Box::new(Session::new(Some(id), Era::Legacy, Rc::clone(&site.crossings.tools)))),
-    )?;
+    let talk = begin(site, session(site, Some(id), Era::Legacy))?;
     site.crossings.sessions.borrow_mut().insert(id, Rc::clone(&talk));
     Ok(talk)
+}
+
+fn session(site: &Site, id: Option<Uuid>, era: Era) -> ClientEnd {
+    let (beats, tools) = (Rc::clone(&site.hub.beats), Rc::clone(&site.crossings.tools));
+    ClientEnd::Session(Box::new(Session::new(id, era, beats, tools)))
 }
 
 fn find_session(site: &Site, id: &HeaderValue) -> Result<Rc<Talk>, Refused> {
@@ -273,8 +276,7 @@ fn shared_talk(site: &Rc<Site>, peer: IpAddr, headers: &HeaderMap, body: &Bytes)
     if let Some(talk) = site.crossings.shared.borrow().get(&key).filter(|talk| !talk.is_over()) {
         return Ok(Rc::clone(talk));
     }
-    let talk =
-        begin(site, ClientEnd::Session(Box::new(Session::new(None, Era::Modern, Rc::clone(&site.crossings.tools)))))?;
+    let talk = begin(site, session(site, None, Era::Modern))?;
     site.crossings.shared.borrow_mut().insert(key, Rc::clone(&talk));
     Ok(talk)
 }
@@ -327,7 +329,7 @@ fn get(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused> {
         return Err(refused(StatusCode::NOT_FOUND, "no such session"));
     };
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, era);
-    exchange.request_head(&parts.method, &target(parts), &parts.headers);
+    exchange.request_head(&parts.method, target(parts), &parts.headers);
     let last = parts.headers.get(&LAST_EVENT).and_then(|last| EventId::parse(last.as_bytes()));
     let (outlet, stream) = session.open_stream(exchange.number, last);
     let leaving = (Rc::clone(&talk), Rc::clone(&outlet), Rc::clone(&exchange));
@@ -350,7 +352,7 @@ fn delete(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused>
     };
     let talk = find_session(site, id)?;
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, Era::Legacy);
-    exchange.request_head(&parts.method, &target(parts), &parts.headers);
+    exchange.request_head(&parts.method, target(parts), &parts.headers);
     talk.end();
     Ok(respond(&exchange, Response::new(ToClient::empty()), StatusCode::OK))
 }
@@ -456,7 +458,7 @@ pub async fn post_to_stream(site: &Rc<Site>, request: Request<Incoming>) -> Resp
         Err(refused) => return refuse(&refused),
     };
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::Sse, Era::Legacy);
-    exchange.request_head(&parts.method, &target(&parts), &parts.headers);
+    exchange.request_head(&parts.method, target(&parts), &parts.headers);
     talk.server_room().await;
     talk.from_client(Lane { transport: Transport::Sse, exchange: exchange.number, event_id: b"", asked: None }, body);
     respond(&exchange, plain(StatusCode::ACCEPTED, "Accepted"), StatusCode::ACCEPTED)

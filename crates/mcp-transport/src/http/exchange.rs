@@ -17,7 +17,7 @@ use mcp_store::Transport;
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
 use mcp_wire::scan;
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::time::{Sleep, sleep};
 
 use super::body::{BodyError, poll_client_data};
 use super::gate::{Refused, refused};
@@ -76,7 +76,7 @@ impl Exchange {
 
     fn head(&self, from: Side, start: &[&str], headers: &HeaderMap, text: impl FnOnce() -> Vec<u8>) {
         if self.hub.look(|pipeline| pipeline.keeps_exchanges()) {
-            let key = heads::key(&self.hub.hash_state, start, headers);
+            let key = heads::key(&self.hub.hash_state, &mut self.hub.scratch.borrow_mut(), start, headers);
             self.hub.note(|pipeline| pipeline.exchange_head(&self.mark(from), key, text));
         }
     }
@@ -198,15 +198,38 @@ impl Received {
 }
 
 /// Reads a client's body: all of it, or as much as is waited for.
-pub async fn receive(body: Incoming, hub: &Hub) -> Result<Received, Refused> {
+pub async fn receive(mut body: Incoming, hub: &Hub) -> Result<Received, Refused> {
     let limit = hub.message_bytes_max;
     let hint = body.size_hint();
     if hint.lower() > limit as u64 {
         return Err(too_large(limit));
     }
-    let (first, seen) = (VecDeque::new(), BytesMut::new());
-    let mut upload = Upload { first, rest: body, seen, hint, limit, exchange: None, stalled: None };
-    let Some(first) = upload.next().await else { return Ok(Received::Whole(Bytes::new())) };
+    // Most bodies are small, and came with their heads.
+    let first = std::future::poll_fn(|cx| Poll::Ready(poll_client_data(&mut body, cx))).await;
+    let first = match first {
+        Poll::Ready(Some(Ok(first))) if body.is_end_stream() => return Ok(Received::Whole(first)),
+        Poll::Ready(first) => first.map(|first| first.map_err(BodyFault::Broken)),
+        Poll::Pending => None,
+    };
+    Box::pin(receive_more(body, first, hint, hub)).await
+}
+
+async fn receive_more(
+    body: Incoming,
+    first: Option<Result<Bytes, BodyFault>>,
+    hint: SizeHint,
+    hub: &Hub,
+) -> Result<Received, Refused> {
+    let limit = hub.message_bytes_max;
+    let (seen, exchange, stalled) = (BytesMut::new(), None, None);
+    let mut upload = Upload { first: VecDeque::new(), rest: body, seen, hint, limit, exchange, stalled };
+    let first = match first {
+        Some(first) => first,
+        None => match upload.next().await {
+            Some(first) => first,
+            None => return Ok(Received::Whole(Bytes::new())),
+        },
+    };
     let first = first.map_err(broken)?;
     if upload.rest.is_end_stream() {
         return Ok(Received::Whole(first));
@@ -278,11 +301,7 @@ impl Upload {
     }
 
     async fn next(&mut self) -> Option<Result<Bytes, BodyFault>> {
-        let next = std::future::poll_fn(|cx| poll_client_data(&mut self.rest, cx));
-        match timeout(BODY_FOR, next).await {
-            Ok(data) => data.map(|data| data.map_err(BodyFault::Broken)),
-            Err(_) => Some(Err(BodyFault::Late)),
-        }
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {

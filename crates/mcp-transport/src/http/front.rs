@@ -19,8 +19,9 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, interval, sleep};
+use tokio::time::{interval, sleep};
 
+use super::beats::{self, Beat, Beats};
 use super::body::{BodyError, ToClient};
 use super::gate::HEAD_BYTES_MAX;
 use super::site::Site;
@@ -28,12 +29,9 @@ use super::site::Site;
 /// Connections at a time, and from one address.
 const CONNECTIONS_MAX: usize = 10_000;
 const PER_PEER_MAX: usize = 1_000;
-const HEADERS_MAX: usize = 100;
 /// For the head of a request once its first byte is there, and for a next request.
 const HEAD_FOR: Duration = Duration::from_secs(10);
 const IDLE_FOR: Duration = Duration::from_secs(60);
-/// How often connections are held to these.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// How often open calls are counted while the listener ends.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// For another try when the system has no descriptor left.
@@ -47,8 +45,8 @@ pub struct Front {
 }
 
 /// Every connection there is.
-#[derive(Default)]
 struct Connections {
+    beats: Rc<Beats>,
     all: RefCell<Vec<Weak<Held>>>,
     count: Cell<usize>,
     per_peer: RefCell<HashMap<IpAddr, usize>>,
@@ -59,7 +57,7 @@ struct Connections {
 struct Held {
     peer: IpAddr,
     phase: Cell<Phase>,
-    since: Cell<Instant>,
+    since: Cell<Beat>,
     /// An answer is complete, but not all of it has been handed to the system.
     unwritten: Cell<bool>,
     order: Cell<Order>,
@@ -88,16 +86,24 @@ enum Order {
 
 impl Front {
     pub fn new(listener: TcpListener, site: Rc<Site>) -> Self {
-        Self { listener: Cell::new(Some(listener)), site, connections: Rc::default() }
+        let connections = Rc::new(Connections {
+            beats: Rc::clone(&site.hub.beats),
+            all: RefCell::default(),
+            count: Cell::default(),
+            per_peer: RefCell::default(),
+            draining: Cell::default(),
+        });
+        Self { listener: Cell::new(Some(listener)), site, connections }
     }
 
     /// Takes connections for ever; nobody can connect any more once this is dropped.
     pub async fn serve(&self) {
         let listener = self.listener.take().expect("it is served once");
         let sweep = async {
-            let mut every = interval(SWEEP_EVERY);
+            let mut every = interval(beats::EVERY);
             loop {
                 every.tick().await;
+                self.connections.beats.move_on();
                 self.connections.sweep();
                 self.site.sweep();
             }
@@ -170,7 +176,7 @@ async fn serve_connection(stream: TcpStream, held: Rc<Held>, site: Rc<Site>) {
         })
     };
     let mut builder = http1::Builder::new();
-    builder.max_headers(HEADERS_MAX).max_buf_size(HEAD_BYTES_MAX).auto_date_header(false);
+    builder.max_buf_size(HEAD_BYTES_MAX).auto_date_header(false);
     let io = Watched { io: TokioIo::new(stream), held: Rc::clone(&held) };
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut finishing = false;
@@ -201,7 +207,7 @@ impl Connections {
         let held = Rc::new(Held {
             peer,
             phase: Cell::new(Phase::Idle),
-            since: Cell::new(Instant::now()),
+            since: Cell::new(self.beats.now()),
             unwritten: Cell::new(false),
             order: Cell::new(if self.draining.get() { Order::Finish } else { Order::None }),
             waker: RefCell::default(),
@@ -212,7 +218,6 @@ impl Connections {
     }
 
     fn sweep(&self) {
-        let now = Instant::now();
         self.all.borrow_mut().retain(|held| {
             let Some(held) = held.upgrade() else { return false };
             let patience = match held.phase.get() {
@@ -220,7 +225,7 @@ impl Connections {
                 Phase::Head => HEAD_FOR,
                 Phase::Busy => return true,
             };
-            if now.duration_since(held.since.get()) > patience {
+            if self.beats.since(held.since.get()) > patience {
                 held.tell(Order::Close);
             }
             true
@@ -240,7 +245,7 @@ impl Connections {
 impl Held {
     fn enter(&self, phase: Phase) {
         self.phase.set(phase);
-        self.since.set(Instant::now());
+        self.since.set(self.connections.beats.now());
     }
 
     fn tell(&self, order: Order) {

@@ -1,7 +1,7 @@
 //! Header sections: which headers stop at each hop, which of them are secret, and how a head is kept
 //! in a recording.
 
-use std::hash::{BuildHasher, Hasher};
+use std::hash::BuildHasher;
 
 use foldhash::fast::RandomState;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
@@ -27,6 +27,10 @@ const SECRET: [HeaderName; 4] =
 
 /// Takes out what concerns this connection only, whatever `Connection` names included.
 pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    // Mostly there is nothing of the kind, and that is seen sooner than it is searched for.
+    if !headers.keys().any(|name| HOP_BY_HOP.contains(name)) {
+        return;
+    }
     let named: Vec<HeaderValue> = headers.get_all(header::CONNECTION).iter().cloned().collect();
     for name in named.iter().flat_map(|value| value.as_bytes().split(|&byte| byte == b',')) {
         if let Ok(name) = HeaderName::from_bytes(name.trim_ascii()) {
@@ -38,12 +42,13 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// What makes a head the same as another, as far as a recording is concerned.
-pub fn key(state: &RandomState, start: &[&str], headers: &HeaderMap) -> HeadKey {
-    let mut hasher = state.build_hasher();
+/// What makes a head the same as another, as far as a recording is concerned. Its parts are put side
+/// by side in `scratch` and hashed at once, which is a good deal faster than one by one.
+pub fn key(state: &RandomState, scratch: &mut Vec<u8>, start: &[&str], headers: &HeaderMap) -> HeadKey {
+    scratch.clear();
     let mut part = |bytes: &[u8]| {
-        hasher.write_usize(bytes.len());
-        hasher.write(bytes);
+        scratch.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        scratch.extend_from_slice(bytes);
     };
     for text in start {
         part(text.as_bytes());
@@ -63,7 +68,7 @@ pub fn key(state: &RandomState, start: &[&str], headers: &HeaderMap) -> HeadKey 
             part(value.as_bytes());
         }
     }
-    HeadKey { hash: hasher.finish(), content_length }
+    HeadKey { hash: state.hash_one(scratch.as_slice()), content_length }
 }
 
 /// A number in its shortest spelling.

@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::ops::Deref;
 use std::rc::Rc;
 
 use foldhash::fast::RandomState;
@@ -13,11 +14,16 @@ use mcp_engine::pipeline::Outgoing;
 use mcp_engine::{Bus, Outbox, Pipeline, Recorder, StoreFailed};
 use tokio::sync::Notify;
 
+use super::beats::Beats;
+
 /// Messages of this many bytes are not left to wait for the end of a turn: an exchange that always has
 /// more to do makes a turn long, and what waits is held in memory.
 const UNCOMMITTED_BYTES_MAX: usize = 1024 * 1024;
 /// Different things that are said once; a server that goes wrong in a new way each time fills no log.
 const TOLD_MAX: usize = 16;
+
+/// An outbox that grew past this many messages for one decision is given back.
+const OUTBOX_KEPT: usize = 256;
 
 pub struct Hub {
     pipeline: RefCell<Pipeline>,
@@ -29,11 +35,39 @@ pub struct Hub {
     commit: Notify,
     failed: RefCell<Option<StoreFailed>>,
     stop: Notify,
+    /// Kept for the next decision.
+    outbox: Cell<Outbox>,
     calls: Rc<Cell<usize>>,
+    pub beats: Rc<Beats>,
     /// For telling heads apart that were recorded before.
     pub hash_state: RandomState,
+    pub scratch: RefCell<Vec<u8>>,
     tell: Box<dyn Fn(String)>,
     told: RefCell<HashSet<String>>,
+}
+
+/// What leaves after a decision. The room it takes is used again.
+pub struct Decided<'a> {
+    out: Outbox,
+    hub: &'a Hub,
+}
+
+impl Deref for Decided<'_> {
+    type Target = Outbox;
+
+    fn deref(&self) -> &Outbox {
+        &self.out
+    }
+}
+
+impl Drop for Decided<'_> {
+    fn drop(&mut self) {
+        let mut out = std::mem::take(&mut self.out);
+        out.clear();
+        if out.to_client.capacity().max(out.to_server.capacity()) <= OUTBOX_KEPT {
+            self.hub.outbox.set(out);
+        }
+    }
 }
 
 /// A call that somebody waits for, while it is open.
@@ -57,8 +91,11 @@ impl Hub {
             commit: Notify::new(),
             failed: RefCell::default(),
             stop: Notify::new(),
+            outbox: Cell::default(),
             calls: Rc::default(),
+            beats: Rc::default(),
             hash_state: RandomState::default(),
+            scratch: RefCell::default(),
             tell,
             told: RefCell::default(),
         })
@@ -67,8 +104,8 @@ impl Hub {
     /// Lets the pipeline decide something, and sees to it that what it recorded is written. Where
     /// the evidence must be complete that is done before anything leaves, and what could not be
     /// written stays.
-    pub fn pass<R>(&self, decide: impl FnOnce(&mut Pipeline, &mut Outbox) -> R) -> (R, Outbox) {
-        let mut out = Outbox::default();
+    pub fn pass<R>(&self, decide: impl FnOnce(&mut Pipeline, &mut Outbox) -> R) -> (R, Decided<'_>) {
+        let mut out = self.outbox.take();
         let mut pipeline = self.pipeline.borrow_mut();
         let result = decide(&mut pipeline, &mut out);
         if self.records_first {
@@ -83,7 +120,7 @@ impl Hub {
             drop(pipeline);
             self.commit_soon(&out);
         }
-        (result, out)
+        (result, Decided { out, hub: self })
     }
 
     fn commit_soon(&self, out: &Outbox) {

@@ -114,7 +114,7 @@ pub async fn relay(
     };
     let reached = match upstream.reach().await {
         Ok(reached) => reached,
-        Err(error) => return not_reached(&exchange, body, &error).await,
+        Err(error) => return Box::pin(not_reached(&exchange, body, &error)).await,
     };
     let mut waiting = Waiting {
         call: Some(reached.send(Request::from_parts(parts, body))),
@@ -205,7 +205,7 @@ impl Answer {
         let Self { exchange, route, .. } = self;
         exchange.response_head(parts.status, &parts.headers);
         if let (Route::Endpoint, Some(id)) = (route, parts.headers.get(&SESSION_ID)) {
-            self.site.conversations.bind(id.as_bytes(), &exchange.talk);
+            self.site.conversations.bind(&exchange.hub, id.as_bytes(), &exchange.talk);
         }
         if parts.status.is_success()
             && let Some(id) = &self.ends_session

@@ -95,7 +95,7 @@ impl Site {
                 _ => not_allowed("POST"),
             },
             (STREAM, _) if *method == Method::GET => crossing::open_stream(&self, &request),
-            (MESSAGE, _) if *method == Method::POST => crossing::post_to_stream(&self, request).await,
+            (MESSAGE, _) if *method == Method::POST => Box::pin(crossing::post_to_stream(&self, request)).await,
             (STREAM, _) => not_allowed("GET"),
             (MESSAGE, _) => not_allowed("POST"),
             (_, Server::Http(upstream) | Server::Sse(upstream)) if is_metadata => match *method {
@@ -146,8 +146,8 @@ impl Site {
 
     /// Gives up what nobody uses any more.
     pub fn sweep(&self) {
-        self.conversations.sweep();
-        self.crossings.sweep();
+        self.conversations.sweep(&self.hub);
+        self.crossings.sweep(&self.hub);
         if let Server::Http(upstream) | Server::Sse(upstream) = &self.server {
             upstream.close_idle();
         }

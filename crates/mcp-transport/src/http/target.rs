@@ -13,9 +13,8 @@ pub struct Target {
     pub tls: bool,
     /// The value of the `Host` header.
     pub authority: HeaderValue,
-    /// The path of the endpoint.
-    path: String,
-    query: Option<String>,
+    /// The endpoint as a request line names it.
+    endpoint: Uri,
     /// Headers the server needs besides the client's, from the command line.
     pub added: HeaderMap,
 }
@@ -49,24 +48,27 @@ impl Target {
             return Err(BadTarget::NotAnAddress);
         }
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
+        let endpoint = uri.path_and_query().cloned().map_or(Uri::from_static("/"), Uri::from);
         Ok(Self {
             host: authority.host().trim_matches(['[', ']']).to_owned(),
             port,
             tls,
             authority: HeaderValue::from_str(authority.as_str()).map_err(|_| BadTarget::NotAnAddress)?,
-            path: uri.path().to_owned(),
-            query: uri.query().map(str::to_owned),
+            endpoint,
             added,
         })
     }
 
+    fn path(&self) -> &str {
+        self.endpoint.path()
+    }
+
     /// The endpoint as a request line names it; the query of a client's request is added to its own.
     pub fn endpoint(&self, query: Option<&str>) -> Uri {
-        let own = self.query.as_deref();
-        let target = match (own, query) {
-            (None, None) => self.path.clone(),
-            (Some(query), None) | (None, Some(query)) => format!("{}?{query}", self.path),
-            (Some(own), Some(query)) => format!("{}?{own}&{query}", self.path),
+        let Some(query) = query else { return self.endpoint.clone() };
+        let target = match self.endpoint.query() {
+            None => format!("{}?{query}", self.path()),
+            Some(own) => format!("{}?{own}&{query}", self.path()),
         };
         target.parse().unwrap_or_else(|_| Uri::from_static("/"))
     }
@@ -90,9 +92,9 @@ impl Target {
             return None;
         }
         let absolute = match reference.strip_prefix('?') {
-            Some(query) => format!("{}?{query}", self.path),
+            Some(query) => format!("{}?{query}", self.path()),
             None if reference.starts_with('/') => reference.to_owned(),
-            None => format!("{}{reference}", &self.path[..=self.path.rfind('/')?]),
+            None => format!("{}{reference}", &self.path()[..=self.path().rfind('/')?]),
         };
         absolute.parse().ok()
     }
@@ -128,7 +130,7 @@ pub fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls { "https" } else { "http" };
-        write!(f, "{scheme}://{}{}", String::from_utf8_lossy(self.authority.as_bytes()), self.path)
+        write!(f, "{scheme}://{}{}", String::from_utf8_lossy(self.authority.as_bytes()), self.path())
     }
 }
 

@@ -37,7 +37,6 @@ const IDLE_FOR: Duration = Duration::from_secs(4);
 const IDLE_MAX: usize = 256;
 /// The largest head of an answer.
 const HEAD_BYTES_MAX: usize = 256 * 1024;
-const HEADERS_MAX: usize = 256;
 
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamError {
@@ -115,7 +114,8 @@ impl Upstream {
     pub async fn reach(self: &Rc<Self>) -> Result<Reached, UpstreamError> {
         let wire = match self.take_idle() {
             Some(wire) => wire,
-            None => self.connect().await?,
+            // Most requests find a connection, and are the smaller for what they need not carry.
+            None => Box::pin(self.connect()).await?,
         };
         Ok(Reached { wire, upstream: Rc::clone(self) })
     }
@@ -159,7 +159,7 @@ impl Upstream {
             .map_err(|_| UpstreamError::ConnectTimeout { address: address() })?
             .map_err(|source| UpstreamError::Connect { address: address(), source })?;
         let mut builder = http1::Builder::new();
-        builder.max_headers(HEADERS_MAX).max_buf_size(HEAD_BYTES_MAX);
+        builder.max_buf_size(HEAD_BYTES_MAX);
         let (send, connection) = builder.handshake(io).await.map_err(UpstreamError::Broken)?;
         Ok(Box::new(Wire { send, connection }))
     }

@@ -4,6 +4,8 @@ use mcp_engine::{Bus, Pipeline, Recorder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::LocalSet;
 
+use tokio::time::Instant;
+
 use super::*;
 use crate::http::gate::Gate;
 use crate::http::hub::Hub;
@@ -55,7 +57,7 @@ async fn until_closed(stream: &mut TcpStream) -> (String, u64) {
 }
 
 fn is_about(seconds: u64, expected: Duration) -> bool {
-    (expected.as_secs()..=expected.as_secs() + 2 * SWEEP_EVERY.as_secs()).contains(&seconds)
+    (expected.as_secs()..=expected.as_secs() + 2 * beats::EVERY.as_secs()).contains(&seconds)
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +86,7 @@ async fn a_head_that_drips_is_not_waited_for() {
     with_listener(async |address| {
         let mut stream = TcpStream::connect(address).await.expect("it listens");
         // Nothing is owed before the first byte.
-        sleep(IDLE_FOR - 2 * SWEEP_EVERY).await;
+        sleep(IDLE_FOR - 2 * beats::EVERY).await;
         let begun = Instant::now();
         for byte in b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n" {
             if stream.write_all(&[*byte]).await.is_err() {
@@ -160,7 +162,7 @@ async fn many_slow_clients_do_not_hold_up_a_good_one() {
         let mut good = TcpStream::connect(address).await.expect("it listens");
         good.write_all(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("it reads");
         assert!(good.read(&mut [0; 1024]).await.expect("it answers") > 0);
-        assert!(begun.elapsed() < SWEEP_EVERY, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < beats::EVERY, "{:?}", begun.elapsed());
         for mut stream in slow {
             assert_eq!(until_closed(&mut stream).await.0, "");
         }
