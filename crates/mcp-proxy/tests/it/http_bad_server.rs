@@ -3,10 +3,10 @@
 use std::thread;
 
 use crate::http_kit::{
-    Client, LAST_CHUNK, Listening, MODERN, Origin, Recording, STREAM, answer, call, chunk, event, get, json, post,
-    result,
+    Client, LAST_CHUNK, Listening, MODERN, Origin, Recording, STREAM, answer, call, chunk, event, get, is_stuck, json,
+    post, result,
 };
-use crate::kit::{Sandbox, peak_bytes};
+use crate::kit::{Sandbox, peak_bytes, until};
 
 const MIB: usize = 1 << 20;
 
@@ -95,19 +95,21 @@ fn a_server_that_gives_no_answer_is_answered_for() {
 fn an_answer_that_breaks_off_breaks_off_for_the_client_too() {
     let stage = Stage::set(&[]);
     let json = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
-    for broken in [
-        format!("{json}Content-Length: 100\r\n\r\n{{\"jsonrpc\":").into_bytes(),
-        format!("{json}Transfer-Encoding: chunked\r\n\r\n5\r\n{{\"jso\r\n").into_bytes(),
-        format!("{json}Transfer-Encoding: chunked\r\n\r\n5\r\n{{\"j").into_bytes(),
-        format!("{json}Transfer-Encoding: chunked\r\n\r\n5\r\n{{\"jsoxx").into_bytes(),
-        format!("{json}Transfer-Encoding: chunked\r\n\r\nzz\r\n").into_bytes(),
-        [STREAM, &event(r#"{"jsonrpc":"2.0","method":"n"}"#), &chunk("data: {\"half\"")].concat(),
-        [STREAM, b"zz\r\n"].concat(),
+    let event_and_a_half = "data: {\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n\ndata: {\"half\"";
+    for (broken, came) in [
+        (format!("{json}Content-Length: 100\r\n\r\n{{\"jsonrpc\":").into_bytes(), "{\"jsonrpc\":"),
+        (format!("{json}Transfer-Encoding: chunked\r\n\r\n5\r\n{{\"jso\r\n").into_bytes(), "{\"jso"),
+        (format!("{json}Transfer-Encoding: chunked\r\n\r\n5\r\n{{\"j").into_bytes(), "{\"j"),
+        (format!("{json}Transfer-Encoding: chunked\r\n\r\n5\r\n{{\"jsoxx").into_bytes(), "{\"jso"),
+        (format!("{json}Transfer-Encoding: chunked\r\n\r\nzz\r\n").into_bytes(), ""),
+        ([STREAM, &event(r#"{"jsonrpc":"2.0","method":"n"}"#), &chunk("data: {\"half\"")].concat(), event_and_a_half),
+        ([STREAM, b"zz\r\n"].concat(), ""),
     ] {
         for headers in [&[][..], &[MODERN]] {
-            let response = stage.answered_with(headers, &broken, false).try_response();
-            // It cannot be told any more; but it must not look whole.
-            assert!(response.is_none_or(|response| !response.is_whole), "{:?}", String::from_utf8_lossy(&broken));
+            let response = stage.answered_with(headers, &broken, false).response();
+            // It cannot be told any more; but it must not look whole, and what came must be there.
+            let what = String::from_utf8_lossy(&broken);
+            assert_eq!((String::from_utf8_lossy(&response.body), response.is_whole), (came.into(), false), "{what}");
             stage.works();
         }
     }
@@ -115,6 +117,34 @@ fn an_answer_that_breaks_off_breaks_off_for_the_client_too() {
     let recording = Recording::of(&stage.sandbox);
     assert_eq!(recording.ends().iter().filter(|how| *how == "server broke off").count(), 14, "{:?}", recording.ends());
     assert_eq!(recording.by_server().len(), 2 + 14, "what came whole is kept");
+}
+
+#[test]
+fn what_came_before_a_break_arrives_at_a_slow_reader_too() {
+    for transport in ["streamable-http", "sse"] {
+        let sandbox = Sandbox::new();
+        let origin = Origin::start();
+        let proxy = sandbox.listen_to(transport, &origin.url("/there"), &["--quiet"]);
+        let mut client = proxy.client();
+        client.send(&if transport == "sse" { get("/sse", &[]) } else { post("/mcp", &[], call(1, "x")) });
+        let mut stream = origin.call();
+        let large =
+            |at: usize| format!(r#"{{"jsonrpc":"2.0","method":"n","params":[{at},"{}"]}}"#, "x".repeat(100_000));
+        let writer = thread::spawn(move || {
+            stream.send(STREAM);
+            (0..100).for_each(|at| stream.send(event(large(at))));
+            stream.close();
+        });
+        until("nothing more can be sent", || is_stuck(client.tcp()));
+        assert_eq!(client.head().status(), 200);
+        for at in 0..100 {
+            let expected = format!("data: {}\n\n", large(at));
+            assert!(client.body(expected.len()) == expected.as_bytes(), "event {at}");
+        }
+        assert_eq!(client.rest(), (Vec::new(), false));
+        writer.join().unwrap();
+        proxy.end();
+    }
 }
 
 #[test]

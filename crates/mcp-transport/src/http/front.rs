@@ -9,7 +9,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::rc::{Rc, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -58,7 +58,8 @@ struct Held {
     peer: IpAddr,
     phase: Cell<Phase>,
     since: Cell<Beat>,
-    /// An answer is complete, but not all of it has been handed to the system.
+    /// An answer is complete, or as complete as it will be, but not all of it has been handed to the
+    /// system.
     unwritten: Cell<bool>,
     order: Cell<Order>,
     waker: RefCell<Option<Waker>>,
@@ -171,7 +172,7 @@ async fn serve_connection(stream: TcpStream, held: Rc<Held>, site: Rc<Site>) {
             let held = Rc::clone(&held);
             async move {
                 let busy = Busy(held);
-                Ok::<_, Infallible>(answer.await.map(|body| Answered { body, _busy: busy }))
+                Ok::<_, Infallible>(answer.await.map(|body| Answered { body, broken: None, busy }))
             }
         })
     };
@@ -275,7 +276,9 @@ impl Drop for Busy {
 
 struct Answered {
     body: ToClient,
-    _busy: Busy,
+    /// Why no more of it comes.
+    broken: Option<BodyError>,
+    busy: Busy,
 }
 
 impl Body for Answered {
@@ -283,11 +286,24 @@ impl Body for Answered {
     type Error = BodyError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        if self.broken.is_none() {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                Some(Err(error)) => {
+                    self.broken = Some(error);
+                    self.busy.0.unwritten.set(true);
+                }
+                frame => return Poll::Ready(frame),
+            }
+        }
+        // The end of a connection takes with it what was not handed over, and all of that came whole.
+        if self.busy.0.unwritten.get() {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.broken.take().map(Err))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.broken.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -333,8 +349,9 @@ impl Write for Watched {
     /// Asked for once everything before it was written.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.io).poll_flush(cx);
-        if flushed.is_ready() {
-            self.held.unwritten.set(false);
+        if flushed.is_ready() && self.held.unwritten.replace(false) {
+            // An answer that broke off may wait for this.
+            cx.waker().wake_by_ref();
         }
         flushed
     }
