@@ -53,6 +53,10 @@ impl Event {
         serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
+    fn parse_whole(text: &str) -> Option<Self> {
+        text.ends_with("\n\n").then(|| Self::parse(text))?
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let mut event = Self::default();
         let mut data = Vec::new();
@@ -78,6 +82,8 @@ pub trait Events {
     fn next_json(&mut self) -> Value;
     /// Every event that is left, once the stream has ended as it should.
     fn all(&mut self) -> Vec<Event>;
+    /// Every event that is left, however the stream ends. What it breaks off in is none.
+    fn until_broken(&mut self) -> Vec<Event>;
 }
 
 impl Events for Client {
@@ -105,6 +111,12 @@ impl Events for Client {
         let (rest, is_whole) = self.rest();
         assert!(is_whole, "the stream broke off after {:?}", String::from_utf8_lossy(&rest));
         String::from_utf8_lossy(&rest).split("\n\n").filter_map(Event::parse).collect()
+    }
+
+    #[track_caller]
+    fn until_broken(&mut self) -> Vec<Event> {
+        let (rest, _) = self.rest();
+        String::from_utf8_lossy(&rest).split_inclusive("\n\n").filter_map(Event::parse_whole).collect()
     }
 }
 

@@ -9,7 +9,7 @@ mod wire;
 
 pub use client::{Client, Response};
 pub use listening::Listening;
-pub use origin::{Call, Origin};
+pub use origin::{Call, Origin, Serving};
 pub use recording::Recording;
 pub use wire::{Head, Wire};
 

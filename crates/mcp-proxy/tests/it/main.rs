@@ -30,4 +30,5 @@ mod identity;
 mod kit;
 mod pipes;
 mod readme;
+mod resumption;
 mod store;

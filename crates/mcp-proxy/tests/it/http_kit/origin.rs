@@ -240,6 +240,11 @@ impl Call {
         self.wire().until_closed();
     }
 
+    /// Breaks the connection off, for a server that has every request from the same hand.
+    pub fn break_off(&mut self) {
+        let _ = self.wire().tcp().shutdown(Shutdown::Both);
+    }
+
     /// Closes the connection.
     pub fn close(self) {
         self.forget();
