@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::{Value, json};
 
 pub use pair::{Pair, error_of, opened};
-pub use sse::SseServer;
+pub use sse::{SseClient, SseServer};
 
 use crate::http_kit::{Client, Head, Listening, Recording, Response, bare, get, post};
 use crate::kit::{Running, Sandbox, fixture_program, until};

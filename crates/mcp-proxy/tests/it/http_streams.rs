@@ -313,41 +313,6 @@ fn streams_that_belong_to_a_client_end_with_it() {
 }
 
 #[test]
-fn five_hundred_disconnects_leave_no_descriptor_behind() {
-    let sandbox = Sandbox::new();
-    let origin = Origin::start();
-    let proxy = http(&sandbox, &origin, &[]);
-    let before = descriptors(proxy.pid());
-    for round in 0..500 {
-        let mut client = proxy.client();
-        let is_modern = round % 2 == 0;
-        client.send(&post("/mcp", if is_modern { &[MODERN] } else { &[] }, call(1, "x")));
-        let mut reached = origin.call();
-        if round % 4 < 2 {
-            reached.send(STREAM);
-            client.head();
-        }
-        drop(client);
-        if is_modern {
-            reached.until_closed();
-        } else if round % 8 < 4 {
-            // The call goes on, and ends some time.
-            let _ = reached.try_send(if round % 4 < 2 { LAST_CHUNK.to_vec() } else { json(result(1)) });
-        } else {
-            reached.close();
-        }
-    }
-    origin.close_all();
-    until("every socket is closed", || descriptors(proxy.pid()) <= before);
-    let mut client = proxy.client();
-    client.send(&post("/mcp", &[], call(7, "good")));
-    origin.call().send(json(result(7)));
-    assert_eq!(client.response().status(), 200);
-    proxy.end();
-    assert_eq!(Recording::of(&sandbox).requests().len(), 501);
-}
-
-#[test]
 fn a_stream_that_broke_is_resumed_and_the_answer_finds_its_request() {
     for client_leaves in [false, true] {
         let sandbox = Sandbox::new();

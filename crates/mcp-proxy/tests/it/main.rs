@@ -10,6 +10,7 @@ mod bridge_sessions;
 mod bridge_to_http;
 mod bridge_tools;
 mod commands;
+mod disconnects;
 mod durability;
 mod endings;
 mod exchanges;

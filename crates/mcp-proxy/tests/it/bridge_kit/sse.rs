@@ -1,6 +1,67 @@
-//! A server of the older HTTP transport.
+//! The older HTTP transport on either side: a client with its stream, and a server with one.
 
-use crate::http_kit::{Call, LAST_CHUNK, Origin, STREAM, accepted, chunk, event};
+use serde_json::Value;
+
+use super::Events;
+use crate::http_kit::{
+    Call, Client, LAST_CHUNK, Listening, Origin, Response, STREAM, accepted, chunk, event, get, post,
+};
+
+/// A client of a proxy that listens.
+pub struct SseClient<'a> {
+    proxy: &'a Listening,
+    pub stream: Client,
+    /// Where its messages go.
+    pub endpoint: String,
+}
+
+impl<'a> SseClient<'a> {
+    #[track_caller]
+    pub fn open(proxy: &'a Listening) -> Self {
+        Self::try_open(proxy).expect("there is a place")
+    }
+
+    /// Nothing comes back if there are as many clients as are allowed.
+    #[track_caller]
+    pub fn try_open(proxy: &'a Listening) -> Option<Self> {
+        let mut stream = proxy.client();
+        stream.send(&get("/sse", &["Accept: text/event-stream"]));
+        let head = stream.head();
+        if head.status() == 503 {
+            return None;
+        }
+        assert_eq!((head.status(), head.get("content-type").as_deref()), (200, Some("text/event-stream")), "{head:?}");
+        let first = stream.next();
+        assert_eq!(first.event.as_deref(), Some("endpoint"), "{first:?}");
+        Some(Self { proxy, stream, endpoint: first.data })
+    }
+
+    #[track_caller]
+    pub fn post(&self, message: impl AsRef<[u8]>) -> Response {
+        self.proxy.client().ask(&post(&self.endpoint, &[], message))
+    }
+
+    /// Posts a message that is taken.
+    #[track_caller]
+    pub fn tell(&self, message: impl AsRef<[u8]>) {
+        let told = self.post(message);
+        assert_eq!(told.status(), 202, "{told:?}");
+    }
+
+    /// The message of the next event.
+    #[track_caller]
+    pub fn message(&mut self) -> String {
+        let event = self.stream.next();
+        assert_eq!((event.event.as_deref(), &event.id), (Some("message"), &None), "{event:?}");
+        event.data
+    }
+
+    #[track_caller]
+    pub fn json(&mut self) -> Value {
+        let message = self.message();
+        serde_json::from_str(&message).unwrap_or_else(|error| panic!("{error}: {message}"))
+    }
+}
 
 /// A server that the proxy connects to.
 pub struct SseServer {
