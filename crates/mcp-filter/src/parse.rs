@@ -170,9 +170,7 @@ fn word(input: &mut Input<'_>) -> Parsed<Expr> {
     if !is_field {
         let names = FIELDS.iter().map(|field| field.name);
         let fault = Fault::at(word.place.0, format!("unknown filter field `{}`", word.text)).meant(&word.text, names);
-        return Err(cut(
-            fault.or_help(|| "`mcp-proxy help filter` has the fields; to look for it as text, use quotes".into())
-        ));
+        return Err(cut(fault.or_help(|| "to look for it as text, put it in quotes".to_owned())));
     }
     let part = part.map(|part| header_name(part, &word.place)).transpose()?;
     let field = Word { text: name.to_owned(), place: Place(word.place.0.start..word.place.0.start + name.len()) };
@@ -452,7 +450,7 @@ fn span_of_next(input: &mut Input<'_>) -> Range<usize> {
 }
 
 fn some_fields() -> String {
-    "fields are dir, kind, method, tool, server, status and more: see `mcp-proxy help filter`".to_owned()
+    "such as dir, kind, method, tool, server, status or dur".to_owned()
 }
 
 fn fail<T>(span: Range<usize>, what: impl Into<String>) -> Parsed<T> {

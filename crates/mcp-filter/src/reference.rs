@@ -16,29 +16,30 @@ pub fn markdown() -> String {
 
 /// For `mcp-proxy help filter`.
 pub fn plain() -> String {
-    let mut page = format!("{}\n\nFields:\n", without_marks(INTRODUCTION));
+    let mut page = without_marks(INTRODUCTION);
+    page.push_str("\nFields:\n");
     for field in FIELDS {
         page.push_str(&format!("\n  {:<8} {}\n", field.name, field.example));
-        for line in wrapped(&format!("{} Takes {}.", about(field), takes(field)), 76) {
-            page.push_str(&format!("           {line}\n"));
-        }
+        page.push_str(&indented(11, &format!("{} Takes {}.", about(field), takes(field))));
     }
     page.push_str(&format!("\n{}", without_marks(REST)));
     page
 }
 
 const TITLE: &str = "# Filters";
+/// Columns of a terminal that is not wide.
+const PLAIN_WIDTH: usize = 80;
 
 const INTRODUCTION: &str = "\
 One language says which messages are meant. It narrows what `inspect` prints; whatever else picks messages takes the
 same expressions.
 
 ```text
-tool:write_* not server:test          calls of such tools, and their answers, but not to that server
-status:err dur>1s                     answers that took long and are errors
-$.params.arguments.path ^= \"/etc\"     calls with such an argument
-kind:request (method:tools/call or method:prompts/get)
-> timeout                             what clients send that has the word in it
+tool:write_* not server:test        such tools, but not on that server
+status:err dur>1s                   errors that took long
+$.params.arguments.path ^= \"/etc\"   calls with such an argument
+kind:request (tool:add or size>1k)  requests of either sort
+> timeout                           what clients send with this word in it
 ```
 
 An expression is tests, one after the other; all must hold. Between them `and`, `or` and `not` (or `!`) may stand, and
@@ -107,31 +108,48 @@ fn takes(field: &Field) -> String {
     }
 }
 
-/// Markdown as a terminal shows it.
+/// Markdown as a terminal shows it: paragraphs filled, tables in two columns, code as it is.
 fn without_marks(markdown: &str) -> String {
-    let lines = markdown.lines().filter(|line| !line.starts_with("```") && !line.starts_with("|---"));
-    let plain = lines.map(|line| match line.strip_prefix('|').and_then(|row| row.strip_suffix('|')) {
-        Some(row) => {
-            let (test, meaning) = row.split_once('|').unwrap_or((row, ""));
-            format!("  {:<44} {}", test.trim().replace('`', ""), meaning.trim().replace('`', "")).trim_end().to_owned()
+    let (mut page, mut paragraph, mut is_code) = (String::new(), String::new(), false);
+    for line in markdown.lines().chain([""]) {
+        if let Some(row) = line.strip_prefix('|').filter(|row| !row.starts_with("---") && !row.starts_with(" test |")) {
+            let (test, meaning) = row.trim_end_matches('|').split_once('|').unwrap_or((row, ""));
+            page.push_str(&format!("  {}\n{}", unquoted(test.trim()), indented(6, meaning.trim())));
+        } else if line.starts_with("```") {
+            is_code = !is_code;
+        } else if is_code {
+            page.push_str(&format!("  {line}\n"));
+        } else if let Some(title) = line.strip_prefix("## ") {
+            page.push_str(&format!("{title}:\n"));
+        } else if line.is_empty() {
+            page.push_str(&indented(0, &paragraph));
+            page.push('\n');
+            paragraph.clear();
+        } else if !line.starts_with('|') {
+            paragraph.push_str(if paragraph.is_empty() { "" } else { " " });
+            paragraph.push_str(line);
         }
-        None => line.replace("## ", "").replace('`', ""),
-    });
-    plain.collect::<Vec<_>>().join("\n")
+    }
+    page
 }
 
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.replace('`', "").split(' ') {
-        let line = lines.last_mut().expect("there is always one");
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
-            lines.push(word.to_owned());
-            continue;
+/// Text in lines that fit, each with so many blanks before it.
+fn indented(blanks: usize, text: &str) -> String {
+    let (mut lines, mut line) = (String::new(), String::new());
+    for word in unquoted(text).split(' ').filter(|word| !word.is_empty()) {
+        if blanks + line.chars().count() + 1 + word.chars().count() > PLAIN_WIDTH {
+            lines.push_str(&format!("{:blanks$}{line}\n", ""));
+            line.clear();
         }
-        if !line.is_empty() {
-            line.push(' ');
-        }
+        line.push_str(if line.is_empty() { "" } else { " " });
         line.push_str(word);
     }
+    if !line.is_empty() {
+        lines.push_str(&format!("{:blanks$}{line}\n", ""));
+    }
     lines
+}
+
+fn unquoted(text: &str) -> String {
+    text.replace('`', "")
 }

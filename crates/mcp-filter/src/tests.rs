@@ -381,7 +381,7 @@ unknown filter field `tol`
         "
 unknown filter field `file`
   │ file:///tmp
-  │ ^^^^ `mcp-proxy help filter` has the fields; to look for it as text, use quotes",
+  │ ^^^^ to look for it as text, put it in quotes",
     );
     check_fault(
         "status:er",

@@ -58,6 +58,9 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Check that everything mcp-proxy needs is in order
     Doctor,
+    /// How messages are picked: the language of --filter
+    #[command(hide = true, after_help = mcp_filter::reference::plain(), help_template = "{about}{after-help}")]
+    Filter,
     /// Print a shell's completion script
     Completions {
         #[arg(value_enum)]
@@ -261,6 +264,7 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Inspect(args) => inspect::inspect(args, &cli.state_dir()?, cli.color),
         Command::Sessions { command } => sessions::sessions(command, &cli.state_dir()?, cli.color),
         Command::Demo(args) => demo::demo(args, cli.color),
+        Command::Filter => print_all(mcp_filter::reference::plain().as_bytes()),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "mcp-proxy", &mut script);

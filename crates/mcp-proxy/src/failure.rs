@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::path::Path;
 
+use mcp_filter::FilterError;
 use mcp_store::StoreError;
 
 /// The exit codes, everywhere.
@@ -109,6 +110,13 @@ impl From<StoreError> for Failure {
             }
             StoreError::Io { .. } | StoreError::Catalogue(_) => failure,
         }
+    }
+}
+
+impl From<FilterError> for Failure {
+    /// The error shows the expression with the fault underlined.
+    fn from(error: FilterError) -> Self {
+        Self::usage(error.to_string()).hint("`mcp-proxy help filter` explains the language")
     }
 }
 

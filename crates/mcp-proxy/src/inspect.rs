@@ -1,20 +1,31 @@
-//! Prints a session: what it is, then a line a message.
+//! Prints a session: what it is, then a line a message. It is read as a stream: the first lines are
+//! there before the rest is read, and what is held does not grow with the session.
 
+mod ahead;
 mod exchanges;
+mod header;
+mod json;
+mod lines;
 mod mirror;
+mod payload;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
-use mcp_store::catalogue::open_session;
-use mcp_store::story::{Fault, Status};
-use mcp_store::{Direction, MessageKind, Recorded, Session, SessionEntry, StateDir, Story, Summary, Told};
-use mcp_wire::visible::{visible, visible_bytes, visible_lines};
-use mcp_wire::{Kind, Message};
+use mcp_filter::Filter;
+use mcp_store::{Entries, SessionEntry, StateDir, Story, Told};
 
 use crate::failure::Failure;
-use crate::report::{self, ColorChoice, Page, Style, say};
+use crate::report::{ColorChoice, Page, Style, say};
+use ahead::Ahead;
 use exchanges::Exchanges;
+use header::Header;
+pub use header::print_header;
+pub use lines::Lines;
+
+/// How often a session that is being recorded is looked at: as fast as people read, and no load.
+const FOLLOW_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Args)]
 pub struct InspectArgs {
@@ -26,268 +37,140 @@ pub struct InspectArgs {
     /// Print what the messages say, and the headers they came with
     #[arg(long, short)]
     verbose: bool,
+    /// Print only messages that match, such as `tool:write_* status:err`; see `mcp-proxy help filter`
+    #[arg(long, value_name = "EXPR")]
+    filter: Option<String>,
+    /// One JSON object a line, for scripts: each message whole, with what is known of it
+    #[arg(long, conflicts_with = "verbose")]
+    json: bool,
+    /// Go on while the session is being recorded
+    #[arg(long, short)]
+    follow: bool,
 }
 
 pub fn inspect(args: &InspectArgs, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
-    let session = match (&args.session_file, &args.session) {
-        (Some(file), _) => Session::open(file, Some(state))?,
+    let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
+    let entries = match (&args.session_file, &args.session) {
+        (Some(file), _) => Entries::open(file, Some(state))?,
         (None, wanted) => {
-            let (session, findings) = open_session(wanted.as_deref().unwrap_or_default(), state)?;
+            let (entries, findings) = Entries::find(wanted.as_deref().unwrap_or_default(), state)?;
             findings.iter().for_each(|finding| say(&format!("mcp-proxy: {finding}")));
-            session
+            entries
         }
     };
-    let mut page = Page::new(color);
-    print_header(&mut page, session.summary())?;
-    page.line("")?;
-    let lines = Lines { show_conversation: session.summary().several_conversations };
-    let mut story = Story::of(&session.summary().header);
-    let mut exchanges = Exchanges::foresee(&session, args.verbose)?;
-    session.for_each_entry(|entry| -> Result<(), Failure> {
-        let SessionEntry::Message(message) = entry else {
-            return print_lines(&mut page, |page| exchanges.pass(page, entry));
-        };
-        let told = story.tell(message);
-        let mut line = lines.line(&page, &told);
-        if let Some(disagreement) = exchanges.disagreement(&told.recorded) {
-            line = format!("{line} {}", page.styled(Style::Bad, &disagreement));
+    Inspection {
+        page: Page::new(color),
+        story: Story::of(entries.header()),
+        exchanges: Exchanges::new(args.verbose),
+        ahead: Ahead::new(entries),
+        lines: Lines::default(),
+        shown: 0,
+        filter,
+        args,
+    }
+    .run()
+}
+
+struct Inspection<'a> {
+    args: &'a InspectArgs,
+    page: Page,
+    ahead: Ahead,
+    story: Story,
+    exchanges: Exchanges,
+    lines: Lines,
+    filter: Option<Filter>,
+    shown: u64,
+}
+
+impl Inspection<'_> {
+    fn run(mut self) -> Result<(), Failure> {
+        self.read_ahead()?;
+        let header = self.print_header()?;
+        loop {
+            while let Some(entry) = self.ahead.pop() {
+                self.print(entry)?;
+                self.read_ahead()?;
+            }
+            if !self.args.follow || !self.ahead.entries().is_live() {
+                break;
+            }
+            self.page.flush()?;
+            std::thread::sleep(FOLLOW_EVERY);
+            self.ahead.look_again()?;
+            self.read_ahead()?;
         }
-        page.line(&line)?;
-        let beside = exchanges.beside(&page, &told.recorded);
-        if args.verbose {
-            print_payload(&mut page, &told.recorded, &beside)?;
+        if !self.args.json {
+            if self.filter.is_none() {
+                self.print_lines(|exchanges, page| exchanges.rest(page))?;
+            }
+            header.print_rest(
+                &mut self.page,
+                self.ahead.entries().summary(),
+                self.filter.as_ref().map(|_| self.shown),
+            )?;
+        }
+        Ok(self.page.end()?)
+    }
+
+    fn read_ahead(&mut self) -> Result<(), Failure> {
+        Ok(self.ahead.fill(|entry| self.exchanges.foresee(entry))?)
+    }
+
+    /// Prints what is known by now.
+    fn print_header(&mut self) -> Result<Header, Failure> {
+        let entries = self.ahead.entries();
+        let goes_on = self.args.follow && entries.is_live();
+        let is_whole = entries.is_whole() && !goes_on;
+        let mut header = Header::new(is_whole, self.filter.is_some());
+        if !self.args.json {
+            header.print(&mut self.page, entries.summary())?;
+            self.page.line("")?;
+        }
+        Ok(header)
+    }
+
+    fn print(&mut self, entry: SessionEntry) -> Result<(), Failure> {
+        let several = self.ahead.entries().summary().several_conversations;
+        self.lines.show_conversation = several;
+        self.exchanges.show_conversation(several);
+        if let SessionEntry::Message(message) = entry {
+            let told = self.story.tell(message);
+            return self.print_message(&told);
+        }
+        if self.filter.as_ref().is_some_and(|filter| filter.needs().headers) {
+            self.story.hear(entry.clone());
+        }
+        // Nothing that a filter could match, and nothing that is a message.
+        let is_left_out = self.filter.is_some() || self.args.json;
+        let lines = self.exchanges.pass(&self.page, entry);
+        lines.iter().filter(|_| !is_left_out).try_for_each(|line| self.page.line(line))?;
+        Ok(())
+    }
+
+    fn print_message(&mut self, told: &Told) -> Result<(), Failure> {
+        if self.filter.as_ref().is_some_and(|filter| !filter.matches(told)) {
+            return Ok(());
+        }
+        self.shown += 1;
+        if self.args.json {
+            return Ok(self.page.line(&json::object(told))?);
+        }
+        let mut line = self.lines.line(&self.page, told);
+        if let Some(disagreement) = self.exchanges.disagreement(&told.recorded) {
+            line = format!("{line} {}", self.page.styled(Style::Bad, &disagreement));
+        }
+        self.page.line(&line)?;
+        let beside = self.exchanges.beside(&self.page, &told.recorded);
+        if self.args.verbose {
+            payload::print(&mut self.page, &told.recorded, &beside)?;
         }
         Ok(())
-    })?;
-    print_lines(&mut page, |page| exchanges.rest(page))?;
-    Ok(page.end()?)
-}
+    }
 
-fn print_lines(page: &mut Page, lines: impl FnOnce(&Page) -> Vec<String>) -> Result<(), Failure> {
-    for line in lines(page) {
-        page.line(&line)?;
-    }
-    Ok(())
-}
-
-pub fn print_header(page: &mut Page, summary: &Summary) -> Result<(), Failure> {
-    let header = &summary.header;
-    let server = header.server_command.as_deref().or(header.server_url.as_deref()).unwrap_or("unknown");
-    let mut facts = vec![("session", header.id.to_string())];
-    if let Some(name) = &header.name {
-        facts.push(("name", visible(name).to_string()));
-    }
-    facts.push(("server", format!("{} ({})", visible(server), header.transport.as_str())));
-    facts.push(("started", format!("{:.3}", header.started_at())));
-    facts.push(("ended", ending(summary)));
-    facts.push(("messages", summary.messages.to_string()));
-    if let Some(next) = summary.end.as_ref().and_then(|end| end.continued_in) {
-        facts.push(("goes on in", next.to_string()));
-    }
-    if let Some(earlier) = header.continues {
-        facts.push(("goes on from", earlier.to_string()));
-    }
-    for (key, value) in &summary.notes {
-        facts.push(("note", format!("{} = {}", visible(key), visible(value))));
-    }
-    for warning in &summary.warnings {
-        facts.push(("warning", visible(warning).to_string()));
-    }
-    for (label, fact) in facts {
-        let label = page.styled(Style::Heading, &format!("{label:<12}"));
-        page.line(&format!("{label} {fact}"))?;
-    }
-    Ok(())
-}
-
-fn ending(summary: &Summary) -> String {
-    let Some(ended_ns) = summary.ended_ns else {
-        return if summary.live { "still running".into() } else { "unknown: it was interrupted".into() };
-    };
-    let lasted = report::duration(ended_ns.saturating_sub(summary.header.started_ns));
-    let how = match &summary.end {
-        Some(end) if end.recovered => ", interrupted".to_owned(),
-        Some(end) => end.server.as_ref().map(|status| format!(", server: {}", visible(status))).unwrap_or_default(),
-        None => String::new(),
-    };
-    format!("{:.3} (after {lasted}{how})", mcp_store::recorded::timestamp(ended_ns))
-}
-
-/// Turns messages into lines.
-#[derive(Default)]
-pub struct Lines {
-    show_conversation: bool,
-}
-
-impl Lines {
-    /// `#003 → tools/call [read_file] id=2`, `#004 ← tools/call [read_file] id=2 12ms ok`
-    pub fn line(&self, page: &Page, told: &Told) -> String {
-        let recorded = &told.recorded;
-        let number = page.styled(Style::Faint, &format!("#{:03}", recorded.sequence));
-        let mut parts = vec![number];
-        parts.extend(self.show_conversation.then(|| format!("c{}", recorded.conversation)));
-        parts.push(recorded.direction.arrow().to_string());
-        describe(page, told, &mut parts);
-        if recorded.from_proxy {
-            parts.push("by the proxy".into());
+    fn print_lines(&mut self, lines: impl FnOnce(&mut Exchanges, &Page) -> Vec<String>) -> Result<(), Failure> {
+        for line in lines(&mut self.exchanges, &self.page) {
+            self.page.line(&line)?;
         }
-        if recorded.modified {
-            parts.push("modified".into());
-        }
-        if let Some(ambiguity) = told.message.peek().ambiguity.filter(|_| told.is_message()) {
-            parts.push(page.styled(Style::Bad, &format!("opaque: {ambiguity}")));
-        }
-        parts.join(" ")
-    }
-}
-
-fn describe(page: &Page, told: &Told, parts: &mut Vec<String>) {
-    let raw = &told.recorded.raw;
-    match told.kind {
-        MessageKind::Request | MessageKind::Notification | MessageKind::Response | MessageKind::Error => {
-            parts.push(what(told));
-            parts.extend(told.id().map(|id| format!("id={}", visible_bytes(id))));
-            parts.extend(told.duration_ns().map(report::duration));
-            parts.extend(told.status().map(|status| show_status(page, status)));
-        }
-        MessageKind::Batch => parts.push(format!("batch of {}", mcp_wire::scan::batch_items(raw).count())),
-        MessageKind::OtherJson => parts.push(format!("json {}", quote(raw))),
-        MessageKind::NotJson => parts.push(format!("bytes {}", quote(raw))),
-        MessageKind::Noise => parts.push(format!("noise {}", quote(raw))),
-        MessageKind::Event => {
-            let event = told.recorded.event.as_deref().unwrap_or_default();
-            parts.push(page.styled(Style::Bad, &format!("! {}", visible(event))));
-        }
-    }
-}
-
-/// A method, with the tool, prompt or resource it is about.
-fn what(told: &Told) -> String {
-    let Some(method) = told.method() else { return "response".to_owned() };
-    match told.subject() {
-        Some(subject) => format!("{} [{}]", visible(&method), visible(&subject)),
-        None => visible(&method).to_string(),
-    }
-}
-
-fn show_status(page: &Page, status: &Status) -> String {
-    match status {
-        Status::Ok => page.styled(Style::Good, "ok"),
-        Status::InputRequired => "input required".to_owned(),
-        Status::Err(Fault::Tool) => page.styled(Style::Bad, "tool error"),
-        Status::Err(Fault::Error { code, message }) => {
-            let code = code.as_ref().map(|code| match code {
-                Ok(code) => format!(" {code}"),
-                Err(spelled) => format!(" {}", short(spelled.as_bytes())),
-            });
-            let text = message.as_ref().map(|text| format!(" {}", quote(text.as_bytes())));
-            page.styled(Style::Bad, &format!("error{}{}", code.unwrap_or_default(), text.unwrap_or_default()))
-        }
-    }
-}
-
-/// The beginning of something a peer sent.
-fn short(bytes: &[u8]) -> String {
-    const SHOWN: usize = 72;
-    let text = visible_bytes(&bytes[..bytes.len().min(4 * SHOWN)]);
-    let mut shown: String = text.chars().take(SHOWN).collect();
-    if shown.len() < text.len() || bytes.len() > 4 * SHOWN {
-        shown.push('…');
-    }
-    shown
-}
-
-fn quote(bytes: &[u8]) -> String {
-    format!("\"{}\"", short(bytes))
-}
-
-fn print_payload(page: &mut Page, recorded: &Recorded, beside: &[String]) -> Result<(), Failure> {
-    let is_message = recorded.event.is_none();
-    let side = match recorded.direction {
-        Direction::ClientToServer => "client to server",
-        Direction::ServerToClient => "server to client",
-    };
-    if is_message {
-        let line = format!("    {:.3} {side}, {} bytes", recorded.timestamp(), recorded.raw.len());
-        page.line(&page.styled(Style::Faint, &line))?;
-    }
-    for line in beside {
-        page.line(line)?;
-    }
-    if is_message {
-        for line in visible_lines(&indented(&recorded.raw)).to_string().lines() {
-            page.line(&format!("    {line}"))?;
-        }
-    }
-    Ok(())
-}
-
-/// JSON over several lines for reading, with every number and string as it was spelled. What is not
-/// JSON is shown as it is.
-fn indented(raw: &[u8]) -> String {
-    let message = Message::new(bytes::Bytes::copy_from_slice(raw));
-    if message.kind() == Kind::NotJson {
-        return String::from_utf8_lossy(raw).into_owned();
-    }
-    let mut out = String::with_capacity(raw.len() * 2);
-    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
-    let text = String::from_utf8_lossy(raw);
-    let is_blank = |c: &char| matches!(c, ' ' | '\n' | '\r' | '\t');
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        if in_string {
-            out.push(c);
-            (in_string, escaped) = (escaped || c != '"', !escaped && c == '\\');
-            continue;
-        }
-        match c {
-            c if is_blank(&c) => {}
-            '"' => {
-                in_string = true;
-                out.push(c);
-            }
-            '{' | '[' => {
-                out.push(c);
-                while chars.next_if(is_blank).is_some() {}
-                match chars.next_if(|next| matches!(next, '}' | ']')) {
-                    Some(close) => out.push(close),
-                    None => {
-                        depth += 1;
-                        new_line(&mut out, depth);
-                    }
-                }
-            }
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                new_line(&mut out, depth);
-                out.push(c);
-            }
-            ',' => {
-                out.push(c);
-                new_line(&mut out, depth);
-            }
-            ':' => out.push_str(": "),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-fn new_line(out: &mut String, depth: usize) {
-    /// Deeper than this, more blanks help nobody, and a hostile message could ask for gigabytes.
-    const INDENT_MAX: usize = 64;
-    out.push('\n');
-    out.extend(std::iter::repeat_n("  ", depth.min(INDENT_MAX)));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::indented;
-
-    #[test]
-    fn payloads_keep_their_spelling() {
-        let shown = indented(br#"{ "a":1e400,"b" : [ ],"c":[1,{"d":"x, {y} \" \u0000"}] }"#);
-        let expected = "{\n  \"a\": 1e400,\n  \"b\": [],\n  \"c\": [\n    1,\n    {\n      \"d\": \"x, {y} \\\" \\u0000\"\n    }\n  ]\n}";
-        assert_eq!(shown, expected);
+        Ok(())
     }
 }

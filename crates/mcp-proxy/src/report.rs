@@ -47,6 +47,10 @@ pub enum Style {
     Faint,
     Good,
     Bad,
+    /// Of JSON: the name of a member, a string, and a number or a word.
+    Key,
+    Text,
+    Number,
 }
 
 impl Page {
@@ -75,12 +79,20 @@ impl Page {
             Style::Faint => "2",
             Style::Good => "32",
             Style::Bad => "31",
+            Style::Key => "36",
+            Style::Text => "32",
+            Style::Number => "33",
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
     pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.write_all(bytes)
+    }
+
+    /// Shows what has been printed so far.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 
     pub fn end(mut self) -> io::Result<()> {

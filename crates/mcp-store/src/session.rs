@@ -1,14 +1,19 @@
 //! A session as its readers see it, whether it lies in the store or in a file somebody sent.
 
+mod entries;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
+pub use entries::Entries;
+use entries::Tally;
+
 use crate::StoreError;
 use crate::exchange::{AnswerHead, ExchangeMark, RequestHead, SessionEntry};
 use crate::recorded::{Direction, Recorded, SessionHeader, Transport, message_id};
-use crate::segment::{self, End, Record, RecordHead, RecordKind, SegmentReader, Tail};
+use crate::segment::{self, End, Record, RecordHead, RecordKind, SegmentReader};
 use crate::session_file::{self, FileSession};
 use crate::state_dir::StateDir;
 
@@ -50,14 +55,9 @@ impl Session {
             return Self::open_segment(path);
         }
         let file = FileSession::read(path)?;
-        let beside = session_file::segment_beside(path, &file.header.id);
-        let places = [state.map(|state| state.segment(&file.header.id)), Some(beside)];
-        if file.is_placeholder()
-            && let Some(segment) = places.into_iter().flatten().find(|segment| segment.exists())
-        {
+        if let Some(segment) = file.unfinished(path, state) {
             let mut session = Self::open_segment(&segment)?;
-            let note = format!("`{}` was not completed; this is what was recorded", path.display());
-            session.summary.warnings.insert(0, note);
+            session.summary.warnings.insert(0, not_completed(path));
             return Ok(session);
         }
         let summary = file.summary();
@@ -104,7 +104,7 @@ impl Session {
 }
 
 /// What a record says of the traffic, if it does.
-fn entry(session: &Uuid, transport: Transport, record: Record) -> Option<SessionEntry> {
+pub(crate) fn entry(session: &Uuid, transport: Transport, record: Record) -> Option<SessionEntry> {
     let RecordHead { kind, direction, conversation, sequence, time_ns, .. } = record.head;
     let mark = ExchangeMark { exchange: sequence, conversation, time_ns };
     Some(match (kind, direction) {
@@ -169,60 +169,15 @@ impl Conversations {
 fn summarise(path: &Path) -> Result<Summary, StoreError> {
     let live = segment::is_live(path)?;
     let mut reader = SegmentReader::open(path)?;
-    let header = reader.header().clone();
-    let mut summary = Summary {
-        ended_ns: None,
-        end: None,
-        live,
-        messages: 0,
-        several_conversations: false,
-        has_exchanges: false,
-        notes: header.notes.clone(),
-        warnings: Vec::new(),
-        whole_len: 0,
-        last_ns: header.started_ns,
-        torn: false,
-        header,
-    };
-    let mut unwritten = None;
-    let mut conversations = Conversations::default();
-    while let Some(Record { head, payload, .. }) = reader.next_record().map_err(StoreError::io("read", path))? {
-        summary.last_ns = summary.last_ns.max(head.time_ns);
-        conversations.add(head.conversation);
-        match head.kind {
-            RecordKind::Message | RecordKind::Event => summary.messages += 1,
-            RecordKind::Note => {
-                summary.notes.extend(serde_json::from_slice::<BTreeMap<_, _>>(&payload).unwrap_or_default())
-            }
-            RecordKind::Gap => {
-                let count = std::str::from_utf8(&payload).ok().and_then(|count| count.parse::<u64>().ok()).unwrap_or(1);
-                unwritten = Some(unwritten.unwrap_or(0u64).saturating_add(count));
-            }
-            RecordKind::Exchange | RecordKind::ExchangeEnd => summary.has_exchanges = true,
-            RecordKind::End => {
-                summary.ended_ns = Some(head.time_ns);
-                summary.end = Some(serde_json::from_slice(&payload).unwrap_or_default());
-            }
-        }
+    let mut tally = Tally::new(reader.header().clone(), live);
+    while let Some(record) = reader.next_record().map_err(StoreError::io("read", path))? {
+        tally.add(&record);
     }
-    summary.several_conversations = conversations.several;
-    summary.whole_len = reader.whole_len();
-    if let Tail::Torn { bytes } = reader.tail()
-        && !live
-    {
-        summary.torn = true;
-        summary.warnings.push(format!(
-            "a torn tail of {bytes} bytes was cut: the recording was interrupted in the middle of a write"
-        ));
-    }
-    if reader.damaged() > 0 {
-        summary.warnings.push(format!("{} damaged records were passed over", reader.damaged()));
-    }
-    if let Some(count) = unwritten {
-        let what = if count == 0 { "parts of HTTP exchanges".to_owned() } else { format!("{count} messages") };
-        summary.warnings.push(format!("{what} passed while the disk could not be written, and are not here"));
-    }
-    Ok(summary)
+    Ok(tally.so_far(&reader))
+}
+
+fn not_completed(path: &Path) -> String {
+    format!("`{}` was not completed; this is what was recorded", path.display())
 }
 
 /// Ends a session whose process is gone: cuts a torn tail, writes the end, completes its session

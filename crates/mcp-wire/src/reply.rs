@@ -7,6 +7,9 @@ use serde_json::json;
 
 use crate::id::Id;
 
+/// The code of a denial. Readers of recordings tell by it what the proxy refused because of a rule.
+pub const DENIED: i64 = -32000;
+
 /// Why the proxy answers in a peer's place. Peers get a short text; commands, paths and what the
 /// server printed stay in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -40,7 +40,7 @@ impl fmt::Display for Visible<'_> {
 }
 
 /// Characters that change how their neighbours look, or that cannot be seen at all.
-fn is_deceptive(c: char) -> bool {
+pub fn is_deceptive(c: char) -> bool {
     matches!(c as u32,
         0x80..=0x9f                     // C1 controls, some of which start sequences
         | 0xad | 0x61c | 0x180e | 0xfeff

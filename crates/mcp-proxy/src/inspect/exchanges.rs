@@ -1,26 +1,22 @@
 //! What `inspect` shows of HTTP: lines for exchanges that no message speaks for, and what stands
 //! beside a message with `-v`.
 
-use std::collections::HashMap;
-
 use mcp_store::exchange::OpenExchanges;
-use mcp_store::{AnswerHead, Direction, ExchangeMark, Headers, Recorded, RequestHead, Session, SessionEntry};
+use mcp_store::{AnswerHead, Direction, ExchangeMark, Headers, Recorded, RequestHead, SessionEntry};
 use mcp_wire::Message;
 use mcp_wire::visible::visible;
 
-use super::{mirror, quote, short};
-use crate::failure::Failure;
+use super::lines::{quote, short};
+use super::mirror;
 use crate::report::{Page, Style};
 
-/// Of how many exchanges it is found out beforehand what becomes of them. Beyond that a line comes
-/// later, when the exchange ends, and a request is shown without its status.
-const FORESEEN_MAX: usize = 1 << 18;
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// Follows the exchanges of a session while it is printed.
 pub struct Exchanges {
     view: View,
-    foreseen: HashMap<u64, Foreseen>,
+    /// What is known of exchanges before they are printed, from reading ahead.
+    foreseen: OpenExchanges<Foreseen>,
     open: OpenExchanges<Open>,
 }
 
@@ -48,31 +44,30 @@ struct Open {
 }
 
 impl Exchanges {
-    /// Looks through the session once, for what is to come.
-    pub fn foresee(session: &Session, verbose: bool) -> Result<Self, Failure> {
-        let view = View { verbose, show_conversation: session.summary().several_conversations };
-        let (mut foreseen, open) = (HashMap::<u64, Foreseen>::new(), OpenExchanges::default());
-        if session.summary().has_exchanges {
-            session.for_each_entry(|entry| -> Result<(), Failure> {
-                let exchange = match &entry {
-                    SessionEntry::Message(message) => message.exchange,
-                    SessionEntry::Request(mark, _) | SessionEntry::Answer(mark, _) => Some(mark.exchange),
-                    SessionEntry::End(..) => None,
-                };
-                let Some(exchange) = exchange else { return Ok(()) };
-                if foreseen.len() >= FORESEEN_MAX && !foreseen.contains_key(&exchange) {
-                    return Ok(());
-                }
-                let known = foreseen.entry(exchange).or_default();
-                match &entry {
-                    SessionEntry::Message(_) => known.has_messages = true,
-                    SessionEntry::Answer(_, head) => known.answer = Some(outcome(head)),
-                    SessionEntry::Request(..) | SessionEntry::End(..) => {}
-                }
-                Ok(())
-            })?;
+    pub fn new(verbose: bool) -> Self {
+        let view = View { verbose, show_conversation: false };
+        Self { view, foreseen: OpenExchanges::default(), open: OpenExchanges::default() }
+    }
+
+    pub fn show_conversation(&mut self, show: bool) {
+        self.view.show_conversation = show;
+    }
+
+    /// Takes note of what will be printed soon.
+    pub fn foresee(&mut self, entry: &SessionEntry) {
+        let exchange = match entry {
+            SessionEntry::Message(message) => message.exchange,
+            SessionEntry::Request(mark, _) | SessionEntry::Answer(mark, _) => Some(mark.exchange),
+            SessionEntry::End(..) => None,
+        };
+        let Some(exchange) = exchange else { return };
+        let known = self.foreseen.keep(exchange, &Headers::default());
+        match entry {
+            SessionEntry::Message(_) => known.has_messages = true,
+            SessionEntry::Answer(_, head) => known.answer = Some(outcome(head)),
+            SessionEntry::Request(..) | SessionEntry::End(..) => {}
         }
-        Ok(Self { view, foreseen, open })
+        while self.foreseen.pop_excess().is_some() {}
     }
 
     /// Takes note of part of an exchange, and returns the lines it is worth.
@@ -86,7 +81,7 @@ impl Exchanges {
                 open.request = Some((mark, head));
             }
             SessionEntry::Answer(mark, head) => {
-                let is_silent = self.foreseen.get(&mark.exchange).is_some_and(|known| !known.has_messages);
+                let is_silent = self.foreseen.get(mark.exchange).is_some_and(|known| !known.has_messages);
                 let is_worth_a_line = is_silent || head.status >= 400;
                 let open = self.open.keep(mark.exchange, &head.headers);
                 open.answer = Some(head);
@@ -95,6 +90,7 @@ impl Exchanges {
                 }
             }
             SessionEntry::End(mark, how) => {
+                self.foreseen.remove(mark.exchange);
                 let mut open = self.open.remove(mark.exchange).unwrap_or(Open { is_shown: true, ..Open::default() });
                 if how.is_some() || !open.is_shown {
                     lines = self.view.lines(page, mark, &mut open, how.as_deref());
@@ -135,7 +131,7 @@ impl Exchanges {
         if !self.view.verbose {
             return Vec::new();
         }
-        let foreseen = self.foreseen.get(&exchange).and_then(|known| known.answer.clone());
+        let foreseen = self.foreseen.get(exchange).and_then(|known| known.answer.clone());
         let mut line = match &open.request {
             Some(_) => format!("exchange {exchange}: {}", open.name(exchange)),
             None => open.name(exchange),

@@ -28,6 +28,7 @@ mod http_streams;
 mod http_tls;
 mod hygiene;
 mod identity;
+mod inspect;
 mod kit;
 mod pipes;
 mod readme;

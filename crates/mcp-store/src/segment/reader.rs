@@ -180,6 +180,51 @@ impl SegmentReader {
         self.offset = offset;
         Ok(matches!(self.record_here()?, Here::Record { .. }))
     }
+
+    /// Looks whether the file has grown. What was half a record may be whole now.
+    pub fn look_again(&mut self) -> io::Result<()> {
+        self.len = self.input.get_ref().metadata()?.len().max(self.offset);
+        self.tail = Tail::Clean;
+        self.input.seek(SeekFrom::Start(self.offset))?;
+        Ok(())
+    }
+
+    /// The end of the session and whatever was noted after it, if they stand at the end of the file.
+    /// Reading goes on where it was.
+    pub fn last_words(&mut self) -> io::Result<Vec<Record>> {
+        /// More than an end with the server's last words takes. What looks like a record in there is
+        /// held against its checksum, so this also bounds what a hostile message can cost.
+        const SEARCHED: u64 = 16 * 1024;
+        let start = self.len.saturating_sub(SEARCHED).max(self.offset);
+        self.input.seek(SeekFrom::Start(start))?;
+        let mut window = Vec::new();
+        self.input.by_ref().take(self.len - start).read_to_end(&mut window)?;
+        self.input.seek(SeekFrom::Start(self.offset))?;
+        let is_end = |at: &usize| {
+            window[*at..].first_chunk().and_then(RecordHead::decode).is_some_and(|head| head.kind == RecordKind::End)
+        };
+        let ends = (0..window.len().saturating_sub(HEAD_LEN - 1)).filter(is_end);
+        Ok(ends.filter_map(|at| records_to_the_end(&window[at..])).next().unwrap_or_default())
+    }
+}
+
+/// Every record in `bytes`, if that is what they are from first to last.
+fn records_to_the_end(mut bytes: &[u8]) -> Option<Vec<Record>> {
+    let mut records = Vec::new();
+    while !bytes.is_empty() {
+        let head: &[u8; HEAD_LEN] = bytes.first_chunk()?;
+        let length = u32::from_le_bytes(super::part(head, 0)) as usize;
+        let payload = bytes[HEAD_LEN..].get(..length)?;
+        if u32::from_le_bytes(super::part(head, 4)) != checksum(head, &[payload]) {
+            return None;
+        }
+        let Here::Record { record, .. } = decode(RecordHead::decode(head)?, Bytes::copy_from_slice(payload)) else {
+            return None;
+        };
+        records.push(record);
+        bytes = &bytes[HEAD_LEN + length..];
+    }
+    Some(records)
 }
 
 enum Here {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -18,6 +18,7 @@ use crate::StoreError;
 use crate::exchange::SessionEntry;
 use crate::recorded::{Direction, Recorded, SessionHeader, Transport, message_id};
 use crate::session::{Conversations, Summary};
+use crate::state_dir::StateDir;
 
 /// A session file, read whole.
 #[derive(Clone, Debug)]
@@ -126,6 +127,13 @@ impl FileSession {
         self.ended_ns.is_none() && self.messages.is_empty()
     }
 
+    /// Where the messages of a file that was never completed are: in the store, or beside it.
+    pub fn unfinished(&self, path: &Path, state: Option<&StateDir>) -> Option<PathBuf> {
+        let beside = super::segment_beside(path, &self.header.id);
+        let places = [state.map(|state| state.segment(&self.header.id)), Some(beside)];
+        places.into_iter().flatten().find(|segment| self.is_placeholder() && segment.exists())
+    }
+
     /// Everything in the order in which it happened.
     pub fn entries(&self) -> impl Iterator<Item = SessionEntry> {
         let mut exchanges = self.exchanges.iter().peekable();
@@ -135,6 +143,19 @@ impl FileSession {
             match exchanges.next_if(|(before, _)| *before <= place) {
                 Some((_, entry)) => Some(entry.clone()),
                 None => messages.next().map(|(_, message)| SessionEntry::Message(message.clone())),
+            }
+        })
+    }
+
+    /// The same, letting go of each.
+    pub fn into_entries(self) -> impl Iterator<Item = SessionEntry> {
+        let mut exchanges = self.exchanges.into_iter().peekable();
+        let mut messages = self.messages.into_iter().enumerate().peekable();
+        std::iter::from_fn(move || {
+            let place = messages.peek().map_or(usize::MAX, |(index, _)| *index);
+            match exchanges.next_if(|(before, _)| *before <= place) {
+                Some((_, entry)) => Some(entry),
+                None => messages.next().map(|(_, message)| SessionEntry::Message(message)),
             }
         })
     }

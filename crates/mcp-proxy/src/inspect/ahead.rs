@@ -1,0 +1,55 @@
+//! Reads a little ahead of what is printed, because some lines say what comes of something: the
+//! status that a request will get, whether anything comes on a stream. A short session is known as a
+//! whole before its first line.
+
+use std::collections::VecDeque;
+
+use mcp_store::{Entries, SessionEntry, StoreError};
+
+/// How far: enough for what belongs together, little enough to be read in no time.
+const ENTRIES_AHEAD: usize = 1024;
+const BYTES_AHEAD: usize = 1024 * 1024;
+
+pub struct Ahead {
+    entries: Entries,
+    queue: VecDeque<SessionEntry>,
+    bytes: usize,
+}
+
+impl Ahead {
+    pub fn new(entries: Entries) -> Self {
+        Self { entries, queue: VecDeque::new(), bytes: 0 }
+    }
+
+    pub fn entries(&self) -> &Entries {
+        &self.entries
+    }
+
+    /// Reads what may be read ahead, and shows it to `foresee`.
+    pub fn fill(&mut self, mut foresee: impl FnMut(&SessionEntry)) -> Result<(), StoreError> {
+        while self.queue.len() < ENTRIES_AHEAD && self.bytes < BYTES_AHEAD {
+            let Some(entry) = self.entries.next()? else { break };
+            foresee(&entry);
+            self.bytes += weight(&entry);
+            self.queue.push_back(entry);
+        }
+        Ok(())
+    }
+
+    pub fn pop(&mut self) -> Option<SessionEntry> {
+        let entry = self.queue.pop_front()?;
+        self.bytes -= weight(&entry);
+        Some(entry)
+    }
+
+    pub fn look_again(&mut self) -> Result<(), StoreError> {
+        self.entries.look_again()
+    }
+}
+
+fn weight(entry: &SessionEntry) -> usize {
+    match entry {
+        SessionEntry::Message(message) => message.raw.len() + message.original_raw.as_ref().map_or(0, |raw| raw.len()),
+        _ => 0,
+    }
+}

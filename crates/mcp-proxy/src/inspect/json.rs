@@ -1,0 +1,140 @@
+//! A message as one line of JSON, for scripts. The names are those of the session file where it has
+//! them, and stay as they are.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mcp_store::story::{Fault, Status};
+use mcp_store::{Direction, MessageKind, Told, Transport};
+use mcp_wire::visible::is_deceptive;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+#[derive(Serialize)]
+struct Object<'a> {
+    sequence: u64,
+    timestamp: String,
+    direction: Direction,
+    transport: Transport,
+    kind: &'static str,
+    method: Option<Cow<'a, str>>,
+    /// The tool, prompt or resource.
+    tool: Option<Cow<'a, str>>,
+    jsonrpc_id: Option<&'a RawValue>,
+    /// The sequence of the request that this answers.
+    answers: Option<u64>,
+    /// The sequence of the first request of the operation, and which round of it this is.
+    operation: Option<u64>,
+    round: Option<u32>,
+    status: Option<&'static str>,
+    code: Option<i64>,
+    error: Option<&'a str>,
+    duration_ns: Option<u64>,
+    size: usize,
+    server: Option<&'a str>,
+    client: Option<&'a str>,
+    revision: Option<&'a str>,
+    conversation: u32,
+    id: &'a str,
+    correlated_id: Option<&'a str>,
+    modified: bool,
+    noise: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exchange: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opaque: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original_raw: Option<&'a RawValue>,
+    raw: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_base64: Option<String>,
+}
+
+/// The message as an object, without a line break in it.
+pub fn object(told: &Told) -> String {
+    let recorded = &told.recorded;
+    let raw = verbatim(&recorded.raw).filter(|_| !recorded.noise && told.kind != MessageKind::NotJson);
+    let object = Object {
+        sequence: recorded.sequence,
+        timestamp: recorded.timestamp().to_string(),
+        direction: recorded.direction,
+        transport: recorded.transport,
+        kind: told.kind.as_str(),
+        method: told.method(),
+        tool: told.subject(),
+        jsonrpc_id: told.id().and_then(verbatim),
+        answers: told.answers,
+        operation: told.operation(),
+        round: told.asked.as_ref().map(|asked| asked.round),
+        status: told.status().map(Status::as_str),
+        code: told.status().and_then(Status::code),
+        error: told.status().and_then(|status| match status {
+            Status::Err(Fault::Error { message, .. }) => message.as_deref(),
+            _ => None,
+        }),
+        duration_ns: told.duration_ns(),
+        size: recorded.raw.len(),
+        server: told.server.as_deref(),
+        client: told.client.as_deref(),
+        revision: told.revision.as_deref(),
+        conversation: recorded.conversation,
+        id: &recorded.id,
+        correlated_id: recorded.correlated_id.as_deref(),
+        modified: recorded.modified,
+        noise: recorded.noise,
+        exchange: recorded.exchange,
+        event_id: recorded.event_id.as_deref(),
+        origin: recorded.from_proxy.then_some("proxy"),
+        event: recorded.event.as_deref(),
+        opaque: told.message.peek().ambiguity.filter(|_| told.is_message()).map(|ambiguity| ambiguity.to_string()),
+        original_raw: recorded.original_raw.as_deref().and_then(verbatim),
+        raw_base64: (raw.is_none() && recorded.event.is_none()).then(|| BASE64.encode(&recorded.raw)),
+        raw,
+    };
+    inert(&serde_json::to_string(&object).expect("plain data always serialises"))
+}
+
+/// JSON as it was spelled, if a reader of the line will take it for JSON.
+fn verbatim(json: &[u8]) -> Option<&RawValue> {
+    serde_json::from_slice(json).ok()
+}
+
+/// The same JSON on one line, with nothing in it that a terminal would obey or hide.
+fn inert(json: &str) -> String {
+    let mut line = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            // Between two values; in a string they are escaped.
+            '\n' | '\r' => line.push(' '),
+            c if c == '\u{7f}' || is_deceptive(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    write!(line, "\\u{unit:04x}").expect("a string takes everything");
+                }
+            }
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::inert;
+
+    #[test]
+    fn a_line_says_the_same_and_stays_one() {
+        let json = "{\n \"a\\n\u{202e}\":\r\n \"\u{7f}\u{9b}2J\u{e0041}é\" }";
+        let line = inert(json);
+        assert_eq!(line, "{  \"a\\n\\u202e\":   \"\\u007f\\u009b2J\\udb40\\udc41é\" }");
+        let value = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
+        assert_eq!(value(&line), value(json));
+    }
+}

@@ -1,0 +1,226 @@
+//! What a message says, over several lines, with every number and string as it was spelled. Long
+//! strings are folded, hostile ones inert, and neither depth nor length of a message can flood.
+
+use mcp_store::{Direction, Recorded};
+use mcp_wire::visible::{visible, visible_bytes, visible_lines};
+use mcp_wire::{Kind, Message};
+
+use crate::failure::Failure;
+use crate::report::{self, Page, Style};
+
+/// Bytes that are shown of one string or number.
+const STRING_SHOWN: usize = 512;
+/// Bytes that are shown of what is not JSON.
+const TEXT_SHOWN: usize = 16 * 1024;
+/// Lines that are shown of one message.
+const LINES_SHOWN: usize = 10_000;
+/// Deeper than this, more blanks help nobody, and a hostile message could ask for gigabytes.
+const INDENT_MAX: usize = 64;
+
+/// Prints when a message came and how large it is, what stands `beside` it, and the message.
+pub fn print(page: &mut Page, recorded: &Recorded, beside: &[String]) -> Result<(), Failure> {
+    let is_message = recorded.event.is_none();
+    let side = match recorded.direction {
+        Direction::ClientToServer => "client to server",
+        Direction::ServerToClient => "server to client",
+    };
+    if is_message {
+        let line = format!("    {:.3} {side}, {} bytes", recorded.timestamp(), recorded.raw.len());
+        page.line(&page.styled(Style::Faint, &line))?;
+    }
+    for line in beside {
+        page.line(line)?;
+    }
+    if is_message {
+        print_body(page, &recorded.raw)?;
+    }
+    if let Some(original) = &recorded.original_raw {
+        page.line(&page.styled(Style::Faint, &format!("    it came as, {} bytes", original.len())))?;
+        print_body(page, original)?;
+    }
+    Ok(())
+}
+
+fn print_body(page: &mut Page, raw: &bytes::Bytes) -> Result<(), Failure> {
+    let lines = if Message::new(raw.clone()).kind() == Kind::NotJson { text(raw) } else { indented(page, raw) };
+    for line in lines {
+        page.line(&format!("    {line}"))?;
+    }
+    Ok(())
+}
+
+/// What is not JSON, as it is.
+fn text(raw: &[u8]) -> Vec<String> {
+    let shown = String::from_utf8_lossy(&raw[..raw.len().min(TEXT_SHOWN)]);
+    let mut lines: Vec<String> = visible_lines(&shown).to_string().lines().map(str::to_owned).collect();
+    if raw.len() > TEXT_SHOWN {
+        lines.push(format!("… {} in all", report::size(raw.len() as u64)));
+    }
+    lines
+}
+
+/// JSON over several lines. `raw` is JSON; if it were not, something would be shown all the same.
+fn indented(page: &Page, raw: &[u8]) -> Vec<String> {
+    let mut layout = Layout { page, raw, at: 0, depth: 0, line: String::new(), lines: Vec::new() };
+    while layout.lines.len() < LINES_SHOWN && layout.token() {}
+    let Layout { at, line, mut lines, .. } = layout;
+    lines.extend(Some(line).filter(|line| !line.trim().is_empty()));
+    if raw[at..].iter().any(|byte| !is_blank(*byte)) {
+        lines.push(format!("… {} more", report::size((raw.len() - at) as u64)));
+    }
+    lines
+}
+
+struct Layout<'a> {
+    page: &'a Page,
+    raw: &'a [u8],
+    at: usize,
+    depth: usize,
+    line: String,
+    lines: Vec<String>,
+}
+
+impl Layout<'_> {
+    /// Lays out the next token. Whether there was one.
+    fn token(&mut self) -> bool {
+        self.skip_blanks();
+        let Some(byte) = self.raw.get(self.at).copied() else { return false };
+        match byte {
+            b'{' | b'[' => self.open(byte),
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                self.new_line();
+                self.mark(byte);
+            }
+            b',' => {
+                self.mark(byte);
+                self.new_line();
+            }
+            b':' => {
+                self.mark(byte);
+                self.line.push(' ');
+            }
+            b'"' => self.string(),
+            _ => {
+                let rest = &self.raw[self.at..];
+                let end = rest.iter().position(|byte| is_blank(*byte) || b",:{}[]\"".contains(byte));
+                self.word(end.unwrap_or(rest.len()), Style::Number);
+            }
+        }
+        true
+    }
+
+    fn open(&mut self, byte: u8) {
+        self.mark(byte);
+        self.skip_blanks();
+        match self.raw.get(self.at).copied() {
+            Some(close @ (b'}' | b']')) => self.mark(close),
+            _ => {
+                self.depth += 1;
+                self.new_line();
+            }
+        }
+    }
+
+    fn string(&mut self) {
+        let rest = &self.raw[self.at..];
+        let (mut end, mut escaped) = (1, false);
+        while let Some(byte) = rest.get(end).copied() {
+            end += 1;
+            if byte == b'"' && !escaped {
+                break;
+            }
+            escaped = byte == b'\\' && !escaped;
+        }
+        let is_key = rest[end..].iter().find(|byte| !is_blank(**byte)) == Some(&b':');
+        self.word(end, if is_key { Style::Key } else { Style::Text });
+    }
+
+    /// A string, number or word of so many bytes, folded if it is long.
+    fn word(&mut self, length: usize, style: Style) {
+        let word = &self.raw[self.at..self.at + length];
+        self.at += length;
+        if length <= STRING_SHOWN {
+            self.line.push_str(&self.page.styled(style, &visible_bytes(word)));
+            return;
+        }
+        // Cut between two characters; what is shown need not be all of an escape.
+        let shown = String::from_utf8_lossy(&word[..STRING_SHOWN]);
+        let shown = shown.trim_end_matches('\u{fffd}');
+        let quote = if word[0] == b'"' { "\"" } else { "" };
+        self.line.push_str(&self.page.styled(style, &format!("{}…{quote}", visible(shown))));
+        self.line.push_str(&self.page.styled(Style::Faint, &format!(" ({})", report::size(length as u64))));
+    }
+
+    fn mark(&mut self, byte: u8) {
+        self.line.push(char::from(byte));
+        self.at += 1;
+    }
+
+    fn new_line(&mut self) {
+        self.lines.push(std::mem::take(&mut self.line));
+        self.line.extend(std::iter::repeat_n("  ", self.depth.min(INDENT_MAX)));
+    }
+
+    fn skip_blanks(&mut self) {
+        while self.raw.get(self.at).copied().is_some_and(is_blank) {
+            self.at += 1;
+        }
+    }
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::ColorChoice;
+
+    fn shown(raw: &[u8]) -> String {
+        indented(&Page::new(ColorChoice::Never), raw).join("\n")
+    }
+
+    #[test]
+    fn payloads_keep_their_spelling() {
+        let shown = shown(br#"{ "a":1e400,"b" : [ ],"c":[1,{"d":"x, {y} \" \u0000"}] }"#);
+        let expected = "{\n  \"a\": 1e400,\n  \"b\": [],\n  \"c\": [\n    1,\n    {\n      \"d\": \"x, {y} \\\" \\u0000\"\n    }\n  ]\n}";
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn what_is_huge_is_folded() {
+        let long = "é".repeat(5 << 20);
+        let string = shown(format!("{{\"a\":\"{long}\"}}").as_bytes());
+        assert_eq!(string.lines().nth(1), Some(&*format!("  \"a\": \"{}…\" (10.0 MB)", "é".repeat(255))));
+        let key = shown(format!("{{\"{long}\":1}}").as_bytes());
+        assert!(key.len() < 2 * STRING_SHOWN && key.contains("…\" (10.0 MB): 1"), "{key}");
+        let number = shown("1".repeat(10_000).as_bytes());
+        assert!(number.ends_with("1… (9.8 KB)"), "{number}");
+        let list = shown(format!("[{}1]", "1,".repeat(1 << 20)).as_bytes());
+        assert_eq!(list.lines().count(), LINES_SHOWN + 1);
+        assert!(list.ends_with("… 2.0 MB more"), "{}", &list[list.len() - 40..]);
+        let deep = shown(format!("{}{}", "[".repeat(5_000), "]".repeat(5_000)).as_bytes());
+        assert!(deep.len() < 10_000 * 3 * INDENT_MAX);
+        let text = text("x\n".repeat(1 << 20).as_bytes());
+        assert_eq!(text.last().map(String::as_str), Some("… 2.0 MB in all"));
+        assert_eq!(text.len(), TEXT_SHOWN / 2 + 1);
+    }
+
+    #[test]
+    fn hostile_text_is_inert() {
+        let shown = shown("{\"\u{202e}k\":\"\u{7f}\u{9b}31m\u{e0041}\",\"x\":\"\x1b]0;t\x07\"}".as_bytes());
+        assert!(!shown.contains(['\u{202e}', '\u{7f}', '\u{9b}', '\u{e0041}', '\x1b', '\x07']), "{shown}");
+    }
+
+    #[test]
+    fn colour_marks_what_is_what() {
+        let page = Page::new(ColorChoice::Always);
+        let line = indented(&page, br#"{"k":["s",1,null]}"#).join("");
+        let plain: String =
+            line.split('\x1b').map(|part| part.split_once('m').map_or(part, |(_, text)| text)).collect();
+        assert_eq!(plain, r#"{  "k": [    "s",    1,    null  ]}"#);
+        assert!(line.contains("\x1b[36m\"k\"\x1b[0m") && line.contains("\x1b[32m\"s\"\x1b[0m"), "{line:?}");
+    }
+}
