@@ -22,6 +22,9 @@ const UNCOMMITTED_BYTES_MAX: usize = 1024 * 1024;
 /// Different things that are said once; a server that goes wrong in a new way each time fills no log.
 const TOLD_MAX: usize = 16;
 
+/// Turns of the loop that one write may take together, under load. A write costs as much as recording
+/// several small messages; a turn is a fraction of a millisecond.
+const TURNS_MAX: usize = 4;
 /// An outbox that grew past this many messages for one decision is given back.
 const OUTBOX_KEPT: usize = 256;
 
@@ -144,11 +147,17 @@ impl Hub {
     }
 
     /// Writes what was recorded, over and over. It comes last in a turn of the loop, so that one
-    /// write takes all that the turn brought.
+    /// write takes all that the turn brought, and that of the next few while they bring more.
     pub async fn keep_committing(self: Rc<Self>) {
         loop {
             self.commit.notified().await;
-            tokio::task::yield_now().await;
+            for _ in 0..TURNS_MAX {
+                let before = self.uncommitted_bytes.get();
+                tokio::task::yield_now().await;
+                if self.uncommitted_bytes.get() == before {
+                    break;
+                }
+            }
             self.commit_now();
         }
     }
