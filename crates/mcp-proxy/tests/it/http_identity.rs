@@ -5,7 +5,7 @@ use std::thread;
 use mcp_store::Transport;
 
 use crate::http_kit::{LAST_CHUNK, Origin, Recording, STREAM, accepted, chunk, event, get, post};
-use crate::identity::{assert_same, corpus};
+use crate::identity::{assert_same, corpus, lines_of_events};
 use crate::kit::Sandbox;
 
 /// A request with a message whose length is not said beforehand.
@@ -21,12 +21,6 @@ fn in_chunks(body: &[u8]) -> Vec<u8> {
     let mut chunks: Vec<u8> = body.chunks(body.len() / 3 + 1).flat_map(chunk).collect();
     chunks.extend_from_slice(LAST_CHUNK);
     chunks
-}
-
-/// The messages that a line of an event can carry.
-fn lines() -> Vec<(String, Vec<u8>)> {
-    let is_line = |message: &[u8]| !message.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
-    corpus().into_iter().filter(|(_, message)| is_line(message)).collect()
 }
 
 #[test]
@@ -80,7 +74,7 @@ fn events_of_an_answer() {
     let sandbox = Sandbox::new();
     let origin = Origin::start();
     let proxy = sandbox.listen_to("streamable-http", &origin.url("/mcp"), &["--quiet"]);
-    let lines = lines();
+    let lines = lines_of_events();
     thread::scope(|scope| {
         let proxy = &proxy;
         let lines = &lines;
@@ -116,7 +110,7 @@ fn messages_and_events_of_the_older_transport() {
     let origin = Origin::start();
     let proxy = sandbox.listen_to("sse", &origin.url("/sse"), &["--quiet"]);
     let corpus = corpus();
-    let lines = lines();
+    let lines = lines_of_events();
     thread::scope(|scope| {
         let (proxy, corpus, lines) = (&proxy, &corpus, &lines);
         scope.spawn(move || {

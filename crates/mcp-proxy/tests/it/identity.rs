@@ -27,6 +27,12 @@ pub fn corpus() -> Vec<(String, Vec<u8>)> {
     corpus
 }
 
+/// Those that a line of an event can carry.
+pub fn lines_of_events() -> Vec<(String, Vec<u8>)> {
+    let is_line = |message: &[u8]| !message.iter().any(|byte| matches!(byte, b'\n' | b'\r'));
+    corpus().into_iter().filter(|(_, message)| is_line(message)).collect()
+}
+
 fn official_examples() -> Vec<(String, Vec<u8>)> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/mcp-schema/2026-07-28/examples");
     let mut examples = Vec::new();
@@ -102,9 +108,14 @@ fn server_to_client() {
     }
 }
 
-/// A byte order mark is framing; every message of the corpus could be JSON at its first byte.
-fn is_noise(message: &[u8]) -> bool {
-    let message = message.strip_prefix(b"\xef\xbb\xbf").unwrap_or(message);
+/// A byte order mark belongs to the framing of lines.
+pub fn without_bom(message: &[u8]) -> &[u8] {
+    message.strip_prefix(b"\xef\xbb\xbf").unwrap_or(message)
+}
+
+/// Every message of the corpus could be JSON at its first byte.
+pub fn is_noise(message: &[u8]) -> bool {
+    let message = without_bom(message);
     !matches!(message.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 
@@ -137,7 +148,7 @@ fn in_the_recording_and_in_the_session_file() {
     recorded.retain(|message| message.direction == Direction::ClientToServer);
     assert_eq!((saved.messages.len(), recorded.len()), (corpus.len(), corpus.len()));
     for (((name, message), saved), recorded) in corpus.iter().zip(&saved.messages).zip(&recorded) {
-        let message = message.strip_prefix(b"\xef\xbb\xbf").unwrap_or(message);
+        let message = without_bom(message);
         assert!(recorded.raw == message, "{name} in the recording");
         let kept = match &saved.raw_base64 {
             Some(encoded) => base64::engine::general_purpose::STANDARD.decode(encoded).unwrap(),

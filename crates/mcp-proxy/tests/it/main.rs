@@ -5,6 +5,7 @@
 mod bad_input;
 mod bridge_event_ids;
 mod bridge_kit;
+mod bridge_line_breaks;
 mod bridge_reopen;
 mod bridge_sessions;
 mod bridge_to_http;
@@ -28,6 +29,8 @@ mod http_streams;
 mod http_tls;
 mod hygiene;
 mod identity;
+mod identity_to_client;
+mod identity_to_server;
 mod inspect;
 mod kit;
 mod pipes;

@@ -165,8 +165,8 @@ fn send(request: &mut Call, stream: &str, from: usize, to: usize) {
     if from == 0 {
         sent.extend(chunk(format!("id: {stream}/0\nretry: 1\ndata: \n\n")));
     }
-    for at in from..to {
-        sent.extend(chunk(format!("id: {stream}/{}\ndata: {}\n\n", at + 1, messages[at])));
+    for (at, message) in messages.iter().enumerate().take(to).skip(from) {
+        sent.extend(chunk(format!("id: {stream}/{}\ndata: {message}\n\n", at + 1)));
     }
     let is_whole = to == EVENTS;
     sent.extend_from_slice(if is_whole { LAST_CHUNK } else { b"" });

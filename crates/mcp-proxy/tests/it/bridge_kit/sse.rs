@@ -106,9 +106,14 @@ impl SseServer {
     /// The next message that comes; it is taken.
     #[track_caller]
     pub fn receive(&self) -> String {
+        String::from_utf8_lossy(&self.receive_bytes()).into_owned()
+    }
+
+    #[track_caller]
+    pub fn receive_bytes(&self) -> Vec<u8> {
         let mut posted = self.posted();
         posted.send(accepted());
-        posted.text()
+        posted.body
     }
 
     #[track_caller]

@@ -138,13 +138,17 @@ impl Client {
     /// The next event of the body as it came, with the blank line that ends it.
     #[track_caller]
     pub fn event(&mut self) -> String {
+        String::from_utf8_lossy(&self.event_bytes()).into_owned()
+    }
+
+    #[track_caller]
+    pub fn event_bytes(&mut self) -> Vec<u8> {
         let is_end = |window: &[u8]| window.ends_with(b"\n\n") || window.ends_with(b"\r\r") || window == b"\r\n\r\n";
         loop {
             let end = (2..=self.decoded.len()).find(|&end| is_end(&self.decoded[end.saturating_sub(4)..end]));
             if let Some(end) = end {
                 let rest = self.decoded.split_off(end);
-                let event = std::mem::replace(&mut self.decoded, rest);
-                return String::from_utf8_lossy(&event).into_owned();
+                return std::mem::replace(&mut self.decoded, rest);
             }
             self.more();
         }
