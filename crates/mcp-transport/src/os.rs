@@ -98,9 +98,11 @@ pub fn give_back_large_buffers() {
     #[cfg(target_env = "gnu")]
     const THRESHOLD: libc::c_int = 4 << 20;
     #[cfg(target_env = "gnu")]
-    // SAFETY: sets one number, before any other thread exists.
+    // SAFETY: sets two numbers, before any other thread exists.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, THRESHOLD);
+        // Setting the first would otherwise fix this one at a size that every burst crosses to and fro.
+        libc::mallopt(libc::M_TRIM_THRESHOLD, THRESHOLD);
     }
 }
 
