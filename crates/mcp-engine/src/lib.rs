@@ -2,6 +2,7 @@
 //! once and says what leaves where. It knows no socket, no process and no terminal.
 
 pub mod bus;
+pub mod compare;
 pub mod conversation;
 pub mod correlate;
 pub mod envelope;
