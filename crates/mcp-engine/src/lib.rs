@@ -11,6 +11,7 @@ pub mod pipeline;
 pub mod policy;
 pub mod record;
 pub mod resolve;
+pub mod transcript;
 
 pub use bus::{Bus, Event, Subscription};
 pub use conversation::Conversation;
@@ -18,3 +19,4 @@ pub use envelope::{Asked, Lane, Lent, ProxyMessage, Side};
 pub use pipeline::{Outbox, Pipeline};
 pub use policy::Judged;
 pub use record::{Evidence, ExchangeMark, OnStoreFailure, Recorder, RecorderOptions, StoreFailed};
+pub use transcript::Transcript;

@@ -1,0 +1,457 @@
+//! A client made of recorded messages. It sends what the recorded client sent, waits where that one
+//! waited, answers what that one was asked, and compares each answer with the recorded one. It opens
+//! nothing and reads no clock: whoever drives it hands over what came and the time, and is told what
+//! to send and how long to wait.
+
+mod handles;
+mod heard;
+mod learn;
+mod outcome;
+mod questions;
+mod rounds;
+mod script;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use bytes::Bytes;
+use mcp_wire::reply;
+use mcp_wire::{Id, Kind, Message, Revision, scan};
+
+use crate::compare::{Volatile, compare_messages};
+use crate::transcript::{Line, Part, Transcript};
+use handles::Handles;
+use heard::Heard;
+use questions::{Questions, Response, wants_input};
+
+pub use heard::Count;
+pub use learn::learn;
+pub use outcome::{NoAnswer, Outcome, Outcomes, Tally, Verdict};
+pub use script::{Handshake, Script, Turn};
+
+/// For something that the server said by itself in the recording, beyond the time it took then.
+const HEARD_FOR_NS: u64 = 1_000_000_000;
+/// Times that a call is repeated because the server wants something the recorded one did not.
+const EXTRA_ROUNDS_MAX: u32 = 8;
+/// The id of a handshake that the recording does not have, and what ids of extra rounds begin with.
+const OWN_ID: &str = "mcp-proxy-replay";
+
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// For each answer, beyond the time that it took in the recording.
+    pub timeout_ns: u64,
+    pub pace: Pace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// As soon as everything has come that came before.
+    Fast,
+    /// And not sooner after it than then.
+    Recorded,
+}
+
+/// What whoever drives a replay is to do.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step {
+    Send(Bytes),
+    /// Wait for a message, or until then.
+    Wait(u64),
+    Done,
+}
+
+pub struct Replay {
+    transcript: Transcript,
+    turns: VecDeque<Turn>,
+    options: Options,
+    volatile: Volatile,
+    questions: Questions,
+    handles: Handles,
+    heard: Heard,
+    /// Requests on their way, by the id they left under.
+    open: HashMap<Id, Open>,
+    /// Messages that need not wait for anything.
+    outgoing: VecDeque<Bytes>,
+    /// Lines that were sent.
+    sent: Vec<bool>,
+    /// Calls that the recording repeats, and the new answers to them that want just that.
+    repeated: HashSet<usize>,
+    wants: HashMap<usize, Bytes>,
+    /// Since when nothing but patience holds back the next turn.
+    ready_since: Option<u64>,
+    opening: Opening,
+    own_ids: u32,
+    total: usize,
+    is_closed: bool,
+    outcomes: Outcomes,
+}
+
+/// A handshake of our own.
+#[derive(PartialEq, Eq)]
+enum Opening {
+    Needed,
+    Under { until: u64 },
+    Over,
+}
+
+struct Open {
+    line: usize,
+    /// What was sent.
+    request: Bytes,
+    sent_at: u64,
+    until: u64,
+    extra_rounds: u32,
+}
+
+impl Replay {
+    pub fn new(transcript: Transcript, script: Script, volatile: Volatile, options: Options) -> Self {
+        let skipped = |line| Outcome { line, verdict: Verdict::Skipped("left out"), took_ns: None, extra_rounds: 0 };
+        let repeated = script.turns.iter().filter_map(|turn| transcript.line(turn.line).retry_of).collect();
+        let calls: Vec<Outcome> = script.left_out.iter().copied().map(skipped).collect();
+        Self {
+            questions: Questions::of(&transcript),
+            sent: vec![false; transcript.lines().len()],
+            total: calls.len() + script.turns.iter().map(|turn| turn.asks.len()).sum::<usize>(),
+            turns: script.turns.into(),
+            opening: if script.needs_opening { Opening::Needed } else { Opening::Over },
+            transcript,
+            options,
+            volatile,
+            handles: Handles::default(),
+            heard: Heard::default(),
+            open: HashMap::new(),
+            outgoing: VecDeque::new(),
+            repeated,
+            wants: HashMap::new(),
+            ready_since: None,
+            own_ids: 0,
+            is_closed: false,
+            outcomes: Outcomes { calls, ..Outcomes::default() },
+        }
+    }
+
+    /// Requests whose outcome is known, and all of them.
+    pub fn progress(&self) -> (usize, usize) {
+        (self.outcomes.calls.len(), self.total)
+    }
+
+    /// What to do next. Times are nanoseconds on a clock of the caller's.
+    pub fn step(&mut self, now: u64) -> Step {
+        self.expire(now);
+        if self.is_closed {
+            return Step::Done;
+        }
+        if let Some(message) = self.outgoing.pop_front() {
+            return Step::Send(message);
+        }
+        if let Some(step) = self.open_up(now) {
+            return step;
+        }
+        while let Some(turn) = self.turns.front() {
+            if let Some(until) = self.must_wait(turn.line, now) {
+                return self.wait(until);
+            }
+            if let Some(message) = self.take_turn(now) {
+                return Step::Send(message);
+            }
+        }
+        if let Some(until) = self.must_wait(self.transcript.lines().len(), now) {
+            return self.wait(until);
+        }
+        self.wind_up()
+    }
+
+    /// Until then, or until an answer is overdue.
+    fn wait(&self, until: u64) -> Step {
+        Step::Wait(self.open.values().map(|open| open.until).min().unwrap_or(until).min(until))
+    }
+
+    /// Takes a message of the server's.
+    pub fn received(&mut self, message: &Message, now: u64) {
+        match message.kind() {
+            Kind::Response | Kind::Error => self.answered(message, now),
+            Kind::Request => {
+                self.heard.hear(&message.method().unwrap_or_default());
+                match self.questions.respond(message) {
+                    Response::Answer(answer) => self.outgoing.push_back(answer),
+                    Response::Silence => {}
+                    Response::Unknown(refusal) => {
+                        self.outcomes.unanswered_questions += 1;
+                        self.outgoing.push_back(refusal);
+                    }
+                }
+            }
+            Kind::Notification => self.heard.hear(&message.method().unwrap_or_default()),
+            Kind::Batch => {
+                for item in scan::batch_items(message.bytes()) {
+                    let item = Message::new(message.bytes().slice(item.range()));
+                    match item.kind() {
+                        Kind::Batch => self.outcomes.strange += 1,
+                        _ => self.received(&item, now),
+                    }
+                }
+            }
+            Kind::OtherJson | Kind::NotJson => self.outcomes.strange += 1,
+        }
+    }
+
+    /// Nothing more will come.
+    pub fn closed(&mut self) {
+        self.is_closed = true;
+        for (_, open) in std::mem::take(&mut self.open) {
+            self.settle_unanswered(&open, NoAnswer::Gone);
+        }
+        for turn in std::mem::take(&mut self.turns) {
+            for line in turn.asks {
+                self.settle(line, Verdict::NoAnswer(NoAnswer::NotSent), None, 0);
+            }
+        }
+    }
+
+    /// What came of it, and the conversation that it was about.
+    pub fn finish(mut self) -> (Outcomes, Transcript, Volatile) {
+        self.closed();
+        self.heard.expect_up_to(self.transcript.lines().len(), &self.transcript, &self.sent);
+        self.outcomes.calls.sort_by_key(|outcome| outcome.line);
+        self.outcomes.heard = self.heard.into_counts();
+        (self.outcomes, self.transcript, self.volatile)
+    }
+
+    /// Whether something has to come before what stands at `line`, and when to look again.
+    fn must_wait(&mut self, line: usize, now: u64) -> Option<u64> {
+        if let Some(until) = self.waits_for_answers(line) {
+            self.ready_since = None;
+            return Some(until);
+        }
+        let ready_since = *self.ready_since.get_or_insert(now);
+        self.heard.expect_up_to(line, &self.transcript, &self.sent);
+        if let Some(patience) = self.heard.patience(HEARD_FOR_NS, self.options.timeout_ns) {
+            if now < ready_since.saturating_add(patience) {
+                return Some(ready_since.saturating_add(patience));
+            }
+            self.heard.give_up();
+        }
+        let not_before = ready_since.saturating_add(self.pause_before(line));
+        (now < not_before).then_some(not_before)
+    }
+
+    /// When the last of the answers is overdue that came before `line` in the recording, or whose id the
+    /// request at `line` needs.
+    fn waits_for_answers(&self, line: usize) -> Option<u64> {
+        let came_before = |open: &&Open| {
+            self.expected(open.line).is_some() && self.transcript.line(open.line).pair.is_some_and(|at| at < line)
+        };
+        let due = self.open.values().filter(came_before).map(|open| open.until).max();
+        let id = self.transcript.lines().get(line).and_then(|line| line.message.id());
+        let taken = id.and_then(|id| self.open.get(&id)).filter(|open| self.expected(open.line).is_some());
+        due.max(taken.map(|open| open.until))
+    }
+
+    /// The recorded answer to the request at `line`, if one is to be waited for.
+    fn expected(&self, line: usize) -> Option<&Line> {
+        self.transcript.answer(line).filter(|_| !self.transcript.line(line).cancelled)
+    }
+
+    fn pause_before(&self, line: usize) -> u64 {
+        let lines = self.transcript.lines();
+        match (self.options.pace, lines.get(line), line.checked_sub(1)) {
+            (Pace::Recorded, Some(this), Some(before)) => this.time_ns.saturating_sub(lines[before].time_ns),
+            _ => 0,
+        }
+    }
+
+    /// Sends the next turn, unless there is no more reason for it.
+    fn take_turn(&mut self, now: u64) -> Option<Bytes> {
+        self.ready_since = None;
+        let turn = self.turns.pop_front()?;
+        let mut bytes = self.handles.carried_over(turn.bytes);
+        if let Some(first) = self.transcript.line(turn.line).retry_of {
+            let Some(answer) = self.wants.remove(&first) else {
+                let verdict = Verdict::Skipped("the server wanted nothing more");
+                self.settle(turn.line, verdict, None, 0);
+                return None;
+            };
+            let responses = self.questions.respond_in_round(&answer);
+            bytes = rounds::next_round(&bytes, &answer, responses.as_deref());
+        }
+        for line in turn.line..self.end_of_batch(turn.line) {
+            self.sent[line] = true;
+        }
+        for &line in &turn.asks {
+            self.ask(line, &bytes, turn.asks.len() == 1, now);
+        }
+        Some(bytes)
+    }
+
+    /// The line after those that left with the one at `line`.
+    fn end_of_batch(&self, line: usize) -> usize {
+        let later = self.transcript.lines()[line + 1..].iter().take_while(|line| matches!(line.part, Part::Later));
+        line + 1 + later.count()
+    }
+
+    /// Remembers a request that leaves. `is_alone` if it is the whole message and not an item of a batch.
+    fn ask(&mut self, line: usize, bytes: &Bytes, is_alone: bool, now: u64) {
+        let sent = match is_alone {
+            true => Message::new(bytes.clone()),
+            false => self.transcript.line(line).message.clone(),
+        };
+        let Some(id) = sent.id().filter(|_| sent.kind() == Kind::Request) else {
+            return self.settle(line, Verdict::NotCompared("it was changed and asks for nothing"), None, 0);
+        };
+        let until = self.due(line, now);
+        let open = Open { line, request: sent.bytes().clone(), sent_at: now, until, extra_rounds: 0 };
+        // Only one whose answer nobody waits for can be in its place.
+        if let Some(before) = self.open.insert(id, open) {
+            self.settle_unanswered(&before, NoAnswer::Gone);
+        }
+    }
+
+    /// When the answer to the request at `line` is overdue; never, if none is expected.
+    fn due(&self, line: usize, now: u64) -> u64 {
+        let Some(answer) = self.expected(line) else { return u64::MAX };
+        let took = answer.time_ns.saturating_sub(self.transcript.line(line).time_ns);
+        now.saturating_add(self.options.timeout_ns).saturating_add(took)
+    }
+
+    fn answered(&mut self, answer: &Message, now: u64) {
+        let id = answer.id();
+        if self.opening != Opening::Over && id == Some(Id::Text(OWN_ID.into())) {
+            return self.opened();
+        }
+        let Some(open) = id.and_then(|id| self.open.remove(&id)) else {
+            self.outcomes.stray += 1;
+            return;
+        };
+        let bytes = answer.bytes();
+        if let Some(recorded) = self.transcript.answer(open.line) {
+            self.handles.learn(recorded.message.bytes(), bytes);
+        }
+        if wants_input(bytes) {
+            if !self.repeated.contains(&open.line) {
+                if let Some(open) = self.another_round(open, bytes, now) {
+                    self.compare(open, bytes, now);
+                }
+                return;
+            }
+            self.wants.insert(open.line, Bytes::copy_from_slice(bytes));
+        }
+        self.compare(open, bytes, now);
+    }
+
+    /// Repeats a call that the recording does not repeat, if it has what the server wants. Gives the
+    /// call back otherwise.
+    fn another_round(&mut self, open: Open, answer: &Bytes, now: u64) -> Option<Open> {
+        let responses = self.questions.respond_in_round(answer);
+        let (Some(responses), true) = (responses, open.extra_rounds < EXTRA_ROUNDS_MAX) else { return Some(open) };
+        self.own_ids += 1;
+        let id = Id::Text(format!("{OWN_ID}-{}", self.own_ids).into());
+        let request = rounds::with_id(&rounds::next_round(&open.request, answer, Some(&responses)), &id);
+        self.outgoing.push_back(request.clone());
+        let until = self.due(open.line, now);
+        self.open.insert(id, Open { request, until, extra_rounds: open.extra_rounds + 1, ..open });
+        None
+    }
+
+    fn compare(&mut self, open: Open, answer: &[u8], now: u64) {
+        let verdict = match self.expected(open.line) {
+            None => self.nothing_expected(open.line),
+            Some(recorded) => match reply::refusal_text(answer).filter(|_| !recorded.from_proxy) {
+                Some(text) => Verdict::NoAnswer(NoAnswer::Refused(text)),
+                None => {
+                    let call = self.transcript.line(open.line).call();
+                    let is_ignored = |path: &_| self.volatile.covers(&call, path);
+                    let mut found = compare_messages(recorded.message.bytes(), answer, is_ignored);
+                    handles::forgive(&mut found);
+                    let is_same = found.is_empty() && open.extra_rounds == 0;
+                    if is_same { Verdict::Same } else { Verdict::Drifted(found) }
+                }
+            },
+        };
+        self.settle(open.line, verdict, Some(now.saturating_sub(open.sent_at)), open.extra_rounds);
+    }
+
+    fn settle(&mut self, line: usize, verdict: Verdict, took_ns: Option<u64>, extra_rounds: u32) {
+        self.outcomes.calls.push(Outcome { line, verdict, took_ns, extra_rounds });
+    }
+
+    fn settle_unanswered(&mut self, open: &Open, why: NoAnswer) {
+        let verdict = match self.expected(open.line) {
+            Some(_) => Verdict::NoAnswer(why),
+            None => self.nothing_expected(open.line),
+        };
+        self.settle(open.line, verdict, None, open.extra_rounds);
+    }
+
+    fn nothing_expected(&self, line: usize) -> Verdict {
+        Verdict::NotCompared(match self.transcript.line(line).cancelled {
+            true => "the client took it back",
+            false => "the recording has no answer",
+        })
+    }
+
+    /// Gives up on answers that are overdue. The server is told, as clients should.
+    fn expire(&mut self, now: u64) {
+        if matches!(self.opening, Opening::Under { until } if now >= until) {
+            self.opened();
+        }
+        if self.open.values().all(|open| now < open.until) {
+            return;
+        }
+        let overdue: Vec<Id> =
+            self.open.iter().filter(|(_, open)| now >= open.until).map(|(id, _)| id.clone()).collect();
+        for id in overdue {
+            let Some(open) = self.open.remove(&id) else { continue };
+            self.cancel(&id, &open, "it took too long");
+            self.settle_unanswered(&open, NoAnswer::InTime);
+        }
+    }
+
+    /// A handshake may not be taken back.
+    fn cancel(&mut self, id: &Id, open: &Open, reason: &str) {
+        if self.transcript.line(open.line).method() != "initialize" {
+            self.outgoing.push_back(reply::cancellation_because(id, reason));
+        }
+    }
+
+    /// The handshake that the recording lacks: sent, waited for, confirmed.
+    fn open_up(&mut self, now: u64) -> Option<Step> {
+        match self.opening {
+            Opening::Over => None,
+            Opening::Under { until } => Some(Step::Wait(until)),
+            Opening::Needed => {
+                self.opening = Opening::Under { until: now.saturating_add(self.options.timeout_ns) };
+                let revision = Revision::NEWEST_LEGACY.as_str();
+                let client = format!("{{\"name\":\"mcp-proxy\",\"version\":\"{}\"}}", env!("CARGO_PKG_VERSION"));
+                let params =
+                    format!("{{\"protocolVersion\":\"{revision}\",\"capabilities\":{{}},\"clientInfo\":{client}}}");
+                let message = format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":\"{OWN_ID}\",\"method\":\"initialize\",\"params\":{params}}}"
+                );
+                Some(Step::Send(message.into()))
+            }
+        }
+    }
+
+    fn opened(&mut self) {
+        self.opening = Opening::Over;
+        let confirmation = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        self.outgoing.push_back(Bytes::from_static(confirmation));
+    }
+
+    /// Everything was sent, and what was to come has come. What still runs is taken back, or the server
+    /// would be waited for.
+    fn wind_up(&mut self) -> Step {
+        for (id, open) in std::mem::take(&mut self.open) {
+            if !self.transcript.line(open.line).cancelled {
+                self.cancel(&id, &open, "the replay is over");
+            }
+            self.settle_unanswered(&open, NoAnswer::Gone);
+        }
+        match self.outgoing.pop_front() {
+            Some(message) => Step::Send(message),
+            None => Step::Done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

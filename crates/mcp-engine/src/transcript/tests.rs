@@ -1,0 +1,119 @@
+use mcp_store::{Recorded, Story, Transport};
+
+use super::*;
+
+/// A conversation written down: `> message` from the client, `< message` from the server. A number before
+/// the sign is the HTTP exchange.
+pub fn transcript(text: &str) -> Transcript {
+    let (mut story, mut transcript) = (Story::default(), Transcript::default());
+    for (at, line) in text.lines().map(str::trim).filter(|line| !line.is_empty()).enumerate() {
+        let (exchange, line) = line.split_at(line.find(['>', '<']).expect("a direction"));
+        let direction = if line.starts_with('>') { Direction::ClientToServer } else { Direction::ServerToClient };
+        let (from_proxy, raw) = match line[1..].trim().strip_prefix("proxy ") {
+            Some(raw) => (true, raw),
+            None => (false, line[1..].trim()),
+        };
+        transcript.add(&story.tell(Recorded {
+            id: at.to_string(),
+            sequence: at as u64 + 1,
+            time_ns: at as u64 * 1_000_000,
+            direction,
+            conversation: 0,
+            transport: Transport::Stdio,
+            exchange: exchange.trim().parse().ok(),
+            event_id: None,
+            raw: raw.to_owned().into(),
+            correlated_id: None,
+            modified: false,
+            original_raw: None,
+            noise: false,
+            from_proxy,
+            event: None,
+        }));
+    }
+    transcript
+}
+
+#[track_caller]
+fn check_pairs(text: &str, expected: &[Option<usize>]) {
+    let transcript = transcript(text);
+    assert_eq!(transcript.lines().iter().map(|line| line.pair).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn answers_find_their_requests() {
+    check_pairs(
+        r#"> {"id":1,"method":"a"}
+           > {"id":"1","method":"b"}
+           < {"id":1,"method":"roots/list"}
+           < {"id":"1","result":{}}
+           > {"id":1,"result":{}}
+           < {"id":1,"result":{}}
+           < {"id":1,"result":{}}"#,
+        &[Some(5), Some(3), Some(4), Some(1), Some(2), Some(0), None],
+    );
+}
+
+#[test]
+fn items_of_a_batch_count_one_by_one() {
+    check_pairs(
+        r#"> [{"id":1,"method":"a"},{"method":"n"},{"id":2,"method":"b"}]
+           < [{"id":2,"result":{}},{"id":1,"result":{}}]"#,
+        &[Some(4), None, Some(3), Some(2), Some(0)],
+    );
+}
+
+#[test]
+fn what_the_proxy_sent_for_the_client_is_left_out() {
+    let transcript = transcript(
+        r#"> {"id":1,"method":"a"}
+           > proxy {"id":0,"method":"initialize"}
+           > proxy {"method":"notifications/cancelled","params":{"requestId":1}}
+           < proxy {"id":1,"error":{}}"#,
+    );
+    assert_eq!(transcript.lines().len(), 3);
+    assert!(transcript.line(0).cancelled && transcript.line(2).from_proxy);
+}
+
+#[test]
+fn a_retry_names_the_call_it_repeats() {
+    let transcript = transcript(
+        r#"> {"id":1,"method":"tools/call","params":{"name":"t"}}
+           < {"id":1,"result":{"resultType":"input_required","requestState":"s"}}
+           > {"id":2,"method":"tools/call","params":{"name":"t","requestState":"s"}}
+           < {"id":2,"result":{"resultType":"input_required","requestState":"t"}}
+           > {"id":3,"method":"tools/call","params":{"name":"t","requestState":"t"}}
+           < {"id":3,"result":{"resultType":"complete"}}"#,
+    );
+    let retries: Vec<_> = transcript.calls().map(|(_, line)| line.retry_of).collect();
+    assert_eq!(retries, [None, Some(0), Some(2)]);
+}
+
+#[test]
+fn what_a_server_says_by_itself_has_a_cause() {
+    let transcript = transcript(
+        r#"< {"method":"early"}
+           > {"id":1,"method":"a","params":{"_meta":{"progressToken":7}}}
+           2 > {"id":2,"method":"b"}
+           3 > {"id":3,"method":"subscriptions/listen"}
+           < {"method":"notifications/progress","params":{"progressToken":7}}
+           2 < {"method":"log"}
+           3 < {"method":"updated"}
+           < {"id":1,"method":"roots/list"}
+           > {"id":1,"result":{}}
+           < {"method":"log"}
+           > {"method":"notifications/initialized"}
+           < {"method":"log"}"#,
+    );
+    let causes: Vec<_> = transcript.lines().iter().filter(|line| line.from == Side::Server).map(|l| l.cause).collect();
+    assert_eq!(causes, [None, Some(1), Some(2), Some(3), Some(3), Some(3), Some(10)]);
+}
+
+#[test]
+fn parameters_are_the_same_however_they_are_spelled() {
+    let key = |text: &str| params_key(&Message::new(text.to_owned().into()), &[META]);
+    let one = key(r#"{"id":1,"method":"a","params":{"x":1,"y":"é","_meta":{"progressToken":1}}}"#);
+    assert_eq!(one, key(r#"{"params":{ "y":"\u00e9", "x":1.0 },"id":2,"method":"a"}"#));
+    assert_eq!(key(r#"{"id":1,"method":"a"}"#), key(r#"{"id":1,"method":"a","params":{"_meta":{}}}"#));
+    assert_ne!(one, key(r#"{"id":1,"method":"a","params":{"x":2,"y":"é"}}"#));
+}
