@@ -10,6 +10,7 @@ pub mod intercept;
 pub mod pipeline;
 pub mod policy;
 pub mod record;
+pub mod replay;
 pub mod resolve;
 pub mod transcript;
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::id::Id;
+use crate::scan;
 
 /// The code of a denial. Readers of recordings tell by it what the proxy refused because of a rule.
 pub const DENIED: i64 = -32000;
@@ -48,6 +49,14 @@ pub enum Refusal {
         what: String,
     },
     Unauthorized,
+    /// A recording stands in for a peer, and has no answer to this.
+    NotInRecording {
+        what: String,
+    },
+    /// The same, of a method that it does not know at all.
+    UnknownMethod {
+        method: String,
+    },
 }
 
 impl Refusal {
@@ -67,6 +76,8 @@ impl Refusal {
             Self::Overloaded => 5031,
             Self::BadRequest { .. } => -32600,
             Self::Unauthorized => -32001,
+            Self::NotInRecording { .. } => 5050,
+            Self::UnknownMethod { .. } => -32601,
         }
     }
 
@@ -84,6 +95,8 @@ impl Refusal {
             Self::Overloaded => "overloaded",
             Self::BadRequest { .. } => "bad-request",
             Self::Unauthorized => "unauthorized",
+            Self::NotInRecording { .. } => "not-in-recording",
+            Self::UnknownMethod { .. } => "method-not-found",
         }
     }
 
@@ -95,6 +108,10 @@ impl Refusal {
             Self::UpstreamStatus { status } => return format!("the server answered with HTTP status {status}"),
             Self::HeaderMismatch { what } => return format!("headers and body disagree ({what})"),
             Self::BadRequest { what } => return format!("the request cannot be accepted ({what})"),
+            Self::NotInRecording { what } => return format!("the recording has no answer to this ({what})"),
+            Self::UnknownMethod { method } => {
+                return format!("Method not found: the recording has no call of {method}");
+            }
             Self::NotRecorded => "the proxy cannot record this message and was told to pass nothing unrecorded",
             Self::UpstreamGarbled => "the server's answer is not a JSON-RPC message",
             Self::StreamLost => "the connection to the server broke before it answered",
@@ -134,12 +151,28 @@ fn error_with(id: impl fmt::Display, refusal: &Refusal) -> Bytes {
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into()
 }
 
+/// A result that says nothing, as the answer to a `ping` does.
+pub fn empty_result(id: &Id) -> Bytes {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}").into()
+}
+
 /// What tells a server on a pipe that nobody waits for the answer to `id` any more.
 pub fn cancellation(id: &Id) -> Bytes {
-    let text = format!(
-        "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{{\"requestId\":{id},\"reason\":\"the client left\"}}}}"
-    );
-    text.into()
+    cancellation_because(id, "the client left")
+}
+
+/// The same for another reason, in plain words.
+pub fn cancellation_because(id: &Id, reason: &str) -> Bytes {
+    let params = format!("{{\"requestId\":{id},\"reason\":{}}}", serde_json::Value::from(reason));
+    format!("{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{params}}}").into()
+}
+
+/// Whether an answer was composed by a proxy in a server's place, and what it said then.
+pub fn refusal_text(answer: &[u8]) -> Option<String> {
+    scan::member_at(answer, ["error", "data", "mcp-proxy/reason"])?;
+    let text = scan::member_at(answer, ["error", "message"])?;
+    let text = scan::decode_string(&answer[text.range()])?;
+    Some(text.strip_prefix("mcp-proxy: ").unwrap_or(&text).to_owned())
 }
 
 pub fn is_invalid_params(code: &[u8]) -> bool {
@@ -167,6 +200,26 @@ mod tests {
             assert_eq!(reply.kind(), Kind::Error);
             assert_eq!(reply.slice(reply.peek().id.expect("it has an id")), id.as_bytes());
         }
+    }
+
+    #[test]
+    fn our_own_words_are_known_again() {
+        let ours = error(&Id::Integer(1), &Refusal::StreamLost);
+        assert_eq!(refusal_text(&ours).as_deref(), Some("the connection to the server broke before it answered"));
+        assert_eq!(refusal_text(br#"{"id":1,"error":{"code":1,"message":"mcp-proxy: no","data":{}}}"#), None);
+        assert_eq!(refusal_text(br#"{"id":1,"result":{}}"#), None);
+    }
+
+    #[test]
+    fn a_cancellation_is_read_as_one() {
+        for id in [Id::Integer(7), Id::Text("a\"b".into())] {
+            let message = Message::new(cancellation_because(&id, "it took \"too long\""));
+            assert_eq!((message.kind(), message.cancelled_id()), (Kind::Notification, Some(id)));
+        }
+        assert_eq!(
+            cancellation(&Id::Integer(1)),
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"the client left"}}"#
+        );
     }
 
     #[test]

@@ -24,6 +24,9 @@ impl Revision {
     pub const ALL: [Self; 5] =
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
 
+    /// The newest that opens with a handshake.
+    pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
+
     pub fn parse(text: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str().as_bytes() == text)
     }
@@ -39,7 +42,7 @@ impl Revision {
     }
 
     pub fn era(self) -> Era {
-        if self <= LAST_LEGACY { Era::Legacy } else { Era::Modern }
+        if self <= Self::NEWEST_LEGACY { Era::Legacy } else { Era::Modern }
     }
 
     /// A server opens a stream with an event that has an id and no data, so that a client can resume
@@ -59,8 +62,6 @@ impl Revision {
     }
 }
 
-const LAST_LEGACY: Revision = Revision::V2025_11_25;
-
 /// The two ways to converse: open with `initialize` and keep a session, or say everything in each
 /// request. The names are the specification's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,7 +76,7 @@ impl Era {
     /// no date says nothing.
     pub fn of_header(value: Option<&[u8]>) -> Self {
         match value {
-            Some(value) if is_date(value) && value > LAST_LEGACY.as_str().as_bytes() => Self::Modern,
+            Some(value) if is_date(value) && value > Revision::NEWEST_LEGACY.as_str().as_bytes() => Self::Modern,
             _ => Self::Legacy,
         }
     }
