@@ -219,7 +219,7 @@ pub const FIELDS: &[Field] = &[
         "noise:no",
         "Whether it is a line of a server's output that was no message.",
     ),
-    later(field(Asks::Replay, "replay", Values::Flag, "replay:yes", "Whether it was sent by a replay.")),
+    field(Asks::Replay, "replay", Values::Flag, "replay:yes", "Whether it was sent by a replay."),
 ];
 
 impl Field {

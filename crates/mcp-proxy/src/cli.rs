@@ -12,7 +12,7 @@ use mcp_transport::http::target::{HeaderName, HeaderValue};
 
 use crate::failure::{Failure, exit};
 use crate::report::{self, ColorChoice, Page};
-use crate::{demo, doctor, inspect, run, sessions};
+use crate::{demo, doctor, inspect, replay, run, sessions};
 
 /// Where clients of HTTP connect unless told otherwise.
 pub const LISTEN_PORT: u16 = 8888;
@@ -47,6 +47,8 @@ enum Command {
     Proxy(ProxyArgs),
     /// Stand between a client on stdio and a server, for client configs: `run -- CMD` or `run --url URL`
     Run(RunArgs),
+    /// Send a recorded client's messages to a server again, and compare the answers
+    Replay(replay::ReplayArgs),
     /// Print a recorded session
     Inspect(inspect::InspectArgs),
     /// List, show, annotate and remove recorded sessions
@@ -162,6 +164,58 @@ pub struct RecordingArgs {
     pub quiet: bool,
 }
 
+/// The server of a command that is a client itself.
+#[derive(Args, Clone)]
+pub struct TargetArgs {
+    /// The server's command line; split like a shell would, but no shell runs it
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["target_url", "command"])]
+    pub target_command: Option<String>,
+    /// The server's address
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub target_url: Option<String>,
+    /// Set a variable in the environment of a server that is a command
+    #[arg(long, value_name = "K=V", value_parser = pair)]
+    pub env: Vec<(String, String)>,
+    /// Send this header with every request to a server with an address
+    #[arg(long, value_name = "NAME: VALUE", value_parser = mcp_transport::http::target::parse_header)]
+    pub header: Vec<(HeaderName, HeaderValue)>,
+    /// Trust the certificates in this PEM file for https://, besides those of the system
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
+    /// What to call this server
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Keep no recording of what the server is asked and says
+    #[arg(long)]
+    pub no_record: bool,
+    /// The largest message that is passed on
+    #[arg(long, value_name = "BYTES", default_value_t = mcp_wire::framing::MESSAGE_BYTES_MAX, value_parser = message_limit)]
+    pub message_limit: usize,
+    /// The server's program and its arguments, in place of --target-command
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+impl TargetArgs {
+    /// What a proxy in front of this server is told, with `note` about the session.
+    pub fn recording(&self, note: (&str, String)) -> RecordingArgs {
+        RecordingArgs {
+            session_file: None,
+            output_format: OutputFormat::Json,
+            env: self.env.clone(),
+            header: self.header.clone(),
+            ca_file: self.ca_file.clone(),
+            name: self.name.clone(),
+            note: vec![(note.0.to_owned(), note.1)],
+            no_record: self.no_record,
+            evidence: EvidenceArg::Normal,
+            on_store_failure: None,
+            message_limit: self.message_limit,
+            quiet: true,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TransportArg {
     Stdio,
@@ -260,6 +314,7 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
     let outcome = match &cli.command {
         Command::Proxy(args) => return run::proxy(args, cli.state_dir()),
         Command::Run(args) => return run::run(args, cli.state_dir()),
+        Command::Replay(args) => return replay::replay(args, cli.state_dir()?, cli.color),
         Command::Doctor => return doctor::doctor(&cli.state_dir()?, cli.color),
         Command::Inspect(args) => inspect::inspect(args, &cli.state_dir()?, cli.color),
         Command::Sessions { command } => sessions::sessions(command, &cli.state_dir()?, cli.color),

@@ -1,15 +1,18 @@
 //! The program. One binary with two lives: the proxy and its commands, and the guard that owns a
 //! server's process tree.
 
+mod chosen;
 mod cli;
 mod demo;
 mod doctor;
 mod failure;
+mod inner;
 mod inspect;
 mod plan;
 #[allow(dead_code, reason = "the commands that take long are about to use it")]
 mod progress;
 mod recording;
+mod replay;
 mod report;
 mod run;
 mod sessions;

@@ -8,7 +8,7 @@ use mcp_store::Transport;
 use mcp_transport::child::ServerCommand;
 use mcp_transport::http::target::{HeaderMap, Target};
 
-use crate::cli::{Listen, ProxyArgs, RecordingArgs, RunArgs, TransportArg, UrlTransportArg};
+use crate::cli::{Listen, ProxyArgs, RecordingArgs, RunArgs, TargetArgs, TransportArg, UrlTransportArg};
 use crate::failure::{Failure, exit, quoted};
 
 pub struct Plan {
@@ -56,12 +56,7 @@ impl Plan {
                 return Err(Failure::usage("--target-command and --target-url do not go together")
                     .hint("give the one that --transport names: a command for stdio, an address for the others"));
             }
-            (TransportArg::Stdio, Some(command), None) => {
-                let words = shell_words::split(command)
-                    .map_err(|error| Failure::usage(format!("--target-command cannot be split into words: {error}")))?;
-                let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
-                command_side(&words, command.clone(), &args.recording)?
-            }
+            (TransportArg::Stdio, Some(command), None) => split_command_side(command, &args.recording)?,
             (TransportArg::Stdio, None, Some(_)) => {
                 return Err(Failure::usage("--target-url does not go with --transport stdio")
                     .hint("give --target-command CMD, or --transport streamable-http or sse"));
@@ -113,10 +108,7 @@ impl Plan {
                 };
                 url_side(url, transport, &args.recording)?
             }
-            None => {
-                let words = args.command.iter().map(|word| word.to_string_lossy());
-                command_side(&args.command, shell_words::join(words), &args.recording)?
-            }
+            None => words_side(&args.command, &args.recording)?,
         };
         Ok(Self { client: Listen::Stdio, server, token: None, rewrite_resource: false })
     }
@@ -132,6 +124,41 @@ fn check_rewrite(client: Listen, server: &ServerSide, has_token: bool) -> Result
             .hint("what a client shows as its token is for the proxy then, and no login reaches the server"));
     }
     Ok(())
+}
+
+impl TargetArgs {
+    /// The server that is meant, if one is.
+    pub fn server(
+        &self,
+        transport: Option<UrlTransportArg>,
+        args: &RecordingArgs,
+    ) -> Result<Option<ServerSide>, Failure> {
+        Ok(Some(match (&self.target_command, &self.target_url) {
+            (Some(command), _) => split_command_side(command, args)?,
+            (None, Some(url)) => {
+                let transport = match transport {
+                    Some(UrlTransportArg::Sse) => Transport::Sse,
+                    Some(UrlTransportArg::StreamableHttp) | None => Transport::StreamableHttp,
+                };
+                url_side(url, transport, args)?
+            }
+            (None, None) if self.command.is_empty() => return Ok(None),
+            (None, None) => words_side(&self.command, args)?,
+        }))
+    }
+}
+
+fn words_side(words: &[OsString], args: &RecordingArgs) -> Result<ServerSide, Failure> {
+    let shown = shell_words::join(words.iter().map(|word| word.to_string_lossy()));
+    command_side(words, shown, args)
+}
+
+/// A command as one text, split as a shell would.
+fn split_command_side(command: &str, args: &RecordingArgs) -> Result<ServerSide, Failure> {
+    let words = shell_words::split(command)
+        .map_err(|error| Failure::usage(format!("--target-command cannot be split into words: {error}")))?;
+    let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+    command_side(&words, command.to_owned(), args)
 }
 
 fn command_side(words: &[OsString], shown: String, args: &RecordingArgs) -> Result<ServerSide, Failure> {

@@ -26,13 +26,13 @@ use crate::recording;
 use crate::report::say;
 
 /// What a server gets to end by itself once the client is gone, without open calls and with.
-const IDLE_GRACE: Duration = Duration::from_secs(2);
+pub const IDLE_GRACE: Duration = Duration::from_secs(2);
 const CALL_GRACE: Duration = Duration::from_secs(10);
 /// The signals by which a server is ended that did not end by itself.
 const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
 /// Lines of a server's last words that are quoted and kept.
-const LAST_WORDS_LINES: usize = 20;
+pub const LAST_WORDS_LINES: usize = 20;
 
 /// `mcp-proxy proxy`
 pub fn proxy(args: &ProxyArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
@@ -113,7 +113,7 @@ async fn bridge_stdio(
     Ok(code)
 }
 
-fn upstream(target: Target, args: &RecordingArgs) -> Result<Rc<Upstream>, Failure> {
+pub fn upstream(target: Target, args: &RecordingArgs) -> Result<Rc<Upstream>, Failure> {
     let tls = target
         .tls
         .then(|| tls::client_config(args.ca_file.as_deref()))
@@ -177,7 +177,7 @@ fn greet_terminal(args: &RecordingArgs) {
     }
 }
 
-fn not_recorded(failed: &StoreFailed) -> Failure {
+pub fn not_recorded(failed: &StoreFailed) -> Failure {
     Failure::caused_by(exit::CANNOT_RUN, failed).hint("free some space, or give --on-store-failure forward")
 }
 
@@ -196,7 +196,7 @@ async fn relay_stdio(command: &ServerCommand, recorder: Recorder, args: &Recordi
     }
 }
 
-fn not_started(program: &str, error: &std::io::Error) -> Failure {
+pub fn not_started(program: &str, error: &std::io::Error) -> Failure {
     let failure = Failure::new(exit::CANNOT_RUN, format!("cannot start `{program}`: {}", plainly(error)));
     if error.kind() == std::io::ErrorKind::NotFound {
         return failure.hint("give the program's full path; clients often run without the PATH of your shell");

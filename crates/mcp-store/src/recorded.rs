@@ -57,6 +57,9 @@ pub struct SessionHeader {
 }
 
 impl SessionHeader {
+    /// The note that says which session this one replays.
+    pub const REPLAYS: &str = "replays";
+
     pub fn started_at(&self) -> Timestamp {
         timestamp(self.started_ns)
     }

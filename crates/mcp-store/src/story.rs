@@ -36,6 +36,7 @@ pub struct Story {
     conversations: BTreeMap<u32, Speakers>,
     exchanges: OpenExchanges<Heads>,
     hasher: RandomState,
+    is_replay: bool,
 }
 
 /// A message with everything that is known of it.
@@ -56,6 +57,8 @@ pub struct Told {
     pub revision: Option<Arc<str>>,
     /// The HTTP headers that came with it.
     pub headers: Option<Arc<Headers>>,
+    /// A replay sent it.
+    pub is_replay: bool,
     status: OnceLock<Option<Status>>,
 }
 
@@ -153,7 +156,8 @@ impl Story {
     /// The story of a session; its header says who the server is.
     pub fn of(header: &SessionHeader) -> Self {
         let server = header.name.as_ref().or(header.server_command.as_ref()).or(header.server_url.as_ref());
-        Self { server: server.map(|server| server.as_str().into()), ..Self::default() }
+        let is_replay = header.notes.contains_key(SessionHeader::REPLAYS);
+        Self { server: server.map(|server| server.as_str().into()), is_replay, ..Self::default() }
     }
 
     /// Takes the next entry of the session. What HTTP says is remembered for the messages it came with.
@@ -204,7 +208,9 @@ impl Story {
             }
         });
         let server = self.server.clone();
-        Told { recorded, message, kind, asked, answers, server, client, revision, headers, status: OnceLock::new() }
+        let is_replay = self.is_replay && recorded.direction == Direction::ClientToServer;
+        let status = OnceLock::new();
+        Told { recorded, message, kind, asked, answers, server, client, revision, headers, is_replay, status }
     }
 
     fn ask(&mut self, recorded: &Recorded, message: &Message) -> Arc<Asked> {

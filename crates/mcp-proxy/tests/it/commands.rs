@@ -28,6 +28,7 @@ fn help() {
     insta::assert_snapshot!("help", sandbox.stdout(["--help"]));
     insta::assert_snapshot!("help_proxy", sandbox.stdout(["proxy", "--help"]));
     insta::assert_snapshot!("help_run", sandbox.stdout(["run", "--help"]));
+    insta::assert_snapshot!("help_replay", sandbox.stdout(["replay", "--help"]));
 }
 
 #[test]

@@ -79,6 +79,10 @@ impl Subject for Told {
     fn noise(&self) -> bool {
         self.recorded.noise
     }
+
+    fn replay(&self) -> bool {
+        self.is_replay
+    }
 }
 
 #[cfg(test)]
@@ -99,7 +103,7 @@ mod tests {
             server_command: Some("node server.js".into()),
             server_url: None,
             name: Some("files".into()),
-            notes: Default::default(),
+            notes: [(SessionHeader::REPLAYS.to_owned(), "1".to_owned())].into(),
             session_file: None,
             continues: None,
         };
@@ -164,5 +168,6 @@ mod tests {
         check("client:ide era:legacy kind:error", &[7]);
         check("server:files id:2", &[3, 5]);
         check("size<3", &[8, 9]);
+        check("replay:yes", &[2, 3, 6]);
     }
 }

@@ -38,6 +38,10 @@ impl Sandbox {
 }
 
 impl Listening {
+    pub fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
     #[track_caller]
     pub fn start(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());

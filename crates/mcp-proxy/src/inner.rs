@@ -1,0 +1,103 @@
+//! A client within this process. It talks to the ordinary proxy over a pair of pipes, as a client in
+//! another process would, so what it sends is recorded and judged like everything else: there is no
+//! second way to send.
+
+use std::io;
+use std::path::PathBuf;
+
+use mcp_engine::{Bus, Pipeline, Recorder, StoreFailed};
+use mcp_store::{End, SessionHeader, Transport};
+use mcp_transport::bridge::serve as bridge;
+use mcp_transport::child::ServerCommand;
+use mcp_transport::stdio::pipe::Pipe;
+use mcp_transport::stdio::{Options, serve};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::cli::RecordingArgs;
+use crate::failure::{Failure, exit};
+use crate::plan::ServerSide;
+use crate::report::say;
+use crate::run::{IDLE_GRACE, LAST_WORDS_LINES, not_recorded, not_started, upstream};
+
+/// The client's ends of the pipes.
+pub struct Ends {
+    pub from_proxy: Pipe,
+    pub to_proxy: Pipe,
+}
+
+/// How the conversation with the server ended.
+pub struct Ended {
+    pub interrupted: bool,
+    /// Why nothing can have come of it, if so.
+    pub failure: Option<Failure>,
+    /// How a server that is a command ended, and its last words.
+    pub status: Option<String>,
+    pub last_words: String,
+    pub sessions: Vec<(SessionHeader, PathBuf)>,
+}
+
+/// Both pairs of ends: the proxy's and the client's. Must be called inside a tokio runtime.
+pub fn pipes() -> io::Result<((Pipe, Pipe), Ends)> {
+    let (from_client, to_proxy) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (from_proxy, to_client) = pipe_with(PipeFlags::CLOEXEC)?;
+    let proxy = (Pipe::owned(from_client)?, Pipe::owned(to_client)?);
+    Ok((proxy, Ends { from_proxy: Pipe::owned(from_proxy)?, to_proxy: Pipe::owned(to_proxy)? }))
+}
+
+/// Stands between the client at the other end of `pipes` and `server` until either is done. Must be
+/// called inside a local runtime.
+pub async fn stand_between(
+    pipes: (Pipe, Pipe),
+    server: ServerSide,
+    recorder: Recorder,
+    args: &RecordingArgs,
+) -> Result<Ended, Failure> {
+    let pipeline = Pipeline::new(recorder, Bus::default(), args.message_limit);
+    match server {
+        ServerSide::Command { command, .. } => before_command(pipes, &command, pipeline, args).await,
+        ServerSide::Url { target, transport, .. } => {
+            let upstream = upstream(target, args)?;
+            let shown = upstream.target.to_string();
+            let server = match transport {
+                Transport::Sse => bridge::Server::Sse(upstream),
+                Transport::StreamableHttp | Transport::Stdio => bridge::Server::Http(upstream),
+            };
+            let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
+            let ended = bridge::serve(pipes, server, pipeline, args.message_limit, tell).await?;
+            let missed = ended.missed.then(|| {
+                Failure::new(exit::CANNOT_RUN, format!("the server at {shown} was never reached"))
+                    .hint("try the address with `curl -v`")
+            });
+            let failure = ended.store_failed.as_ref().map(not_recorded).or(missed);
+            Ok(wind_up(ended.pipeline, &End::default(), ended.interrupted, failure))
+        }
+    }
+}
+
+async fn before_command(
+    pipes: (Pipe, Pipe),
+    command: &ServerCommand,
+    pipeline: Pipeline,
+    args: &RecordingArgs,
+) -> Result<Ended, Failure> {
+    // A client of our own takes back what it no longer waits for, so nothing needs longer.
+    let options = Options { message_bytes_max: args.message_limit, idle_grace: IDLE_GRACE, call_grace: IDLE_GRACE };
+    let mut tell = |text: String| say(&format!("mcp-proxy: {text}"));
+    let ended = serve(pipes, command, pipeline, options, &mut tell)
+        .await
+        .map_err(|error| Failure::caused_by(exit::CANNOT_RUN, &error))?;
+    let program = command.program.to_string_lossy();
+    let unstarted = ended.not_started.as_ref().map(|error| not_started(&program, error));
+    let failure = unstarted.or_else(|| ended.store_failed.as_ref().map(|failed: &StoreFailed| not_recorded(failed)));
+    let last_words = ended.last_words.text(LAST_WORDS_LINES);
+    let end = End { server: Some(ended.status.to_string()), last_words, ..End::default() };
+    Ok(wind_up(ended.pipeline, &end, ended.interrupted, failure))
+}
+
+fn wind_up(pipeline: Pipeline, end: &End, interrupted: bool, failure: Option<Failure>) -> Ended {
+    let (sessions, finished) = pipeline.finish(end);
+    if let Err(error) = finished {
+        say(&format!("mcp-proxy: the end of the recording cannot be written ({error}); it will be found interrupted"));
+    }
+    Ended { interrupted, failure, status: end.server.clone(), last_words: end.last_words.clone(), sessions }
+}
