@@ -75,7 +75,9 @@ pub struct Recorder {
     options: RecorderOptions,
     /// Told once, when writing first fails and when it works again.
     trouble: Option<String>,
-    failing: bool,
+    /// What has to be written before it works again: as much as could not be written at once. A disk
+    /// that is nearly full takes a little now and then.
+    owed_bytes: usize,
 }
 
 struct Capture {
@@ -96,7 +98,7 @@ impl Recorder {
     /// Records nothing.
     pub fn off() -> Self {
         let options = RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward };
-        Self { capture: None, options, trouble: None, failing: false }
+        Self { capture: None, options, trouble: None, owed_bytes: 0 }
     }
 
     /// Begins the session `header` describes.
@@ -105,7 +107,7 @@ impl Recorder {
         let writer = SegmentWriter::create(&path, &header)?;
         let sessions = vec![(header.clone(), path)];
         let capture = Capture { writer, header, place, earlier: 0, messages: 0, part: 1, ending: Vec::new(), sessions };
-        Ok(Self { capture: Some(capture), options, trouble: None, failing: false })
+        Ok(Self { capture: Some(capture), options, trouble: None, owed_bytes: 0 })
     }
 
     pub fn is_strict(&self) -> bool {
@@ -161,11 +163,13 @@ impl Recorder {
     /// Writes what was recorded since the last time. Fails only if nothing may pass unrecorded.
     pub fn commit(&mut self, now_ns: u64) -> Result<(), StoreFailed> {
         let Some(capture) = &mut self.capture else { return Ok(()) };
+        let bytes = capture.writer.gathered_bytes();
         match capture.writer.commit() {
             Ok(()) => {
-                if std::mem::take(&mut self.failing) {
+                if self.owed_bytes > 0 && self.owed_bytes <= bytes {
                     self.trouble = Some("the recording can be written again".into());
                 }
+                self.owed_bytes = self.owed_bytes.saturating_sub(bytes);
                 if capture.is_full(now_ns)
                     && let Err(error) = capture.divide(now_ns)
                 {
@@ -176,7 +180,9 @@ impl Recorder {
             }
             Err(error) if self.options.on_failure == OnStoreFailure::Stop => Err(StoreFailed(error)),
             Err(error) => {
-                if !std::mem::replace(&mut self.failing, true) {
+                let was_fine = self.owed_bytes == 0;
+                self.owed_bytes = self.owed_bytes.max(bytes).max(1);
+                if was_fine {
                     self.trouble = Some(format!(
                         "the recording cannot be written ({error}); messages pass unrecorded until it can"
                     ));

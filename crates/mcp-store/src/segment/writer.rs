@@ -124,6 +124,11 @@ impl SegmentWriter {
         self.messages += u64::from(head.kind.is_message());
     }
 
+    /// What the next commit will write.
+    pub fn gathered_bytes(&self) -> usize {
+        self.gather.len()
+    }
+
     /// Hands everything gathered to the kernel in one write: from then on it survives this process.
     pub fn commit(&mut self) -> io::Result<()> {
         if self.gathered == 0 {
