@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod bad_input;
+mod bridge_endings;
 mod bridge_event_ids;
 mod bridge_kit;
 mod bridge_line_breaks;

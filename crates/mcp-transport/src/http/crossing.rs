@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
-use mcp_engine::Lane;
+use mcp_engine::{Lane, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_endpoint;
 use mcp_wire::mirror::{self, Seen, ToolParams};
@@ -97,6 +97,16 @@ impl Crossings {
             table.borrow_mut().drain().for_each(|(_, talk)| talk.end());
         }
         self.shared.borrow_mut().drain().for_each(|(_, talk)| talk.end());
+    }
+
+    /// Calls on the streams of connections, and answers that wait there. Those of sessions are counted
+    /// where they are kept.
+    pub fn open_calls(&self) -> usize {
+        let of_stream = |talk: &Rc<Talk>| {
+            let is_unread = matches!(&talk.client, ClientEnd::Stream(outlet) if outlet.waiting() > 0);
+            talk.conversation.borrow().open_calls(Side::Client) + usize::from(is_unread)
+        };
+        self.streams.borrow().values().map(of_stream).sum()
     }
 
     /// Server processes that are still there.

@@ -132,7 +132,7 @@ impl Site {
     pub fn open_calls(&self) -> usize {
         let connections = self.connections.borrow();
         let on_streams = connections.values().map(|connection| connection.talk.borrow().open_calls(Side::Client));
-        self.hub.open_calls() + on_streams.sum::<usize>()
+        self.hub.open_calls() + on_streams.sum::<usize>() + self.crossings.open_calls()
     }
 
     /// A place for a call that goes on without its client, if there is one left.
