@@ -9,6 +9,8 @@ mod bridge_kit;
 mod bridge_line_breaks;
 mod bridge_reopen;
 mod bridge_sessions;
+mod bridge_sse_client;
+mod bridge_sse_server;
 mod bridge_to_http;
 mod bridge_tools;
 mod commands;
