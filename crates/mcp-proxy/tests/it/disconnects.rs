@@ -10,7 +10,7 @@ use crate::http_kit::{
     Client, LAST_CHUNK, Listening, MODERN, Origin, Recording, STREAM, accepted, call, chunk, event, get,
     json as json_answer, post, result,
 };
-use crate::kit::{Sandbox, descriptors, until};
+use crate::kit::{Sandbox, children_of, descriptors, until};
 
 const ROUNDS: usize = 2_000;
 
@@ -194,15 +194,6 @@ fn from_sse_to_a_command() {
     drop(client);
     until("the last server is gone", || children_of(proxy.pid()).is_empty());
     proxy.end();
-}
-
-/// The processes that `pid` started and that are still there, zombies included.
-fn children_of(pid: u32) -> Vec<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let of_task = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-    of_task
-        .flat_map(|children| children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
-        .collect()
 }
 
 /// A client on a pipe has one connection; what it can leave is a call.

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod bad_input;
+mod bridge_bad_input;
+mod bridge_crowds;
 mod bridge_endings;
 mod bridge_event_ids;
 mod bridge_kit;
