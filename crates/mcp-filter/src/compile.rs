@@ -1,5 +1,5 @@
 //! From a tree to tests: every field, operator and value is checked, every pattern compiled, so that
-//! judging a message can neither fail nor allocate.
+//! judging a message cannot fail.
 
 use mcp_wire::Era;
 use regex::bytes::{Regex, RegexBuilder};

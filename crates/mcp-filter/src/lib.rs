@@ -5,6 +5,8 @@
 //! `syntax` is the tree of what was written, `fields` the table of what can be asked, `compile` turns
 //! the first into tests by the second, and `judge` holds them against a [`Subject`].
 
+#[cfg(any(test, feature = "checks"))]
+pub mod checks;
 mod compile;
 mod error;
 mod fields;

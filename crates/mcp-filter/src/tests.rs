@@ -614,29 +614,82 @@ fn pieces() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
-fn whatever_it_is(text: &str) {
-    match Filter::parse(text) {
-        Ok(filter) => {
-            let printed = filter.to_string();
-            let again = Filter::parse(&printed).unwrap_or_else(|error| panic!("{text:?} printed {printed:?}: {error}"));
-            assert_eq!(again, filter, "{text:?} printed {printed:?}");
-            assert_eq!(again.to_string(), printed);
-            let subject = message(r#"{"id":1,"method":"a","params":{"name":"x y","b":[1,"a"]}}"#);
-            assert_eq!(again.matches(&subject), filter.matches(&subject));
+const SAMPLE: &[u8] = br#"{"id":1,"method":"a","params":{"name":"x y","b":[1,"a"]}}"#;
+
+fn values() -> impl Strategy<Value = serde_json::Value> {
+    use serde_json::Value;
+    let leaf =
+        prop_oneof![Just(Value::Null), any::<i32>().prop_map(Value::from), "[a-c\\\\\"é]{0,3}".prop_map(Value::from)];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-c\"]{0,1}", inner, 0..4)
+                .prop_map(|members| Value::from_iter(members.into_iter().collect::<Vec<_>>())),
+        ]
+    })
+}
+
+fn steps() -> impl Strategy<Value = Vec<path::Step>> {
+    use path::Step;
+    let step = prop_oneof!["[a-c\"]{0,1}".prop_map(Step::Member), (0..3u64).prop_map(Step::Item), Just(Step::Any),];
+    let below = any::<bool>().prop_map(|below| below.then_some(Step::Below));
+    prop::collection::vec((below, step), 0..5)
+        .prop_map(|steps| steps.into_iter().flat_map(|(below, step)| below.into_iter().chain([step])).collect())
+}
+
+/// The values that a path leads to, by walking a tree. Each counts once, however it was come by.
+fn led_to<'v>(value: &'v serde_json::Value, steps: &[path::Step]) -> Vec<&'v serde_json::Value> {
+    use path::Step;
+    use serde_json::Value;
+    fn children(value: &Value) -> Vec<(Step, &Value)> {
+        match value {
+            Value::Object(members) => members.iter().map(|(name, value)| (Step::Member(name.clone()), value)).collect(),
+            Value::Array(items) => (0..).map(Step::Item).zip(items).collect(),
+            _ => Vec::new(),
         }
-        Err(error) => assert!(error.to_string().lines().count() == 3, "{error}"),
     }
+    fn add<'v>(found: &mut Vec<&'v Value>, more: impl IntoIterator<Item = &'v Value>) {
+        for value in more {
+            if !found.iter().any(|known| std::ptr::eq(*known, value)) {
+                found.push(value);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    match steps {
+        [] => found.push(value),
+        [Step::Below, rest @ ..] => {
+            add(&mut found, led_to(value, rest));
+            children(value).into_iter().for_each(|(_, child)| add(&mut found, led_to(child, steps)));
+        }
+        [step, rest @ ..] => children(value)
+            .into_iter()
+            .filter(|(name, _)| *step == Step::Any || step == name)
+            .for_each(|(_, child)| add(&mut found, led_to(child, rest))),
+    }
+    found
 }
 
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in any::<String>()) {
-        whatever_it_is(&text);
+        checks::filter_is_what_it_prints(&text, SAMPLE);
     }
 
     #[test]
     fn anything_like_a_filter_is_read_or_refused(text in pieces()) {
-        whatever_it_is(&text);
+        checks::filter_is_what_it_prints(&text, SAMPLE);
+    }
+
+    /// A path leads where it leads in a parsed message, and as often.
+    #[test]
+    fn paths_agree_with_a_parser(value in values(), steps in steps()) {
+        let path = path::Path { steps };
+        let mut visited = 0;
+        path.any(value.to_string().as_bytes(), |_| { visited += 1; false });
+        prop_assert_eq!(visited, led_to(&value, &path.steps).len(), "{} in {}", path, value);
+        let filter = parsed(&path.to_string());
+        prop_assert_eq!(filter.matches(&message(&value.to_string())), visited > 0);
     }
 
     /// A path finds in any bytes what it finds, without a panic.
