@@ -12,7 +12,7 @@ use foldhash::fast::RandomState;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Response, StatusCode};
 use mcp_engine::{Lane, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_endpoint;
@@ -154,18 +154,6 @@ fn begin(site: &Rc<Site>, client: ClientEnd) -> Result<Rc<Talk>, Refused> {
     Ok(talk)
 }
 
-/// Answers a client of Streamable HTTP.
-pub async fn endpoint(site: &Rc<Site>, peer: IpAddr, request: Request<Incoming>) -> Response<ToClient> {
-    let (parts, body) = request.into_parts();
-    let answered = match parts.method {
-        Method::POST => post(site, peer, &parts, body).await,
-        Method::GET => get(site, &parts),
-        Method::DELETE => delete(site, &parts),
-        _ => return not_allowed("GET, POST, DELETE"),
-    };
-    answered.unwrap_or_else(|refused| refuse(&refused))
-}
-
 fn refuse(refused: &Refused) -> Response<ToClient> {
     let mut response = refusal_response(refused);
     if refused.status == StatusCode::SERVICE_UNAVAILABLE {
@@ -174,34 +162,38 @@ fn refuse(refused: &Refused) -> Response<ToClient> {
     response
 }
 
-async fn post(site: &Rc<Site>, peer: IpAddr, parts: &Parts, body: Incoming) -> Result<Response<ToClient>, Refused> {
-    let body = receive_whole(site, body).await?;
-    let message = Message::new(body.clone());
-    let era = Era::of_header(parts.headers.get(&VERSION).map(|value| value.as_bytes()));
-    let (talk, is_new) = match era {
-        Era::Modern => (shared_talk(site, peer, &parts.headers, &body)?, false),
-        Era::Legacy => match parts.headers.get(&SESSION) {
-            Some(id) => (find_session(site, id)?, false),
-            None if is_initialize(&message) => (new_session(site)?, true),
-            None if scan::mentions(&body, &scan::PROTOCOL_VERSION) => {
-                (shared_talk(site, peer, &parts.headers, &body)?, false)
-            }
-            None => return Err(refused(StatusCode::BAD_REQUEST, "a session id is needed")),
-        },
+/// What a POST opened.
+struct Opened {
+    talk: Rc<Talk>,
+    /// By this very request.
+    is_new: bool,
+    exchange: Rc<Exchange>,
+    message: Message,
+}
+
+/// Answers a POST of a client of Streamable HTTP.
+pub async fn post(site: Rc<Site>, peer: IpAddr, parts: Parts, body: Incoming) -> Response<ToClient> {
+    let body = match receive_whole(&site, body).await {
+        Ok(body) => body,
+        Err(refused) => return refuse(&refused),
     };
+    let opened = match open(&site, peer, &parts, &body) {
+        Ok(opened) => opened,
+        Err(refused) => return refuse(&refused),
+    };
+    let Opened { talk, is_new, exchange, message } = opened;
     let ClientEnd::Session(session) = &talk.client else {
-        return Err(refused(StatusCode::NOT_FOUND, "no such session"));
+        return refuse(&refused(StatusCode::NOT_FOUND, "no such session"));
     };
-    let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, era);
-    exchange.request_head(&parts.method, target(parts), &parts.headers);
     if session.era == Era::Modern
         && let Err(what) = check_headers(&site.crossings.tools.borrow(), &message, &parts.headers)
     {
-        return Ok(mismatched(&exchange, body, &what));
+        return mismatched(&exchange, body, &what);
     }
+    drop(parts);
     talk.server_room().await;
     let Some(stream) = session.from_client(&talk, &exchange, message) else {
-        return Ok(respond(&exchange, Response::new(ToClient::empty()), StatusCode::ACCEPTED));
+        return respond(&exchange, Response::new(ToClient::empty()), StatusCode::ACCEPTED);
     };
     let mut waiting = Waiting { talk: Rc::clone(&talk), stream: Some(stream) };
     let mut response = match waiting.first().await {
@@ -211,7 +203,8 @@ async fn post(site: &Rc<Site>, peer: IpAddr, parts: &Parts, body: Incoming) -> R
         }
         Some(First::Stream(outlet)) => waiting.stream(outlet),
         None if site.hub.has_failed() => {
-            return Err(Refused { status: StatusCode::INTERNAL_SERVER_ERROR, refusal: Refusal::NotRecorded });
+            let (status, refusal) = (StatusCode::INTERNAL_SERVER_ERROR, Refusal::NotRecorded);
+            return refuse(&Refused { status, refusal });
         }
         None => plain(StatusCode::NOT_FOUND, "the session is over\n"),
     };
@@ -222,7 +215,27 @@ async fn post(site: &Rc<Site>, peer: IpAddr, parts: &Parts, body: Incoming) -> R
         response.headers_mut().insert(SESSION, session_value(id));
     }
     let status = response.status();
-    Ok(respond(&exchange, response, status))
+    respond(&exchange, response, status)
+}
+
+/// Finds the conversation that a POST belongs to, or begins one.
+fn open(site: &Rc<Site>, peer: IpAddr, parts: &Parts, body: &Bytes) -> Result<Opened, Refused> {
+    let message = Message::new(body.clone());
+    let era = Era::of_header(parts.headers.get(&VERSION).map(|value| value.as_bytes()));
+    let (talk, is_new) = match era {
+        Era::Modern => (shared_talk(site, peer, &parts.headers, body)?, false),
+        Era::Legacy => match parts.headers.get(&SESSION) {
+            Some(id) => (find_session(site, id)?, false),
+            None if is_initialize(&message) => (new_session(site)?, true),
+            None if scan::mentions(body, &scan::PROTOCOL_VERSION) => {
+                (shared_talk(site, peer, &parts.headers, body)?, false)
+            }
+            None => return Err(refused(StatusCode::BAD_REQUEST, "a session id is needed")),
+        },
+    };
+    let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, era);
+    exchange.request_head(&parts.method, target(parts), &parts.headers);
+    Ok(Opened { talk, is_new, exchange, message })
 }
 
 fn respond(exchange: &Exchange, mut response: Response<ToClient>, status: StatusCode) -> Response<ToClient> {
@@ -326,7 +339,12 @@ fn modern_status(request: &Bytes, answer: &Bytes) -> StatusCode {
     reply::status_of(code).and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or_default()
 }
 
-fn get(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused> {
+/// Answers a GET of a client of Streamable HTTP.
+pub fn get(site: &Rc<Site>, parts: &Parts) -> Response<ToClient> {
+    listen(site, parts).unwrap_or_else(|refused| refuse(&refused))
+}
+
+fn listen(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused> {
     let era = Era::of_header(parts.headers.get(&VERSION).map(|value| value.as_bytes()));
     if era == Era::Modern {
         return Ok(not_allowed("POST"));
@@ -353,7 +371,12 @@ fn get(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused> {
     Ok(respond(&exchange, stream_response(body), StatusCode::OK))
 }
 
-fn delete(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused> {
+/// Answers a DELETE of a client of Streamable HTTP.
+pub fn delete(site: &Rc<Site>, parts: &Parts) -> Response<ToClient> {
+    end(site, parts).unwrap_or_else(|refused| refuse(&refused))
+}
+
+fn end(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused> {
     if Era::of_header(parts.headers.get(&VERSION).map(|value| value.as_bytes())) == Era::Modern {
         return Ok(not_allowed("POST"));
     }
@@ -430,15 +453,14 @@ fn leave(talk: &Rc<Talk>, stream: &Rc<Stream>, outlet: Option<&Rc<Outlet>>) {
 }
 
 /// Opens an SSE connection.
-pub fn open_stream(site: &Rc<Site>, request: &Request<Incoming>) -> Response<ToClient> {
+pub fn open_stream(site: &Rc<Site>, parts: &Parts) -> Response<ToClient> {
     let outlet = Outlet::new(Rc::new(Notify::new()));
     let talk = match begin(site, ClientEnd::Stream(Rc::clone(&outlet))) {
         Ok(talk) => talk,
         Err(refused) => return refuse(&refused),
     };
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::Sse, Era::Legacy);
-    let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
-    exchange.request_head(request.method(), target, request.headers());
+    exchange.request_head(&parts.method, target(parts), &parts.headers);
     let id = Uuid::new_v4();
     site.crossings.streams.borrow_mut().insert(id, Rc::clone(&talk));
     let mut event = Gather::default();
@@ -456,13 +478,12 @@ pub fn open_stream(site: &Rc<Site>, request: &Request<Incoming>) -> Response<ToC
 }
 
 /// Takes a message that belongs to an SSE connection.
-pub async fn post_to_stream(site: &Rc<Site>, request: Request<Incoming>) -> Response<ToClient> {
-    let id: Option<Uuid> = request.uri().query().and_then(|query| query.strip_prefix("session=")?.parse().ok());
+pub async fn post_to_stream(site: &Rc<Site>, parts: Parts, body: Incoming) -> Response<ToClient> {
+    let id: Option<Uuid> = parts.uri.query().and_then(|query| query.strip_prefix("session=")?.parse().ok());
     let talk = id.and_then(|id| site.crossings.streams.borrow().get(&id).cloned());
     let Some(talk) = talk.filter(|talk| !talk.is_over()) else {
         return plain(StatusCode::NOT_FOUND, "no such connection\n");
     };
-    let (parts, body) = request.into_parts();
     let body = match receive_whole(site, body).await {
         Ok(body) => body,
         Err(refused) => return refuse(&refused),

@@ -1,9 +1,10 @@
 //! Who may talk to a listener at all. A page in somebody's browser must not reach a server through
 //! us, neither directly nor under a name of its own that it points at this machine.
 
+use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
 
-use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision;
@@ -30,6 +31,8 @@ pub struct Gate {
     listens_on: IpAddr,
     /// What a client must show, where the listener can be reached from elsewhere.
     token: Option<String>,
+    /// The last `Host` that was good: nearly all requests give the same.
+    good_host: RefCell<Option<HeaderValue>>,
 }
 
 /// Why a request goes no further.
@@ -41,7 +44,7 @@ pub struct Refused {
 
 impl Gate {
     pub fn new(listens_on: SocketAddr, token: Option<String>) -> Self {
-        Self { listens_on: listens_on.ip(), token }
+        Self { listens_on: listens_on.ip(), token, good_host: RefCell::default() }
     }
 
     /// Whether the listener itself asks for credentials, which then go no further.
@@ -82,9 +85,15 @@ impl Gate {
     }
 
     fn check_host(&self, headers: &HeaderMap) -> Result<(), Refused> {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let Some(host) = host else { return Err(refused(StatusCode::BAD_REQUEST, "a Host header is needed")) };
-        self.check_name(host)
+        let host = headers.get(header::HOST);
+        if host.is_some() && self.good_host.borrow().as_ref() == host {
+            return Ok(());
+        }
+        let name = host.and_then(|host| host.to_str().ok());
+        let Some(name) = name else { return Err(refused(StatusCode::BAD_REQUEST, "a Host header is needed")) };
+        self.check_name(name)?;
+        *self.good_host.borrow_mut() = host.cloned();
+        Ok(())
     }
 
     fn check_name(&self, host: &str) -> Result<(), Refused> {

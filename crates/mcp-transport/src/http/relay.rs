@@ -11,6 +11,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Incoming, SizeHint};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request;
 use hyper::http::response::Parts;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use mcp_engine::{Conversation, Side};
@@ -58,13 +59,12 @@ pub struct Connection {
 
 /// Relays one exchange.
 pub async fn relay(
-    site: &Rc<Site>,
-    upstream: &Rc<Upstream>,
+    site: Rc<Site>,
+    upstream: Rc<Upstream>,
     peer: IpAddr,
-    request: Request<Incoming>,
+    (mut parts, body): (request::Parts, Incoming),
     route: Route,
 ) -> Response<ToClient> {
-    let (mut parts, body) = request.into_parts();
     let era = Era::of_header(parts.headers.get(&VERSION).map(|value| value.as_bytes()));
     let transport = match route {
         Route::Endpoint | Route::Metadata => Transport::StreamableHttp,
@@ -118,15 +118,7 @@ pub async fn relay(
     };
     let mut waiting = Waiting {
         call: Some(reached.send(Request::from_parts(parts, body))),
-        answer: Answer {
-            exchange,
-            route,
-            upstream: Rc::clone(upstream),
-            site: Rc::clone(site),
-            carries_on,
-            ends_session,
-            own,
-        },
+        answer: Answer { exchange, route, upstream, site, carries_on, ends_session, own },
     };
     match (&mut waiting).await {
         Ok((parts, body)) => waiting.answer.begin(parts, body),

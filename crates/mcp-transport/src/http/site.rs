@@ -3,7 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::rc::{Rc, Weak};
+use std::task::{Context, Poll};
 
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
@@ -11,6 +13,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use mcp_engine::Side;
 use mcp_wire::reply;
+use pin_project_lite::pin_project;
 use uuid::Uuid;
 
 use super::body::ToClient;
@@ -65,44 +68,72 @@ impl Site {
         })
     }
 
-    /// Answers one request.
-    pub async fn answer(self: Rc<Self>, peer: IpAddr, request: Request<Incoming>) -> Response<ToClient> {
+    /// Answers one request. Whatever can be decided is decided at once: what has to wait is one future,
+    /// without others inside that would each keep the request once more.
+    pub fn answer(
+        self: Rc<Self>,
+        peer: IpAddr,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<ToClient>> + use<> {
         if let Err(refused) = self.gate.admit(&request) {
-            return refusal_response(&refused);
+            return Answering::now(refusal_response(&refused));
         }
         if self.hub.has_failed() {
-            return plain(StatusCode::SERVICE_UNAVAILABLE, "the recording cannot be written; nothing passes\n");
+            let text = "the recording cannot be written; nothing passes\n";
+            return Answering::now(plain(StatusCode::SERVICE_UNAVAILABLE, text));
         }
-        let method = request.method();
-        let is_metadata = request.uri().path().starts_with("/.well-known/");
-        match (request.uri().path(), &self.server) {
+        let (parts, body) = request.into_parts();
+        let way = self.way(&parts);
+        match way {
+            Way::Relay(upstream, route) => {
+                Answering::Relay { relay: relay(self, upstream, peer, (parts, body), route) }
+            }
+            Way::Post => Answering::Post { post: crossing::post(self, peer, parts, body) },
+            Way::PostToStream => {
+                Answering::Rare { rare: Box::pin(async move { crossing::post_to_stream(&self, parts, body).await }) }
+            }
+            Way::Get => Answering::now(crossing::get(&self, &parts)),
+            Way::Delete => Answering::now(crossing::delete(&self, &parts)),
+            Way::OpenStream => Answering::now(crossing::open_stream(&self, &parts)),
+            Way::Answer(response) => Answering::now(*response),
+        }
+    }
+
+    /// What a request leads to.
+    fn way(&self, parts: &Parts) -> Way {
+        let method = &parts.method;
+        let relay = |upstream: &Rc<Upstream>, route| Way::Relay(Rc::clone(upstream), route);
+        match (parts.uri.path(), &self.server) {
             (ENDPOINT, Server::Http(upstream)) => match *method {
-                Method::POST | Method::GET | Method::DELETE => {
-                    relay(&self, upstream, peer, request, Route::Endpoint).await
-                }
-                _ => not_allowed("GET, POST, DELETE"),
+                Method::POST | Method::GET | Method::DELETE => relay(upstream, Route::Endpoint),
+                _ => not_allowed("GET, POST, DELETE").into(),
             },
-            (ENDPOINT, _) => crossing::endpoint(&self, peer, request).await,
+            (ENDPOINT, _) => match *method {
+                Method::POST => Way::Post,
+                Method::GET => Way::Get,
+                Method::DELETE => Way::Delete,
+                _ => not_allowed("GET, POST, DELETE").into(),
+            },
             (STREAM, Server::Sse(upstream)) => match *method {
-                Method::GET => relay(&self, upstream, peer, request, Route::Stream).await,
-                _ => not_allowed("GET"),
+                Method::GET => relay(upstream, Route::Stream),
+                _ => not_allowed("GET").into(),
             },
-            (MESSAGE, Server::Sse(upstream)) => match (method, self.connection(request.uri().query())) {
-                (&Method::POST, Some(connection)) => {
-                    relay(&self, upstream, peer, request, Route::Message(connection)).await
+            (MESSAGE, Server::Sse(upstream)) => match (method, self.connection(parts.uri.query())) {
+                (&Method::POST, Some(connection)) => relay(upstream, Route::Message(connection)),
+                (&Method::POST, None) => plain(StatusCode::NOT_FOUND, "no such connection\n").into(),
+                _ => not_allowed("POST").into(),
+            },
+            (STREAM, _) if *method == Method::GET => Way::OpenStream,
+            (MESSAGE, _) if *method == Method::POST => Way::PostToStream,
+            (STREAM, _) => not_allowed("GET").into(),
+            (MESSAGE, _) => not_allowed("POST").into(),
+            (path, Server::Http(upstream) | Server::Sse(upstream)) if path.starts_with("/.well-known/") => {
+                match *method {
+                    Method::GET | Method::HEAD => relay(upstream, Route::Metadata),
+                    _ => not_allowed("GET, HEAD").into(),
                 }
-                (&Method::POST, None) => plain(StatusCode::NOT_FOUND, "no such connection\n"),
-                _ => not_allowed("POST"),
-            },
-            (STREAM, _) if *method == Method::GET => crossing::open_stream(&self, &request),
-            (MESSAGE, _) if *method == Method::POST => Box::pin(crossing::post_to_stream(&self, request)).await,
-            (STREAM, _) => not_allowed("GET"),
-            (MESSAGE, _) => not_allowed("POST"),
-            (_, Server::Http(upstream) | Server::Sse(upstream)) if is_metadata => match *method {
-                Method::GET | Method::HEAD => relay(&self, upstream, peer, request, Route::Metadata).await,
-                _ => not_allowed("GET, HEAD"),
-            },
-            _ => plain(StatusCode::NOT_FOUND, "nothing here; MCP clients connect to /mcp or /sse\n"),
+            }
+            _ => plain(StatusCode::NOT_FOUND, "nothing here; MCP clients connect to /mcp or /sse\n").into(),
         }
     }
 
@@ -150,6 +181,60 @@ impl Site {
         self.crossings.sweep(&self.hub);
         if let Server::Http(upstream) | Server::Sse(upstream) = &self.server {
             upstream.close_idle();
+        }
+    }
+}
+
+/// Where a request leads.
+enum Way {
+    /// To a server of the same transport.
+    Relay(Rc<Upstream>, Route),
+    /// Across, to one of another.
+    Post,
+    Get,
+    Delete,
+    OpenStream,
+    PostToStream,
+    /// No further.
+    Answer(Box<Response<ToClient>>),
+}
+
+impl From<Response<ToClient>> for Way {
+    fn from(response: Response<ToClient>) -> Self {
+        Self::Answer(Box::new(response))
+    }
+}
+
+pin_project! {
+    /// An answer that is there, or on its way.
+    #[project = AnsweringNow]
+    enum Answering<R, P> {
+        Now { response: Option<Response<ToClient>> },
+        Relay { #[pin] relay: R },
+        Post { #[pin] post: P },
+        Rare { rare: Pin<Box<dyn Future<Output = Response<ToClient>>>> },
+    }
+}
+
+impl<R, P> Answering<R, P> {
+    fn now(response: Response<ToClient>) -> Self {
+        Self::Now { response: Some(response) }
+    }
+}
+
+impl<R, P> Future for Answering<R, P>
+where
+    R: Future<Output = Response<ToClient>>,
+    P: Future<Output = Response<ToClient>>,
+{
+    type Output = Response<ToClient>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project() {
+            AnsweringNow::Now { response } => Poll::Ready(response.take().expect("it is asked for once")),
+            AnsweringNow::Relay { relay } => relay.poll(cx),
+            AnsweringNow::Post { post } => post.poll(cx),
+            AnsweringNow::Rare { rare } => rare.as_mut().poll(cx),
         }
     }
 }
