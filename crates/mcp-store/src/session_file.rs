@@ -3,6 +3,7 @@
 
 mod exchanges;
 mod read;
+mod stream;
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
@@ -19,6 +20,7 @@ use crate::recorded::{Direction, Recorded, SessionHeader, timestamp};
 use crate::session::Session;
 
 pub use read::FileSession;
+pub use stream::FileStream;
 
 /// Writes `session` to `path`: whole or not at all, and readable by its owner only.
 pub fn write(path: &Path, session: &Session) -> Result<(), StoreError> {

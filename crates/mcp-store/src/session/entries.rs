@@ -10,7 +10,7 @@ use crate::catalogue::Catalogue;
 use crate::exchange::SessionEntry;
 use crate::recorded::SessionHeader;
 use crate::segment::{self, Record, RecordKind, SegmentReader, Tail};
-use crate::session_file::{self, FileSession};
+use crate::session_file::{self, FileSession, FileStream};
 use crate::state_dir::StateDir;
 
 /// The entries of a session, in order.
@@ -23,6 +23,8 @@ pub struct Entries {
 enum Source {
     Segment(Box<Segment>),
     File(Box<dyn Iterator<Item = SessionEntry>>),
+    /// A session file that is too large to be read whole.
+    Stream(Box<FileStream>),
 }
 
 struct Segment {
@@ -58,6 +60,10 @@ impl Entries {
     pub fn open(path: &Path, state: Option<&StateDir>) -> Result<Self, StoreError> {
         if session_file::looks_like_segment(path)? {
             return Self::open_segment(path);
+        }
+        if let Some(stream) = FileStream::open(path)? {
+            let summary = stream.summary().clone();
+            return Ok(Self { source: Source::Stream(Box::new(stream)), summary, is_whole: false });
         }
         let file = FileSession::read(path)?;
         if let Some(segment) = file.unfinished(path, state) {
@@ -107,6 +113,16 @@ impl Entries {
     pub fn next(&mut self) -> Result<Option<SessionEntry>, StoreError> {
         let Segment { reader, tally, path } = match &mut self.source {
             Source::File(entries) => return Ok(entries.next()),
+            Source::Stream(stream) => {
+                let entry = stream.next_entry()?;
+                self.is_whole = stream.is_whole();
+                if self.is_whole {
+                    self.summary = stream.summary().clone();
+                } else {
+                    self.summary.several_conversations = stream.summary().several_conversations;
+                }
+                return Ok(entry);
+            }
             Source::Segment(segment) => &mut **segment,
         };
         while let Some(record) = reader.next_record().map_err(StoreError::io("read", path))? {

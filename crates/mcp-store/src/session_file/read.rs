@@ -50,8 +50,9 @@ struct Document<'a> {
     metadata: BTreeMap<String, serde_json::Value>,
 }
 
+/// A message as it stands in the document.
 #[derive(Deserialize)]
-struct Envelope<'a> {
+pub(super) struct Envelope<'a> {
     #[serde(default, alias = "proxy_id")]
     id: Option<String>,
     #[serde(default)]
@@ -91,8 +92,13 @@ fn stdio() -> Transport {
 impl FileSession {
     pub fn read(path: &Path) -> Result<Self, StoreError> {
         let text = std::fs::read(path).map_err(StoreError::io("read", path))?;
+        Self::parse(&text, path)
+    }
+
+    /// Takes a whole document; `path` is for what is said if it is none.
+    pub(super) fn parse(text: &[u8], path: &Path) -> Result<Self, StoreError> {
         let document: Document<'_> =
-            serde_json::from_slice(&text).map_err(|error| StoreError::not_a_session(path, error.to_string()))?;
+            serde_json::from_slice(text).map_err(|error| StoreError::not_a_session(path, error.to_string()))?;
         let id = Uuid::parse_str(&document.id)
             .map_err(|_| StoreError::not_a_session(path, format!("`id` is not a UUID: {}", document.id)))?;
         let mut messages = Vec::with_capacity(document.messages.len());
@@ -104,10 +110,7 @@ impl FileSession {
             );
         }
         let exchanges = exchanges::placed(document.exchanges.unwrap_or_default(), &messages);
-        let notes = document.metadata.into_iter().map(|(key, value)| match value {
-            serde_json::Value::String(text) => (key, text),
-            other => (key, other.to_string()),
-        });
+        let notes = document.metadata.into_iter().map(note);
         let header = SessionHeader {
             id,
             started_ns: nanoseconds(document.started_at),
@@ -182,7 +185,7 @@ impl FileSession {
 }
 
 impl Envelope<'_> {
-    fn read(self, session: &Uuid, index: usize) -> Result<Recorded, String> {
+    pub(super) fn read(self, session: &Uuid, index: usize) -> Result<Recorded, String> {
         let sequence = self.sequence.unwrap_or(index as u64 + 1);
         let raw = match (&self.raw_base64, self.raw) {
             (Some(encoded), _) => {
@@ -209,6 +212,14 @@ impl Envelope<'_> {
             from_proxy: self.origin.as_deref() == Some("proxy"),
             event: self.event,
         })
+    }
+}
+
+/// A note is text; what is something else is kept as JSON.
+pub(super) fn note((key, value): (String, serde_json::Value)) -> (String, String) {
+    match value {
+        serde_json::Value::String(text) => (key, text),
+        other => (key, other.to_string()),
     }
 }
 

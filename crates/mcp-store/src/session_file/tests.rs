@@ -206,3 +206,54 @@ fn other_spellings_are_understood() {
         );
     }
 }
+
+/// A large file says the same read as a stream as it does read whole.
+#[test]
+fn a_large_file_is_read_message_by_message() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.json");
+    let message = |sequence: u64| {
+        format!(
+            r#"{{"sequence":{sequence},"timestamp":"2026-01-01T00:00:00Z","direction":"client_to_server","raw":{{"id":{sequence},"method":"m","params":"{}\"]}}"}}}}"#,
+            "x".repeat(2_000)
+        )
+    };
+    let messages: Vec<String> = (1..=1_000).map(message).collect();
+    let opening = r#"{ "id": "7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a", "started_at": "2026-01-01T00:00:00Z", "ended_at": "2026-01-02T00:00:00Z""#;
+    let closing = r#"], "metadata": {"k":"v","n":1} }"#;
+    let check = |text: &str, is_stream: bool| {
+        std::fs::write(&path, text).unwrap();
+        let stream = FileStream::open(&path).unwrap();
+        assert_eq!(stream.is_some(), is_stream);
+        let session = Session::open(&path, None).unwrap();
+        let mut whole = Vec::new();
+        session
+            .for_each_entry(|entry| -> Result<(), StoreError> {
+                whole.push(entry);
+                Ok(())
+            })
+            .unwrap();
+        let mut entries = crate::Entries::open(&path, None).unwrap();
+        assert_eq!(entries.is_whole(), !is_stream);
+        let streamed: Vec<_> = std::iter::from_fn(|| entries.next().unwrap()).collect();
+        assert!(streamed == whole, "{} and {} entries", streamed.len(), whole.len());
+        assert_eq!((entries.summary(), entries.is_whole()), (session.summary(), true));
+    };
+    let list = messages.join(",\n");
+    check(&format!("{opening}, \"messages\": [\n{list}\n{closing}"), true);
+    check(&format!("{opening}, \"messages\" :[{list}]}}"), true);
+    // In another order, or with exchanges, it is read whole.
+    check(&format!("{{\"messages\":[{list}],{}}}", &opening[1..]), false);
+    let linked = list.replace("\"sequence\":", "\"exchange\":1,\"sequence\":");
+    check(&format!("{opening}, \"messages\": [{linked}], \"exchanges\": [{{\"id\":1}}]}}"), false);
+    // What breaks off is told where it does.
+    std::fs::write(&path, format!("{opening}, \"messages\": [{list}")).unwrap();
+    let mut entries = crate::Entries::open(&path, None).unwrap();
+    let error = loop {
+        match entries.next() {
+            Ok(entry) => assert!(entry.is_some()),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("it breaks off among its messages"), "{error}");
+}
