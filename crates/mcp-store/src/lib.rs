@@ -5,6 +5,7 @@
 pub mod catalogue;
 pub mod exchange;
 pub mod recorded;
+pub mod redact;
 pub mod segment;
 pub mod session;
 pub mod session_file;
