@@ -4,6 +4,7 @@
 
 pub mod catalogue;
 pub mod exchange;
+pub mod export;
 pub mod recorded;
 pub mod redact;
 pub mod segment;

@@ -2,23 +2,23 @@
 //! verbatim, byte for byte; only what is not JSON is wrapped in base64.
 
 mod exchanges;
+mod message;
 mod read;
 mod stream;
 
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use mcp_wire::{Kind, Message};
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::StoreError;
-use crate::exchange::{Headers, OpenExchanges, SessionEntry};
+use crate::exchange::SessionEntry;
 use crate::recorded::{Direction, Recorded, SessionHeader, timestamp};
 use crate::session::Session;
 
+pub(crate) use exchanges::ExchangeList;
+pub(crate) use message::{Layout, Object, Statuses, write_message};
 pub use read::FileSession;
 pub use stream::FileStream;
 
@@ -38,26 +38,28 @@ pub fn write(path: &Path, session: &Session) -> Result<(), StoreError> {
 
 /// Returns whether there were none.
 fn write_messages(out: &mut impl Write, session: &Session) -> Result<bool, Failed> {
-    let mut statuses = OpenExchanges::<u16>::default();
+    let mut statuses = Statuses::default();
     let mut first = true;
     session.for_each_entry(|entry| -> Result<(), Failed> {
-        match entry {
-            SessionEntry::Message(message) => {
-                let came_in_answer = message.exchange.filter(|_| message.direction == Direction::ServerToClient);
-                let status = came_in_answer.and_then(|exchange| statuses.get(exchange).copied());
-                write_message(out, &message, status, first)?;
-                first = false;
-            }
-            SessionEntry::Answer(mark, head) => {
-                *statuses.keep(mark.exchange, &Headers::default()) = head.status;
-                statuses.pop_excess();
-            }
-            SessionEntry::End(mark, _) => drop(statuses.remove(mark.exchange)),
-            SessionEntry::Request(..) => {}
+        statuses.hear(&entry);
+        if let SessionEntry::Message(message) = entry {
+            write_listed(out, &message, statuses.of(&message), first)?;
+            first = false;
         }
         Ok(())
     })?;
     Ok(first)
+}
+
+/// A message as the next item of the list.
+pub(crate) fn write_listed(
+    out: &mut (impl Write + ?Sized),
+    message: &Recorded,
+    status: Option<u16>,
+    first: bool,
+) -> io::Result<()> {
+    write!(out, "{}\n    ", if first { "" } else { "," })?;
+    write_message(out, Layout::Document, message, status)
 }
 
 /// Says at `path` that a session is being recorded, so that a reader after a crash knows which.
@@ -152,7 +154,11 @@ fn replace(
     })
 }
 
-fn write_opening(out: &mut impl Write, header: &SessionHeader, ended_ns: Option<u64>) -> io::Result<()> {
+pub(crate) fn write_opening(
+    out: &mut (impl Write + ?Sized),
+    header: &SessionHeader,
+    ended_ns: Option<u64>,
+) -> io::Result<()> {
     writeln!(out, "{{")?;
     member(out, 2, "id", &header.id.to_string())?;
     member(out, 2, "started_at", &header.started_at().to_string())?;
@@ -163,77 +169,23 @@ fn write_opening(out: &mut impl Write, header: &SessionHeader, ended_ns: Option<
     write!(out, "  \"messages\": [")
 }
 
-fn write_end_of_messages(out: &mut impl Write, empty: bool) -> io::Result<()> {
+pub(crate) fn write_end_of_messages(out: &mut (impl Write + ?Sized), empty: bool) -> io::Result<()> {
     writeln!(out, "{}],", if empty { "" } else { "\n  " })
 }
 
-fn write_closing(out: &mut impl Write, notes: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write_closing(out: &mut (impl Write + ?Sized), notes: &impl Serialize) -> io::Result<()> {
     write!(out, "  \"metadata\": ")?;
     write_nested(out, notes)?;
     writeln!(out, "\n}}")
 }
 
 /// A small value over several lines, indented as a member of the document.
-fn write_nested(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+fn write_nested(out: &mut (impl Write + ?Sized), value: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_string_pretty(value)?;
     out.write_all(text.replace('\n', "\n  ").as_bytes())
 }
 
-fn write_message(out: &mut impl Write, message: &Recorded, status: Option<u16>, first: bool) -> io::Result<()> {
-    let scanned = Message::new(message.raw.clone());
-    let peek = scanned.peek();
-    let is_json = scanned.kind() != Kind::NotJson && std::str::from_utf8(&message.raw).is_ok();
-    write!(out, "{}\n    {{\n", if first { "" } else { "," })?;
-    member(out, 6, "id", &message.id)?;
-    member(out, 6, "sequence", &message.sequence)?;
-    member(out, 6, "timestamp", &message.timestamp().to_string())?;
-    member(out, 6, "direction", &message.direction)?;
-    member(out, 6, "transport", &message.transport)?;
-    write!(out, "      \"raw\": ")?;
-    out.write_all(if is_json { message.raw.trim_ascii() } else { b"null" })?;
-    writeln!(out, ",")?;
-    write!(out, "      \"jsonrpc_id\": ")?;
-    out.write_all(peek.id.filter(|_| is_json).map_or(b"null", |span| scanned.slice(span)))?;
-    writeln!(out, ",")?;
-    member(out, 6, "method", &scanned.method().filter(|_| is_json))?;
-    member(out, 6, "correlated_id", &message.correlated_id)?;
-    member(out, 6, "modified", &message.modified)?;
-    write!(out, "      \"original_raw\": ")?;
-    out.write_all(message.original_raw.as_ref().map_or(b"null", |raw| raw.trim_ascii()))?;
-    if message.conversation != 0 {
-        write!(out, ",\n      \"conversation\": {}", message.conversation)?;
-    }
-    if let Some(exchange) = message.exchange {
-        write!(out, ",\n      \"exchange\": {exchange}")?;
-    }
-    if let Some(event_id) = &message.event_id {
-        write!(out, ",\n      \"event_id\": {}", serde_json::to_string(event_id)?)?;
-    }
-    if let Some(status) = status {
-        write!(out, ",\n      \"http_status\": {status}")?;
-    }
-    // What `raw` cannot hold: blanks around a message, a message that is not JSON, and one that
-    // would look as if there were none.
-    let is_verbatim = is_json && message.raw.trim_ascii().len() == message.raw.len() && message.raw != b"null"[..];
-    if message.event.is_none() && !is_verbatim {
-        write!(out, ",\n      \"raw_base64\": \"{}\"", BASE64.encode(&message.raw))?;
-    }
-    if message.noise {
-        write!(out, ",\n      \"noise\": true")?;
-    }
-    if message.from_proxy {
-        write!(out, ",\n      \"origin\": \"proxy\"")?;
-    }
-    if let Some(event) = &message.event {
-        write!(out, ",\n      \"event\": {}", serde_json::to_string(event)?)?;
-    }
-    if let Some(ambiguity) = peek.ambiguity.filter(|_| message.event.is_none() && !message.noise) {
-        write!(out, ",\n      \"opaque\": {}", serde_json::to_string(&ambiguity.to_string())?)?;
-    }
-    write!(out, "\n    }}")
-}
-
-fn member(out: &mut impl Write, indent: usize, name: &str, value: &impl Serialize) -> io::Result<()> {
+fn member(out: &mut (impl Write + ?Sized), indent: usize, name: &str, value: &impl Serialize) -> io::Result<()> {
     write!(out, "{:indent$}\"{name}\": ", "")?;
     serde_json::to_writer(&mut *out, value)?;
     writeln!(out, ",")

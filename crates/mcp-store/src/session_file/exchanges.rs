@@ -6,8 +6,9 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::Failed;
+use super::message::{Layout, Object};
 use super::read::nanoseconds;
-use super::{Failed, member};
 use crate::exchange::{AnswerHead, Exchange, ExchangeMark, Headers, OpenExchanges, RequestHead, SessionEntry};
 use crate::recorded::{Recorded, timestamp};
 use crate::session::Session;
@@ -15,85 +16,99 @@ use crate::session::Session;
 /// Writes the exchanges in the order in which they end, those that never do last. One that had to be
 /// let go because too many were open stands in several parts.
 pub fn write_exchanges(out: &mut impl Write, session: &Session) -> Result<(), Failed> {
-    let mut list = List { out, empty: true };
-    let mut open = OpenExchanges::<Exchange>::default();
-    write!(list.out, "  \"exchanges\": [")?;
-    session.for_each_entry(|entry| -> Result<(), Failed> {
+    let mut list = ExchangeList::default();
+    write!(out, "  \"exchanges\": [")?;
+    session.for_each_entry(|entry| -> Result<(), Failed> { Ok(list.hear(out, entry)?) })?;
+    Ok(list.end(out)?)
+}
+
+/// The list of exchanges while it is being written.
+pub(crate) struct ExchangeList {
+    open: OpenExchanges<Exchange>,
+    is_empty: bool,
+}
+
+impl Default for ExchangeList {
+    fn default() -> Self {
+        Self { open: OpenExchanges::default(), is_empty: true }
+    }
+}
+
+impl ExchangeList {
+    /// Takes the next entry of the session, and writes what is over by it.
+    pub fn hear(&mut self, out: &mut (impl Write + ?Sized), entry: SessionEntry) -> io::Result<()> {
         match entry {
             SessionEntry::Message(_) => {}
             SessionEntry::Request(mark, head) => {
-                if let Some(other) = open.remove(mark.exchange) {
-                    list.write(mark.exchange, &other)?;
+                if let Some(other) = self.open.remove(mark.exchange) {
+                    self.write(out, mark.exchange, &other)?;
                 }
-                let exchange = open.keep(mark.exchange, &head.headers);
+                let exchange = self.open.keep(mark.exchange, &head.headers);
                 exchange.conversation = exchange.conversation.max(mark.conversation);
                 exchange.request = Some((mark.time_ns, head));
             }
             SessionEntry::Answer(mark, head) => {
-                if let Some(other) = open.remove_if(mark.exchange, |exchange| exchange.answer.is_some()) {
-                    list.write(mark.exchange, &other)?;
+                if let Some(other) = self.open.remove_if(mark.exchange, |exchange| exchange.answer.is_some()) {
+                    self.write(out, mark.exchange, &other)?;
                 }
-                let exchange = open.keep(mark.exchange, &head.headers);
+                let exchange = self.open.keep(mark.exchange, &head.headers);
                 exchange.conversation = exchange.conversation.max(mark.conversation);
                 exchange.answer = Some((mark.time_ns, head));
             }
             SessionEntry::End(mark, how) => {
-                let mut exchange = open.remove(mark.exchange).unwrap_or_default();
+                let mut exchange = self.open.remove(mark.exchange).unwrap_or_default();
                 exchange.conversation = exchange.conversation.max(mark.conversation);
                 exchange.end = Some((mark.time_ns, how));
-                list.write(mark.exchange, &exchange)?;
+                self.write(out, mark.exchange, &exchange)?;
             }
         }
-        while let Some((number, exchange)) = open.pop_excess() {
-            list.write(number, &exchange)?;
+        while let Some((number, exchange)) = self.open.pop_excess() {
+            self.write(out, number, &exchange)?;
         }
         Ok(())
-    })?;
-    while let Some((number, exchange)) = open.pop_oldest() {
-        list.write(number, &exchange)?;
     }
-    Ok(writeln!(list.out, "{}],", if list.empty { "" } else { "\n  " })?)
-}
 
-struct List<'a, W> {
-    out: &'a mut W,
-    empty: bool,
-}
+    /// Writes those that never ended, and the end of the list.
+    pub fn end(mut self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+        while let Some((number, exchange)) = self.open.pop_oldest() {
+            self.write(out, number, &exchange)?;
+        }
+        writeln!(out, "{}],", if self.is_empty { "" } else { "\n  " })
+    }
 
-impl<W: Write> List<'_, W> {
-    fn write(&mut self, number: u64, exchange: &Exchange) -> io::Result<()> {
-        let out = &mut *self.out;
+    fn write(&mut self, out: &mut (impl Write + ?Sized), number: u64, exchange: &Exchange) -> io::Result<()> {
         let time = |time_ns: Option<u64>| time_ns.map(|ns| timestamp(ns).to_string());
         let request = exchange.request.as_ref().map(|(_, head)| head);
         let answer = exchange.answer.as_ref().map(|(_, head)| head);
-        write!(out, "{}\n    {{\n", if self.empty { "" } else { "," })?;
-        self.empty = false;
-        member(out, 6, "id", &number)?;
-        member(out, 6, "conversation", &exchange.conversation)?;
-        member(out, 6, "started_at", &time(exchange.request.as_ref().map(|(ns, _)| *ns)))?;
-        member(out, 6, "answered_at", &time(exchange.answer.as_ref().map(|(ns, _)| *ns)))?;
-        member(out, 6, "ended_at", &time(exchange.end.as_ref().map(|(ns, _)| *ns)))?;
-        member(out, 6, "method", &request.map(|head| &head.method))?;
-        member(out, 6, "target", &request.map(|head| &head.target))?;
-        headers(out, "request_headers", request.map(|head| &head.headers))?;
-        member(out, 6, "status", &answer.map(|head| head.status))?;
-        headers(out, "response_headers", answer.map(|head| &head.headers))?;
-        let how = exchange.end.as_ref().and_then(|(_, how)| how.as_ref());
-        write!(out, "      \"ended\": {}\n    }}", serde_json::to_string(&how)?)
+        write!(out, "{}\n    ", if std::mem::replace(&mut self.is_empty, false) { "" } else { "," })?;
+        let mut object = Object::begin(out, Layout::Document)?;
+        object.member("id", &number)?;
+        object.member("conversation", &exchange.conversation)?;
+        object.member("started_at", &time(exchange.request.as_ref().map(|(ns, _)| *ns)))?;
+        object.member("answered_at", &time(exchange.answer.as_ref().map(|(ns, _)| *ns)))?;
+        object.member("ended_at", &time(exchange.end.as_ref().map(|(ns, _)| *ns)))?;
+        object.member("method", &request.map(|head| &head.method))?;
+        object.member("target", &request.map(|head| &head.target))?;
+        headers(&mut object, "request_headers", request.map(|head| &head.headers))?;
+        object.member("status", &answer.map(|head| head.status))?;
+        headers(&mut object, "response_headers", answer.map(|head| &head.headers))?;
+        object.member("ended", &exchange.end.as_ref().and_then(|(_, how)| how.as_ref()))?;
+        object.end()
     }
 }
 
 /// A header a line, as people are used to see them.
-fn headers(out: &mut impl Write, name: &str, headers: Option<&Headers>) -> io::Result<()> {
+fn headers(object: &mut Object<'_, impl Write + ?Sized>, name: &str, headers: Option<&Headers>) -> io::Result<()> {
     let Some(Headers(headers)) = headers.filter(|headers| !headers.0.is_empty()) else {
-        return member(out, 6, name, &headers.map(|headers| &headers.0));
+        return object.member(name, &headers.map(|headers| &headers.0));
     };
-    write!(out, "      \"{name}\": [")?;
+    object.key(name)?;
+    let out = object.out();
     for (index, (name, value)) in headers.iter().enumerate() {
-        let comma = if index == 0 { "" } else { "," };
-        write!(out, "{comma}\n        [{}, {}]", serde_json::to_string(name)?, serde_json::to_string(value)?)?;
+        let before = if index == 0 { "[" } else { "," };
+        write!(out, "{before}\n        [{}, {}]", serde_json::to_string(name)?, serde_json::to_string(value)?)?;
     }
-    writeln!(out, "\n      ],")
+    write!(out, "\n      ]")
 }
 
 /// An exchange as it stands in the document.

@@ -1,0 +1,182 @@
+//! What has begun and not ended: exchanges that wait for their end, calls that wait for their answer.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::body::Body;
+use crate::exchange::{AnswerHead, ExchangeMark, OpenExchanges, RequestHead, SessionEntry};
+use crate::recorded::{Direction, Transport};
+use crate::story::Told;
+
+/// Bodies that are kept of open exchanges; past it the oldest is written as far as it is known.
+const OPEN_BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Calls that wait for their answer, and their bytes; the same.
+const OPEN_CALLS_MAX: usize = 65_536;
+const OPEN_CALL_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// An HTTP exchange with the messages that came in it.
+#[derive(Default)]
+pub struct Exchange {
+    pub number: u64,
+    pub conversation: u32,
+    pub transport: Option<Transport>,
+    /// When its first message came.
+    pub seen_ns: Option<u64>,
+    pub request: Option<(ExchangeMark, RequestHead)>,
+    pub answer: Option<(ExchangeMark, AnswerHead)>,
+    pub end: Option<(ExchangeMark, Option<String>)>,
+    pub sent: Body,
+    pub got: Body,
+    /// What was sent is what the client sent on its own transport.
+    pub is_lent: bool,
+}
+
+#[derive(Default)]
+pub struct Exchanges {
+    open: OpenExchanges<Exchange>,
+    body_bytes: usize,
+}
+
+impl Exchanges {
+    /// Takes part of an exchange, and returns those that are over by it.
+    pub fn hear(&mut self, entry: &SessionEntry) -> Vec<Exchange> {
+        let mut over = Vec::new();
+        match entry {
+            SessionEntry::Message(_) => {}
+            SessionEntry::Request(mark, head) => {
+                over.extend(self.remove(mark.exchange));
+                let exchange = self.open.keep(mark.exchange, &head.headers);
+                *exchange = Exchange { request: Some((*mark, head.clone())), ..exchange_of(mark) };
+            }
+            SessionEntry::Answer(mark, head) => {
+                let exchange = self.open.keep(mark.exchange, &head.headers);
+                (exchange.number, exchange.conversation) = (mark.exchange, mark.conversation);
+                exchange.answer = Some((*mark, head.clone()));
+            }
+            SessionEntry::End(mark, how) => {
+                let exchange = self.remove(mark.exchange).unwrap_or_else(|| exchange_of(mark));
+                over.push(Exchange { end: Some((*mark, how.clone())), ..exchange });
+            }
+        }
+        over.extend(std::iter::from_fn(|| self.pop_excess()));
+        over
+    }
+
+    /// A message that came in an exchange, or answers one that did.
+    pub fn add(&mut self, number: u64, direction: Direction, message: &Told) {
+        let recorded = &message.recorded;
+        let exchange = self.open.keep(number, &crate::exchange::Headers::default());
+        (exchange.number, exchange.conversation) = (number, recorded.conversation);
+        // A message that the proxy made arrived on nothing.
+        exchange.transport = exchange.transport.or(Some(recorded.transport).filter(|_| !recorded.from_proxy));
+        exchange.seen_ns = exchange.seen_ns.or(Some(recorded.time_ns));
+        let body = match direction {
+            Direction::ClientToServer => &mut exchange.sent,
+            Direction::ServerToClient => &mut exchange.got,
+        };
+        let before = body.bytes;
+        body.add(recorded.sequence, &recorded.raw, recorded.event_id.as_deref());
+        self.body_bytes += body.bytes - before;
+    }
+
+    /// Of an exchange with the server, what was sent is known from the client's side.
+    pub fn lend(&mut self, number: u64, call: &Call) {
+        if let Some(exchange) = self.open.get_mut(number).filter(|exchange| exchange.sent.is_empty()) {
+            exchange.sent.add(call.sequence, &call.raw, None);
+            exchange.is_lent = true;
+            self.body_bytes += exchange.sent.bytes;
+        }
+    }
+
+    fn remove(&mut self, number: u64) -> Option<Exchange> {
+        let exchange = self.open.remove(number)?;
+        self.body_bytes -= exchange.sent.bytes + exchange.got.bytes;
+        Some(exchange)
+    }
+
+    pub fn pop_excess(&mut self) -> Option<Exchange> {
+        let too_much = self.body_bytes > OPEN_BODY_BYTES_MAX;
+        let (_, exchange) = if too_much { self.open.pop_oldest() } else { self.open.pop_excess() }?;
+        self.body_bytes -= exchange.sent.bytes + exchange.got.bytes;
+        Some(exchange)
+    }
+
+    /// Those that never ended.
+    pub fn drain(&mut self) -> Vec<Exchange> {
+        std::iter::from_fn(|| self.open.pop_oldest()).map(|(_, exchange)| exchange).collect()
+    }
+}
+
+fn exchange_of(mark: &ExchangeMark) -> Exchange {
+    Exchange { number: mark.exchange, conversation: mark.conversation, ..Exchange::default() }
+}
+
+/// A request, or a message that stands alone.
+pub struct Call {
+    pub sequence: u64,
+    pub time_ns: u64,
+    pub conversation: u32,
+    pub direction: Direction,
+    pub transport: Transport,
+    pub exchange: Option<u64>,
+    pub raw: Bytes,
+    pub kind: &'static str,
+    pub method: Option<String>,
+    pub subject: Option<String>,
+    pub is_request: bool,
+}
+
+impl Call {
+    pub fn of(message: &Told) -> Self {
+        let recorded = &message.recorded;
+        Self {
+            sequence: recorded.sequence,
+            time_ns: recorded.time_ns,
+            conversation: recorded.conversation,
+            direction: recorded.direction,
+            transport: recorded.transport,
+            exchange: recorded.exchange,
+            raw: recorded.raw.clone(),
+            kind: message.kind.as_str(),
+            method: message.method().map(|method| method.into_owned()),
+            subject: message.subject().map(|subject| subject.into_owned()),
+            is_request: message.kind == crate::story::MessageKind::Request,
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Calls {
+    open: BTreeMap<u64, Call>,
+    bytes: usize,
+}
+
+impl Calls {
+    /// Keeps a call until it is answered, and returns those that there is no room for any more.
+    pub fn add(&mut self, call: Call) -> Vec<Call> {
+        self.bytes += call.raw.len();
+        let mut over = Vec::new();
+        if let Some(other) = self.open.insert(call.sequence, call) {
+            self.bytes -= other.raw.len();
+            over.push(other);
+        }
+        while self.open.len() > OPEN_CALLS_MAX || (self.bytes > OPEN_CALL_BYTES_MAX && self.open.len() > 1) {
+            let Some((_, oldest)) = self.open.pop_first() else { break };
+            self.bytes -= oldest.raw.len();
+            over.push(oldest);
+        }
+        over
+    }
+
+    pub fn take(&mut self, sequence: u64) -> Option<Call> {
+        let call = self.open.remove(&sequence)?;
+        self.bytes -= call.raw.len();
+        Some(call)
+    }
+
+    pub fn drain(&mut self) -> Vec<Call> {
+        self.bytes = 0;
+        std::mem::take(&mut self.open).into_values().collect()
+    }
+}

@@ -1,0 +1,139 @@
+//! What was sent, what it was changed to, and what came back.
+
+use std::io::{self, Write};
+
+use bytes::Bytes;
+
+use super::indent::indented;
+use super::inline::{block, code, duration};
+use super::{outcome, what};
+use crate::recorded::{Direction, timestamp};
+use crate::story::{MessageKind, Status, Told};
+
+/// Shown of a message.
+const BLOCK_BYTES_MAX: usize = 16 * 1024;
+
+/// A request that may turn out to be worth showing.
+pub struct Sent {
+    message: Shown,
+    what: String,
+    pub is_modified: bool,
+}
+
+/// A message, as much of it as is shown.
+struct Shown {
+    sequence: u64,
+    time_ns: u64,
+    direction: Direction,
+    from_proxy: bool,
+    raw: Bytes,
+    original: Option<Bytes>,
+    event: Option<String>,
+}
+
+pub struct Evidence {
+    pub sequence: u64,
+    title: String,
+    sent: Option<Shown>,
+    got: Option<Shown>,
+}
+
+impl Sent {
+    pub fn of(message: &Told) -> Self {
+        Self { message: Shown::of(message), what: what(message), is_modified: message.recorded.modified }
+    }
+}
+
+impl Shown {
+    fn of(message: &Told) -> Self {
+        let recorded = &message.recorded;
+        // A slice would keep the whole of a large message alive.
+        let kept = |raw: &Bytes| {
+            if raw.len() > BLOCK_BYTES_MAX { Bytes::copy_from_slice(&raw[..=BLOCK_BYTES_MAX]) } else { raw.clone() }
+        };
+        Self {
+            sequence: recorded.sequence,
+            time_ns: recorded.time_ns,
+            direction: recorded.direction,
+            from_proxy: recorded.from_proxy,
+            raw: kept(&recorded.raw),
+            original: recorded.original_raw.as_ref().map(kept),
+            event: recorded.event.clone(),
+        }
+    }
+
+    fn write(&self, out: &mut dyn Write, verb: &str) -> io::Result<()> {
+        let time = format!("#{}, {:.3}", self.sequence, timestamp(self.time_ns));
+        let who = match (self.from_proxy, self.direction) {
+            (true, _) => "The proxy",
+            (false, Direction::ClientToServer) => "The client",
+            (false, Direction::ServerToClient) => "The server",
+        };
+        if let Some(event) = &self.event {
+            return writeln!(out, "\nInstead of a message ({time}): {}", code(event));
+        }
+        match &self.original {
+            Some(original) => {
+                writeln!(out, "\n{who} {verb} ({time}):\n\n{}", shown(original))?;
+                writeln!(out, "\nThis was changed to:\n\n{}", shown(&self.raw))
+            }
+            None => writeln!(out, "\n{who} {verb} ({time}):\n\n{}", shown(&self.raw)),
+        }
+    }
+}
+
+impl Evidence {
+    pub fn of(sent: Option<Sent>, message: &Told) -> Self {
+        let took = message.duration_ns().map(|ns| format!(" after {}", duration(ns))).unwrap_or_default();
+        let how = match message.status() {
+            Some(Status::Ok) if message.recorded.modified => format!(": modified, ok{took}"),
+            Some(status) => format!(": {}{took}", outcome(status)),
+            None if message.recorded.modified => ": modified".into(),
+            None => String::new(),
+        };
+        let title = sent.as_ref().map_or_else(|| what(message), |sent| sent.what.clone());
+        let sequence = sent.as_ref().map_or(message.recorded.sequence, |sent| sent.message.sequence);
+        let is_event = message.kind == MessageKind::Event;
+        let title =
+            if is_event { "what happened instead of a message".into() } else { format!("{}{how}", code(&title)) };
+        Self { sequence, title, sent: sent.map(|sent| sent.message), got: Some(Shown::of(message)) }
+    }
+
+    pub fn unanswered(sent: Sent) -> Self {
+        let title = format!("{}: never answered", code(&sent.what));
+        Self { sequence: sent.message.sequence, title, sent: Some(sent.message), got: None }
+    }
+}
+
+pub fn sections(out: &mut dyn Write, evidence: &[Evidence], left_out: u64) -> io::Result<()> {
+    if evidence.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n## Evidence")?;
+    for evidence in evidence {
+        writeln!(out, "\n### #{} {}", evidence.sequence, evidence.title)?;
+        if let Some(sent) = &evidence.sent {
+            sent.write(out, "sent")?;
+        }
+        if let Some(got) = &evidence.got {
+            got.write(out, if evidence.sent.is_some() { "returned" } else { "sent" })?;
+        }
+    }
+    if left_out > 0 {
+        writeln!(out, "\n{left_out} more pieces of evidence are left out.")?;
+    }
+    Ok(())
+}
+
+/// A message over several lines, cut if it is long.
+fn shown(raw: &[u8]) -> String {
+    if raw.len() <= BLOCK_BYTES_MAX {
+        let text = indented(raw);
+        let language = if text.starts_with(['{', '[']) { "json" } else { "text" };
+        return block(language, &text);
+    }
+    format!(
+        "{}\n\n(the beginning; the rest is left out)",
+        block("text", &String::from_utf8_lossy(&raw[..BLOCK_BYTES_MAX]))
+    )
+}

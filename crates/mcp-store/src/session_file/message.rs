@@ -1,0 +1,141 @@
+//! A message with its envelope, as one JSON object: over several lines in a session file, on one line
+//! where lines are what is counted.
+
+use std::io::{self, Write};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mcp_wire::{Kind, Message};
+use serde::Serialize;
+
+use crate::exchange::{Headers, OpenExchanges, SessionEntry};
+use crate::recorded::{Direction, Recorded};
+
+/// How an object is spread out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// As an item of a list in the document.
+    Document,
+    Line,
+}
+
+/// An object that is written member by member.
+pub(crate) struct Object<'a, W: ?Sized> {
+    out: &'a mut W,
+    layout: Layout,
+    is_empty: bool,
+}
+
+impl<'a, W: Write + ?Sized> Object<'a, W> {
+    pub fn begin(out: &'a mut W, layout: Layout) -> io::Result<Self> {
+        out.write_all(b"{")?;
+        Ok(Self { out, layout, is_empty: true })
+    }
+
+    pub fn member(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+        self.key(name)?;
+        Ok(serde_json::to_writer(&mut *self.out, value)?)
+    }
+
+    /// A member whose value is JSON already, and stays as it is spelled.
+    pub fn verbatim(&mut self, name: &str, json: &[u8]) -> io::Result<()> {
+        self.key(name)?;
+        self.out.write_all(json)
+    }
+
+    /// The name of a member; its value is written next.
+    pub fn key(&mut self, name: &str) -> io::Result<()> {
+        let comma = if std::mem::replace(&mut self.is_empty, false) { "" } else { "," };
+        match self.layout {
+            Layout::Document => write!(self.out, "{comma}\n      \"{name}\": "),
+            Layout::Line => write!(self.out, "{comma}\"{name}\":"),
+        }
+    }
+
+    pub fn out(&mut self) -> &mut W {
+        self.out
+    }
+
+    pub fn end(self) -> io::Result<()> {
+        self.out.write_all(if self.layout == Layout::Document { b"\n    }" } else { b"}" })
+    }
+}
+
+/// The statuses of answers under way, for the messages that come in them.
+#[derive(Default)]
+pub(crate) struct Statuses {
+    open: OpenExchanges<u16>,
+}
+
+impl Statuses {
+    pub fn hear(&mut self, entry: &SessionEntry) {
+        match entry {
+            SessionEntry::Answer(mark, head) => {
+                *self.open.keep(mark.exchange, &Headers::default()) = head.status;
+                self.open.pop_excess();
+            }
+            SessionEntry::End(mark, _) => drop(self.open.remove(mark.exchange)),
+            SessionEntry::Request(..) | SessionEntry::Message(_) => {}
+        }
+    }
+
+    /// The status of the answer that a message came in.
+    pub fn of(&self, message: &Recorded) -> Option<u16> {
+        let came_in_answer = message.exchange.filter(|_| message.direction == Direction::ServerToClient);
+        self.open.get(came_in_answer?).copied()
+    }
+}
+
+pub(crate) fn write_message(
+    out: &mut (impl Write + ?Sized),
+    layout: Layout,
+    message: &Recorded,
+    status: Option<u16>,
+) -> io::Result<()> {
+    let scanned = Message::new(message.raw.clone());
+    let peek = scanned.peek();
+    let is_json = scanned.kind() != Kind::NotJson && std::str::from_utf8(&message.raw).is_ok();
+    let mut object = Object::begin(out, layout)?;
+    object.member("id", &message.id)?;
+    object.member("sequence", &message.sequence)?;
+    object.member("timestamp", &message.timestamp().to_string())?;
+    object.member("direction", &message.direction)?;
+    object.member("transport", &message.transport)?;
+    object.verbatim("raw", if is_json { message.raw.trim_ascii() } else { b"null" })?;
+    object.verbatim("jsonrpc_id", peek.id.filter(|_| is_json).map_or(b"null", |span| scanned.slice(span)))?;
+    object.member("method", &scanned.method().filter(|_| is_json))?;
+    object.member("correlated_id", &message.correlated_id)?;
+    object.member("modified", &message.modified)?;
+    object.verbatim("original_raw", message.original_raw.as_ref().map_or(b"null", |raw| raw.trim_ascii()))?;
+    if message.conversation != 0 {
+        object.member("conversation", &message.conversation)?;
+    }
+    if let Some(exchange) = message.exchange {
+        object.member("exchange", &exchange)?;
+    }
+    if let Some(event_id) = &message.event_id {
+        object.member("event_id", event_id)?;
+    }
+    if let Some(status) = status {
+        object.member("http_status", &status)?;
+    }
+    // What `raw` cannot hold: blanks around a message, a message that is not JSON, and one that
+    // would look as if there were none.
+    let is_verbatim = is_json && message.raw.trim_ascii().len() == message.raw.len() && message.raw != b"null"[..];
+    if message.event.is_none() && !is_verbatim {
+        object.member("raw_base64", &BASE64.encode(&message.raw))?;
+    }
+    if message.noise {
+        object.member("noise", &true)?;
+    }
+    if message.from_proxy {
+        object.member("origin", "proxy")?;
+    }
+    if let Some(event) = &message.event {
+        object.member("event", event)?;
+    }
+    if let Some(ambiguity) = peek.ambiguity.filter(|_| message.event.is_none() && !message.noise) {
+        object.member("opaque", &ambiguity.to_string())?;
+    }
+    object.end()
+}
