@@ -12,7 +12,7 @@ use mcp_transport::http::target::{HeaderName, HeaderValue};
 
 use crate::failure::{Failure, exit};
 use crate::report::{self, ColorChoice, Page};
-use crate::{demo, doctor, inspect, replay, run, sessions};
+use crate::{demo, doctor, export, inspect, replay, run, sessions};
 
 /// Where clients of HTTP connect unless told otherwise.
 pub const LISTEN_PORT: u16 = 8888;
@@ -51,6 +51,8 @@ enum Command {
     Replay(replay::ReplayArgs),
     /// Print a recorded session
     Inspect(inspect::InspectArgs),
+    /// Write a recorded session in another format: a report, a page, HAR, a script
+    Export(export::ExportArgs),
     /// List, show, annotate and remove recorded sessions
     Sessions {
         #[command(subcommand)]
@@ -317,6 +319,7 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Replay(args) => return replay::replay(args, cli.state_dir()?, cli.color),
         Command::Doctor => return doctor::doctor(&cli.state_dir()?, cli.color),
         Command::Inspect(args) => inspect::inspect(args, &cli.state_dir()?, cli.color),
+        Command::Export(args) => export::export(args, &cli.state_dir()?),
         Command::Sessions { command } => sessions::sessions(command, &cli.state_dir()?, cli.color),
         Command::Demo(args) => demo::demo(args, cli.color),
         Command::Filter => print_all(mcp_filter::reference::plain().as_bytes()),

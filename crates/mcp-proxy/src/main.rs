@@ -5,6 +5,7 @@ mod chosen;
 mod cli;
 mod demo;
 mod doctor;
+mod export;
 mod failure;
 mod inner;
 mod inspect;

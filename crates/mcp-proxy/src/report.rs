@@ -100,6 +100,16 @@ impl Page {
     }
 }
 
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
 /// A duration as people say it.
 pub fn duration(ns: u64) -> String {
     match ns {

@@ -20,6 +20,8 @@ mod disconnects;
 mod durability;
 mod endings;
 mod exchanges;
+mod export;
+mod export_hostile;
 mod framing;
 mod http_bad_input;
 mod http_bad_server;

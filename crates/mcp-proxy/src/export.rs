@@ -1,0 +1,194 @@
+//! Writes a session in another format. What is written to a file appears whole or not at all.
+
+mod output;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use mcp_filter::Filter;
+use mcp_store::export::{Chosen, ExportError, Format, Outcome, Picked};
+use mcp_store::redact::{JsonPath, Redactor};
+use mcp_store::{Session, StateDir, Told};
+
+use crate::chosen;
+use crate::failure::{Failure, exit, quoted};
+use crate::progress::{Interrupted, Progress, Unit};
+use crate::report::say;
+use output::Output;
+
+#[derive(Args)]
+pub struct ExportArgs {
+    /// A session file, or a recorded session by its id, the beginning of it, or its name
+    #[arg(required_unless_present = "session_file")]
+    session: Option<String>,
+    #[arg(long, value_name = "FILE", conflicts_with = "session", help = "The session, as a file")]
+    session_file: Option<PathBuf>,
+    /// What to write [default: what the name of --output ends in, else json]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    output_format: Option<FormatArg>,
+    /// Where to write it; `-` is standard output
+    #[arg(long, short, value_name = "FILE", default_value = "-", hide_default_value = true)]
+    output: PathBuf,
+    /// Only messages that match, such as `tool:write_* status:err`; see `mcp-proxy help filter`
+    #[arg(long, value_name = "EXPR")]
+    filter: Option<String>,
+    /// Only messages with these numbers: `12`, `3-9`, or several with commas between them
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = numbers)]
+    only: Vec<(u64, u64)>,
+    /// Only this conversation
+    #[arg(long, value_name = "N")]
+    conversation: Option<u32>,
+    /// Mask what stands at this path of a message too, such as `$.params.arguments.pin`
+    #[arg(long, value_name = "PATH", conflicts_with = "no_redact")]
+    redact: Vec<JsonPath>,
+    /// Mask nothing
+    #[arg(long)]
+    no_redact: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    /// The session file: verbatim, nothing masked
+    Json,
+    /// The session, then a message a line
+    Ndjson,
+    /// HTTP archive, for browsers and HTTP tools
+    Har,
+    /// A bug report in Markdown
+    Md,
+    /// One page for a browser, offline
+    Html,
+    /// A shell script that makes the calls again
+    Curl,
+}
+
+pub fn export(args: &ExportArgs, state: &StateDir) -> Result<(), Failure> {
+    let format = args.format();
+    let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
+    if format.is_verbatim() && !args.redact.is_empty() {
+        return Err(Failure::usage("a session file is evidence, and nothing in it is masked")
+            .hint("--output-format ndjson has the same messages, masked"));
+    }
+    let output = Output::open(&args.output)?;
+    let session = args.session(state)?;
+    let chosen = args.choose(&session, format, filter.as_ref())?;
+    let mut redactor = match args.no_redact || format.is_verbatim() {
+        true => Redactor::off(),
+        false => Redactor::new(args.redact.clone()),
+    };
+    let progress = Progress::begin("exporting", Unit::Messages, Some(session.summary().messages));
+    let mut go_on = |read: u64| progress.reach(read).is_ok();
+    let appears_whole = output.appears_whole();
+    let written = output.write(|out| {
+        let outcome = mcp_store::export::export(&session, format, &chosen, &mut redactor, out, &mut go_on)?;
+        Ok((outcome.is_partial, outcome))
+    });
+    drop(progress);
+    let outcome = written?;
+    args.tell(format, &outcome);
+    if outcome.is_partial { Err(args.interrupted(&outcome, appears_whole)) } else { Ok(()) }
+}
+
+impl ExportArgs {
+    fn format(&self) -> Format {
+        let given = self.output_format.map(|format| match format {
+            FormatArg::Json => Format::Json,
+            FormatArg::Ndjson => Format::Ndjson,
+            FormatArg::Har => Format::Har,
+            FormatArg::Md => Format::Markdown,
+            FormatArg::Html => Format::Html,
+            FormatArg::Curl => Format::Curl,
+        });
+        let by_name = || match self.output.extension()?.to_str()? {
+            "ndjson" | "jsonl" => Some(Format::Ndjson),
+            "har" => Some(Format::Har),
+            "md" | "markdown" => Some(Format::Markdown),
+            "html" | "htm" => Some(Format::Html),
+            "sh" => Some(Format::Curl),
+            _ => None,
+        };
+        given.or_else(by_name).unwrap_or(Format::Json)
+    }
+
+    fn session(&self, state: &StateDir) -> Result<Session, Failure> {
+        match (&self.session_file, &self.session) {
+            (Some(file), _) => Ok(Session::open(file, Some(state))?),
+            (None, wanted) => chosen::open(wanted.as_deref().unwrap_or_default(), state),
+        }
+    }
+
+    fn choose(&self, session: &Session, format: Format, filter: Option<&Filter>) -> Result<Chosen, Failure> {
+        if filter.is_none() && self.only.is_empty() && self.conversation.is_none() {
+            return Ok(Chosen::default());
+        }
+        let progress = Progress::begin("choosing", Unit::Messages, Some(session.summary().messages));
+        let fits = |told: &Told| {
+            self.conversation.is_none_or(|wanted| wanted == told.recorded.conversation)
+                && (self.only.is_empty()
+                    || self.only.iter().any(|(from, to)| (from..=to).contains(&&told.recorded.sequence)))
+                && filter.is_none_or(|filter| filter.matches(told))
+        };
+        let picked = Picked::look(session, format.shows_calls(), fits, &mut |read| progress.reach(read).is_ok())?;
+        drop(progress);
+        let picked = picked.ok_or(Interrupted)?;
+        if picked.count() == 0 {
+            let all = session.summary().messages;
+            return Err(Failure::new(exit::NEGATIVE, format!("none of the {all} messages of the session is meant"))
+                .hint("`mcp-proxy inspect SESSION` shows them with their numbers and conversations"));
+        }
+        // A conversation alone is taken whole, with exchanges that have no message.
+        let is_narrowed = filter.is_some() || !self.only.is_empty();
+        Ok(Chosen { conversation: self.conversation, picked: is_narrowed.then_some(picked) })
+    }
+
+    fn tell(&self, format: Format, outcome: &Outcome) {
+        let count = match outcome.messages {
+            1 => "1 message".to_owned(),
+            count => format!("{count} messages"),
+        };
+        let masked = match (format.is_verbatim(), self.no_redact, outcome.masked) {
+            (true, ..) => "verbatim: secrets in it are not masked".to_owned(),
+            (_, true, _) => "nothing was masked".to_owned(),
+            (.., 0) => "no secrets were found to mask".to_owned(),
+            (.., 1) => "1 secret was masked".to_owned(),
+            (.., masked) => format!("{masked} secrets were masked"),
+        };
+        let place =
+            if self.output.as_os_str() == "-" { String::new() } else { format!(" to {}", quoted(&self.output)) };
+        if !outcome.is_partial {
+            say(&format!("mcp-proxy: wrote {count} as {}{place}; {masked}", format.as_str()));
+        }
+        if let Some(left_out) = &outcome.left_out {
+            say(&format!("mcp-proxy: left out: {left_out}"));
+        }
+    }
+
+    fn interrupted(&self, outcome: &Outcome, appears_whole: bool) -> Failure {
+        let what = match appears_whole {
+            true => format!("interrupted; {} was not written", quoted(&self.output)),
+            false => format!("interrupted; what was written is whole, with the first {} messages", outcome.messages),
+        };
+        Failure::new(exit::INTERRUPTED, what)
+    }
+}
+
+/// `12`, `#12` or `3-9`
+fn numbers(text: &str) -> Result<(u64, u64), String> {
+    let number = |text: &str| text.trim().trim_start_matches('#').parse::<u64>().ok();
+    let range = match text.split_once('-') {
+        Some((from, to)) => number(from).zip(number(to)),
+        None => number(text).map(|number| (number, number)),
+    };
+    range
+        .filter(|(from, to)| from <= to)
+        .ok_or_else(|| "expected a number such as `12`, or a range such as `3-9`".into())
+}
+
+impl From<ExportError> for Failure {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::Store(error) => error.into(),
+            ExportError::Io(error) => error.into(),
+        }
+    }
+}

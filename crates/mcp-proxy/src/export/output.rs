@@ -1,0 +1,86 @@
+//! Where an export goes: standard output, a file that appears whole or not at all, or something that
+//! is no file, such as a pipe.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::failure::{Failure, exit, quoted};
+use crate::report::{ColorChoice, Page};
+
+/// Written at once.
+const BUFFER: usize = 256 * 1024;
+
+pub enum Output {
+    Standard,
+    File { path: PathBuf, beside: NamedTempFile },
+    Other { path: PathBuf, file: File },
+}
+
+impl Output {
+    /// Finds out that it cannot be written before any work is done.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        if path.as_os_str() == "-" {
+            return Ok(Self::Standard);
+        }
+        let fault = |error: io::Error| {
+            Failure::new(exit::CANNOT_RUN, format!("cannot write {}: {error}", quoted(path)))
+                .hint("give --output a file in a directory of yours, or leave it out for standard output")
+        };
+        let path = path.to_owned();
+        match std::fs::metadata(&path) {
+            Ok(meta) if meta.is_dir() => Err(fault(io::ErrorKind::IsADirectory.into())),
+            Ok(meta) if !meta.is_file() => {
+                let file = File::options().write(true).open(&path).map_err(fault)?;
+                Ok(Self::Other { path, file })
+            }
+            _ => {
+                let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                // Only its owner may read it from the beginning on.
+                let beside = tempfile::Builder::new().prefix(".mcp-export-").tempfile_in(dir).map_err(fault)?;
+                Ok(Self::File { path, beside })
+            }
+        }
+    }
+
+    /// Whether nothing is there until all is.
+    pub fn appears_whole(&self) -> bool {
+        matches!(self, Self::File { .. })
+    }
+
+    /// Has `fill` write. If it says that what it wrote is not all, no file appears.
+    pub fn write<T>(self, fill: impl FnOnce(&mut dyn Write) -> Result<(bool, T), Failure>) -> Result<T, Failure> {
+        match self {
+            Self::Standard => {
+                let mut page = BufWriter::with_capacity(BUFFER, Page::new(ColorChoice::Never));
+                let (_, outcome) = fill(&mut page)?;
+                page.flush()?;
+                Ok(outcome)
+            }
+            Self::Other { path, file } => {
+                let mut out = BufWriter::with_capacity(BUFFER, file);
+                let (_, outcome) = fill(&mut out)?;
+                out.flush().map_err(not_written(&path))?;
+                Ok(outcome)
+            }
+            Self::File { path, mut beside } => {
+                let mut out = BufWriter::with_capacity(BUFFER, beside.as_file_mut());
+                let (is_partial, outcome) = fill(&mut out)?;
+                out.flush().map_err(not_written(&path))?;
+                drop(out);
+                if !is_partial {
+                    beside.as_file().sync_data().map_err(not_written(&path))?;
+                    beside.persist(&path).map_err(|error| not_written(&path)(error.error))?;
+                }
+                Ok(outcome)
+            }
+        }
+    }
+}
+
+fn not_written(path: &Path) -> impl FnOnce(io::Error) -> Failure {
+    let what = format!("cannot write {}", quoted(path));
+    move |error| Failure::new(exit::CANNOT_RUN, format!("{what}: {error}"))
+}
