@@ -7,6 +7,7 @@ pub mod conversation;
 pub mod correlate;
 pub mod envelope;
 pub mod intercept;
+pub mod mock;
 pub mod pipeline;
 pub mod policy;
 pub mod record;

@@ -15,6 +15,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 use mcp_wire::reply;
+use mcp_wire::splice::with_id;
 use mcp_wire::{Id, Kind, Message, Revision, scan};
 
 use crate::compare::{Volatile, compare_messages};
@@ -344,7 +345,7 @@ impl Replay {
         let (Some(responses), true) = (responses, open.extra_rounds < EXTRA_ROUNDS_MAX) else { return Some(open) };
         self.own_ids += 1;
         let id = Id::Text(format!("{OWN_ID}-{}", self.own_ids).into());
-        let request = rounds::with_id(&rounds::next_round(&open.request, answer, Some(&responses)), &id);
+        let request = with_id(&rounds::next_round(&open.request, answer, Some(&responses)), &id);
         self.outgoing.push_back(request.clone());
         let until = self.due(open.line, now);
         self.open.insert(id, Open { request, until, extra_rounds: open.extra_rounds + 1, ..open });

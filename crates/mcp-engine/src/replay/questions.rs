@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use mcp_wire::reply::{self, Refusal};
-use mcp_wire::splice::splice;
+use mcp_wire::splice::with_id;
 use mcp_wire::{Message, scan};
 
 use crate::compare::value::canonical;
@@ -67,13 +67,7 @@ impl Questions {
         let Some(id) = request.id() else { return Response::Silence };
         let method = request.method().unwrap_or_default();
         match pick(&mut self.requests, &method, &params_key(request, &[META])) {
-            Some(Question { answer: Some(answer), .. }) => {
-                let place = Message::new(answer.clone()).peek().id;
-                Response::Answer(match place {
-                    Some(place) => splice(answer, place, id.to_string().as_bytes()),
-                    None => answer.clone(),
-                })
-            }
+            Some(Question { answer: Some(answer), .. }) => Response::Answer(with_id(answer, &id)),
             Some(Question { answer: None, .. }) => Response::Silence,
             None if method == "ping" => Response::Answer(reply::empty_result(&id)),
             None => {

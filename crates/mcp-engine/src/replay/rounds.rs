@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use mcp_wire::splice::splice;
-use mcp_wire::{Id, Message, scan};
+use mcp_wire::{Id, scan};
 
 /// `request` made into the next round: it hands back the state that `answer` gives (and none if it
 /// gives none), with `responses` to what it asks. Where there are none, those in `request` have to do.
@@ -17,13 +17,6 @@ pub fn next_round(request: &Bytes, answer: &[u8], responses: Option<&[u8]>) -> B
         (_, responses) => with_member(&params, "inputResponses", responses.filter(|_| asks)),
     };
     splice(request, span, &params)
-}
-
-pub fn with_id(request: &Bytes, id: &Id) -> Bytes {
-    match Message::new(request.clone()).peek().id {
-        Some(span) => splice(request, span, id.to_string().as_bytes()),
-        None => request.clone(),
-    }
 }
 
 /// `object` with `value` as its member `name`, or without that member. Nothing else changes.
@@ -77,11 +70,5 @@ mod tests {
             r#"{"params":{"a":1,"b":{"c":1e5},"inputResponses":{"k":2}}}"#,
         );
         check(r#"{"id":1}"#, r#"{"result":{"requestState":"s"}}"#, None, r#"{"id":1}"#);
-    }
-
-    #[test]
-    fn another_id_changes_nothing_else() {
-        let request = Bytes::from_static(br#"{ "id" : 5, "method":"a" }"#);
-        assert_eq!(with_id(&request, &Id::Text("r-1".into())), br#"{ "id" : "r-1", "method":"a" }"#[..]);
     }
 }
