@@ -12,7 +12,7 @@ use mcp_transport::http::target::{HeaderName, HeaderValue};
 
 use crate::failure::{Failure, exit};
 use crate::report::{self, ColorChoice, Page};
-use crate::{demo, doctor, export, inspect, replay, run, sessions};
+use crate::{demo, doctor, export, inspect, mock, replay, run, sessions};
 
 /// Where clients of HTTP connect unless told otherwise.
 pub const LISTEN_PORT: u16 = 8888;
@@ -49,6 +49,8 @@ enum Command {
     Run(RunArgs),
     /// Send a recorded client's messages to a server again, and compare the answers
     Replay(replay::ReplayArgs),
+    /// Serve a recorded session as an MCP server
+    Mock(mock::MockArgs),
     /// Print a recorded session
     Inspect(inspect::InspectArgs),
     /// Write a recorded session in another format: a report, a page, HAR, a script
@@ -317,6 +319,7 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Proxy(args) => return run::proxy(args, cli.state_dir()),
         Command::Run(args) => return run::run(args, cli.state_dir()),
         Command::Replay(args) => return replay::replay(args, cli.state_dir()?, cli.color),
+        Command::Mock(args) => return mock::mock(args, cli.state_dir()?),
         Command::Doctor => return doctor::doctor(&cli.state_dir()?, cli.color),
         Command::Inspect(args) => inspect::inspect(args, &cli.state_dir()?, cli.color),
         Command::Export(args) => export::export(args, &cli.state_dir()?),

@@ -14,16 +14,11 @@ use mcp_transport::stdio::{Options, serve};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::cli::RecordingArgs;
+use crate::duplex::Duplex;
 use crate::failure::{Failure, exit};
 use crate::plan::ServerSide;
 use crate::report::say;
 use crate::run::{IDLE_GRACE, LAST_WORDS_LINES, not_recorded, not_started, upstream};
-
-/// The client's ends of the pipes.
-pub struct Ends {
-    pub from_proxy: Pipe,
-    pub to_proxy: Pipe,
-}
 
 /// How the conversation with the server ended.
 pub struct Ended {
@@ -36,12 +31,12 @@ pub struct Ended {
     pub sessions: Vec<(SessionHeader, PathBuf)>,
 }
 
-/// Both pairs of ends: the proxy's and the client's. Must be called inside a tokio runtime.
-pub fn pipes() -> io::Result<((Pipe, Pipe), Ends)> {
+/// The proxy's ends of two pipes, and the client's. Must be called inside a tokio runtime.
+pub fn pipes(message_bytes_max: usize) -> io::Result<((Pipe, Pipe), Duplex)> {
     let (from_client, to_proxy) = pipe_with(PipeFlags::CLOEXEC)?;
     let (from_proxy, to_client) = pipe_with(PipeFlags::CLOEXEC)?;
     let proxy = (Pipe::owned(from_client)?, Pipe::owned(to_client)?);
-    Ok((proxy, Ends { from_proxy: Pipe::owned(from_proxy)?, to_proxy: Pipe::owned(to_proxy)? }))
+    Ok((proxy, Duplex::new(Pipe::owned(from_proxy)?, Pipe::owned(to_proxy)?, message_bytes_max)))
 }
 
 /// Stands between the client at the other end of `pipes` and `server` until either is done. Must be

@@ -5,10 +5,12 @@ mod chosen;
 mod cli;
 mod demo;
 mod doctor;
+mod duplex;
 mod export;
 mod failure;
 mod inner;
 mod inspect;
+mod mock;
 mod plan;
 #[allow(dead_code, reason = "the commands that take long are about to use it")]
 mod progress;

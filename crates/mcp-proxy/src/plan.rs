@@ -79,23 +79,20 @@ impl Plan {
             (None, TransportArg::Stdio) => Listen::Stdio,
             (None, _) => Listen::At(SocketAddr::from((Ipv4Addr::LOCALHOST, args.listen_port))),
         };
-        let token = args.token_file.as_deref().map(read_token).transpose()?;
-        if let Listen::At(address) = client
-            && !address.ip().is_loopback()
-            && token.is_none()
-        {
-            return Err(Failure::usage(format!(
-                "{address} can be reached from other machines, so clients need a token"
-            ))
-            .hint("give --token-file FILE, or listen on 127.0.0.1"));
-        }
-        if client == Listen::Stdio && token.is_some() {
-            return Err(Failure::usage("--token-file is for a listener, and this proxy listens on stdio"));
-        }
+        let token = token(client, args.token_file.as_deref())?;
         if args.rewrite_resource {
             check_rewrite(client, &server, token.is_some())?;
         }
         Ok(Self { client, server, token, rewrite_resource: args.rewrite_resource })
+    }
+
+    /// A listener in front of a command of our own.
+    pub fn in_front_of(words: &[OsString], client: Listen, token_file: Option<&Path>) -> Result<Self, Failure> {
+        let token = token(client, token_file)?;
+        let shown = shell_words::join(words.iter().map(|word| word.to_string_lossy()));
+        let (program, rest) = words.split_first().expect("the command is ours, and not empty");
+        let command = ServerCommand { program: program.clone(), args: rest.to_vec(), env: Vec::new() };
+        Ok(Self { client, server: ServerSide::Command { command, shown }, token, rewrite_resource: false })
     }
 
     /// `mcp-proxy run …`
@@ -112,6 +109,22 @@ impl Plan {
         };
         Ok(Self { client: Listen::Stdio, server, token: None, rewrite_resource: false })
     }
+}
+
+/// What clients have to show, which is a must where other machines can connect.
+fn token(client: Listen, file: Option<&Path>) -> Result<Option<String>, Failure> {
+    let token = file.map(read_token).transpose()?;
+    if let Listen::At(address) = client
+        && !address.ip().is_loopback()
+        && token.is_none()
+    {
+        return Err(Failure::usage(format!("{address} can be reached from other machines, so clients need a token"))
+            .hint("give --token-file FILE, or listen on 127.0.0.1"));
+    }
+    if client == Listen::Stdio && token.is_some() {
+        return Err(Failure::usage("--token-file is for a listener, and this proxy listens on stdio"));
+    }
+    Ok(token)
 }
 
 /// Clients log in to a server only where their requests reach it as they are.

@@ -214,9 +214,9 @@ fn carry_out(
     let progress = Progress::begin("replaying", Unit::Messages, Some(replay.progress().1 as u64));
     let runtime = Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
     let ended = runtime.block_on(async {
-        let (pipes, ends) = inner::pipes()?;
+        let (pipes, client) = inner::pipes(recording.message_limit)?;
         let proxy = inner::stand_between(pipes, server, recorder, recording);
-        let client = client::play(&mut replay, ends, recording.message_limit, &progress);
+        let client = client::play(&mut replay, client, &progress);
         tokio::join!(proxy, client).0
     })?;
     drop(progress);

@@ -51,7 +51,7 @@ pub fn run(args: &RunArgs, state: Result<StateDir, Failure>) -> Result<ExitCode,
     carry_out(Plan::of_run(args)?, &args.recording, state)
 }
 
-fn carry_out(plan: Plan, args: &RecordingArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
+pub fn carry_out(plan: Plan, args: &RecordingArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
     // Everything of a proxy runs on this thread, so nothing needs to be shared between threads.
     let runtime = Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
     let listener = match plan.client {

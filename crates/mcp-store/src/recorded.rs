@@ -59,6 +59,8 @@ pub struct SessionHeader {
 impl SessionHeader {
     /// The note that says which session this one replays.
     pub const REPLAYS: &str = "replays";
+    /// The note that says which session this one adds calls to.
+    pub const EXTENDS: &str = "extends";
 
     pub fn started_at(&self) -> Timestamp {
         timestamp(self.started_ns)

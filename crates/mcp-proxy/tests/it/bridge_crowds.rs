@@ -1,15 +1,14 @@
 //! Two hundred clients at once that all use the same ids, in front of commands.
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::sync_channel;
-use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use serde_json::json;
 
 use crate::bridge_kit::{LEGACY, Session, SseClient, initialize, modern};
 use crate::http_kit::{Listening, MODERN, bare, call, post};
-use crate::kit::{PATIENCE, Sandbox, children_of, until};
+use crate::kit::{Sandbox, children_of, until};
 
 const CLIENTS: usize = 200;
 /// As many commands as there may be at a time.
@@ -32,29 +31,21 @@ fn try_open(proxy: &Listening) -> Option<String> {
 fn sessions_beyond_the_places_are_turned_away_and_served_when_others_leave() {
     let sandbox = Sandbox::new();
     let proxy = sandbox.listen_to_puppet();
-    let (all_came, all_asked) = (Barrier::new(CLIENTS), Barrier::new(CLIENTS));
-    let refused = AtomicUsize::new(0);
-    // Whoever leaves lets somebody else try again.
-    let (leave, left) = sync_channel(CLIENTS);
-    let left = Mutex::new(left);
+    let (all_came, refused) = (Barrier::new(CLIENTS), AtomicUsize::new(0));
+    let all_asked = Barrier::new(CLIENTS);
     thread::scope(|scope| {
         for client in 0..CLIENTS {
             let (proxy, all_came, all_asked, refused) = (&proxy, &all_came, &all_asked, &refused);
-            let (leave, left) = (leave.clone(), &left);
             scope.spawn(move || {
                 all_came.wait();
                 let mut session = try_open(proxy);
+                refused.fetch_add(usize::from(session.is_none()), Ordering::Relaxed);
                 // Nobody leaves before everybody has tried.
                 all_asked.wait();
-                if session.is_none() {
-                    refused.fetch_add(1, Ordering::Relaxed);
-                    left.lock().unwrap().recv_timeout(PATIENCE).expect("somebody leaves");
-                    // Its server is gone a moment later.
-                    until("there is a place", || {
-                        session = try_open(proxy);
-                        session.is_some()
-                    });
-                }
+                until("there is a place", || {
+                    session = session.take().or_else(|| try_open(proxy));
+                    session.is_some()
+                });
                 let session = session.expect("it was just opened");
                 for number in 0..3 {
                     let mark = format!("mark-{client}-{number}");
@@ -62,7 +53,6 @@ fn sessions_beyond_the_places_are_turned_away_and_served_when_others_leave() {
                     assert_eq!(answer, json!({ "jsonrpc": "2.0", "id": 1, "result": { "method": mark } }));
                 }
                 assert_eq!(proxy.client().ask(&bare("DELETE", "/mcp", &[&session])).status(), 200);
-                leave.send(()).expect("the test still runs");
             });
         }
         // A client on a pipe has a proxy of its own, and notices nothing.
@@ -132,25 +122,21 @@ fn modern_clients_that_share_a_server_get_their_own_answers() {
 fn connections_of_the_older_transport_share_out_the_same_places() {
     let sandbox = Sandbox::new();
     let proxy = sandbox.listen_to_puppet();
-    let all_came = Barrier::new(PLACES);
-    let next = AtomicUsize::new(0);
+    let all_came = Barrier::new(CLIENTS);
     thread::scope(|scope| {
-        for _ in 0..PLACES {
-            let (proxy, all_came, next) = (&proxy, &all_came, &next);
+        for client in 0..CLIENTS {
+            let (proxy, all_came) = (&proxy, &all_came);
             scope.spawn(move || {
                 all_came.wait();
-                while next.fetch_add(1, Ordering::Relaxed) < CLIENTS {
-                    // The place of the one before may not be free yet.
-                    let mut opened = None;
-                    until("there is a place", || {
-                        opened = SseClient::try_open(proxy);
-                        opened.is_some()
-                    });
-                    let mut connection = opened.expect("it was just opened");
-                    let mark = uuid::Uuid::new_v4().to_string();
-                    connection.tell(call(1, &mark));
-                    assert_eq!(connection.json()["result"]["method"], mark);
-                }
+                let mut opened = None;
+                until("there is a place", || {
+                    opened = SseClient::try_open(proxy);
+                    opened.is_some()
+                });
+                let mut connection = opened.expect("it was just opened");
+                let mark = format!("mark-{client}");
+                connection.tell(call(1, &mark));
+                assert_eq!(connection.json()["result"]["method"], mark);
             });
         }
     });

@@ -29,6 +29,7 @@ fn help() {
     insta::assert_snapshot!("help_proxy", sandbox.stdout(["proxy", "--help"]));
     insta::assert_snapshot!("help_run", sandbox.stdout(["run", "--help"]));
     insta::assert_snapshot!("help_replay", sandbox.stdout(["replay", "--help"]));
+    insta::assert_snapshot!("help_mock", sandbox.stdout(["mock", "--help"]));
 }
 
 #[test]

@@ -40,6 +40,8 @@ mod identity_to_client;
 mod identity_to_server;
 mod inspect;
 mod kit;
+mod mock;
+mod mock_fallback;
 mod pipes;
 mod readme;
 mod replay;
