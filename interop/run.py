@@ -24,6 +24,7 @@ from harness.matrix import PAIRS, Cell, matrix
 from harness.peers import HERE, TOOLS
 from harness.processes import Home, RunFailed, homes
 from harness.proxy import Proxy
+from harness.recorded import RECORDED
 
 
 def arguments():
@@ -76,7 +77,8 @@ def main():
         return options.only in str(cell) and all("-".join(pair) in options.pairs for pair in cell.pairs)
 
     cells, left_out = matrix(options.all)
-    cells = [cell for cell in cells + COMPANY if is_wanted(cell)]
+    recorded = RECORDED if options.proxy else []  # nobody else records
+    cells = [cell for cell in cells + COMPANY + recorded if is_wanted(cell)]
     baselines, count, begin = Baselines(), {"PASS": 0, "FAIL": 0, "SKIP": 0}, time.monotonic()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with ThreadPoolExecutor(options.jobs) as pool:
