@@ -162,7 +162,9 @@ fn volatile(args: &ReplayArgs, chosen: &Chosen, state: &StateDir) -> Result<Vola
     let mut volatile = Volatile::default();
     args.ignore.iter().cloned().for_each(|pattern| volatile.name(pattern));
     for wanted in &args.learn {
-        let other = chosen::read(chosen::open(wanted, state)?, None, |_| ())?;
+        let session = chosen::open(wanted, state)?;
+        let conversation = args.chosen.conversation.filter(|_| session.summary().several_conversations);
+        let other = chosen::read(session, conversation, |_| ())?;
         if learn(&mut volatile, &chosen.transcript, &other.transcript) == 0 {
             return Err(Failure::usage(format!("nothing can be learned from {wanted}: it has none of the same calls")));
         }

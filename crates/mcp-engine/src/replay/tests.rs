@@ -1,3 +1,5 @@
+use mcp_store::Direction;
+
 use super::*;
 use crate::transcript::tests::transcript;
 
@@ -348,6 +350,21 @@ fn at_the_recorded_pace_pauses_are_kept() {
     let options = Options { pace: Pace::Recorded, ..OPTIONS };
     let (_, outcomes, waited) = Play::with(SIMPLE, options, Handshake::AsNeeded).run(as_recorded(SIMPLE));
     assert_eq!((outcomes.tally().same, waited), (4, 4_000_000), "a millisecond before each but the first");
+}
+
+#[test]
+fn a_recording_cannot_make_a_replay_wait_for_ever() {
+    let mut recorded = Transcript::default();
+    let mut story = mcp_store::Story::default();
+    for (at, text) in [r#"{"id":1,"method":"a"}"#, r#"{"id":1,"result":{}}"#].into_iter().enumerate() {
+        let mut message = crate::transcript::tests::recorded(at, text);
+        message.time_ns = at as u64 * u64::MAX;
+        message.direction = [Direction::ClientToServer, Direction::ServerToClient][at];
+        recorded.add(&story.tell(message));
+    }
+    let script = Script::of(&recorded, Handshake::Verbatim, |_| true);
+    let (_, outcomes, waited) = Play::scripted(recorded, script, OPTIONS).run(|_| Vec::new());
+    assert_eq!((outcomes.tally().no_answer, waited), (1, OPTIONS.timeout_ns + TOOK_MAX_NS));
 }
 
 #[test]

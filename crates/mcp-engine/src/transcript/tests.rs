@@ -13,25 +13,31 @@ pub fn transcript(text: &str) -> Transcript {
             Some(raw) => (true, raw),
             None => (false, line[1..].trim()),
         };
-        transcript.add(&story.tell(Recorded {
-            id: at.to_string(),
-            sequence: at as u64 + 1,
-            time_ns: at as u64 * 1_000_000,
-            direction,
-            conversation: 0,
-            transport: Transport::Stdio,
-            exchange: exchange.trim().parse().ok(),
-            event_id: None,
-            raw: raw.to_owned().into(),
-            correlated_id: None,
-            modified: false,
-            original_raw: None,
-            noise: false,
-            from_proxy,
-            event: None,
-        }));
+        let exchange = exchange.trim().parse().ok();
+        transcript.add(&story.tell(Recorded { direction, exchange, from_proxy, ..recorded(at, raw) }));
     }
     transcript
+}
+
+/// A message of a client's, a millisecond after the one before.
+pub fn recorded(at: usize, raw: &str) -> Recorded {
+    Recorded {
+        id: at.to_string(),
+        sequence: at as u64 + 1,
+        time_ns: at as u64 * 1_000_000,
+        direction: Direction::ClientToServer,
+        conversation: 0,
+        transport: Transport::Stdio,
+        exchange: None,
+        event_id: None,
+        raw: raw.to_owned().into(),
+        correlated_id: None,
+        modified: false,
+        original_raw: None,
+        noise: false,
+        from_proxy: false,
+        event: None,
+    }
 }
 
 #[track_caller]
