@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{Ending, Exporter, counted};
-use crate::exchange::{Headers, SessionEntry};
+use crate::exchange::{Headers, OpenExchanges, SessionEntry};
 use crate::recorded::Direction;
 use crate::session::Summary;
 use crate::story::{MessageKind, Told};
@@ -29,6 +29,8 @@ const HANDSHAKE_BYTES_MAX: usize = 64 * 1024;
 pub struct Curl {
     session: Option<Summary>,
     conversations: BTreeMap<u32, Talk>,
+    /// The heads of open requests that post something.
+    posts: OpenExchanges<Option<Arc<Headers>>>,
     calls: usize,
     bytes: usize,
     too_many: u64,
@@ -82,13 +84,18 @@ impl Exporter for Curl {
     }
 
     fn exchange(&mut self, _out: &mut dyn Write, entry: &SessionEntry) -> io::Result<()> {
-        if let SessionEntry::Request(mark, head) = entry
-            && head.method == "POST"
-            && let Some(talk) = self.talk(mark.conversation)
-            && talk.headers.is_none()
-        {
-            talk.headers = Some(Arc::new(head.headers.clone()));
+        match entry {
+            SessionEntry::Request(mark, head) if head.method == "POST" => {
+                let headers = Arc::new(head.headers.clone());
+                *self.posts.keep(mark.exchange, &head.headers) = Some(Arc::clone(&headers));
+                if let Some(talk) = self.talk(mark.conversation) {
+                    talk.headers.get_or_insert(headers);
+                }
+            }
+            SessionEntry::End(mark, _) => drop(self.posts.remove(mark.exchange)),
+            _ => {}
         }
+        while self.posts.pop_excess().is_some() {}
         Ok(())
     }
 
@@ -97,6 +104,7 @@ impl Exporter for Curl {
         let is_clients = message.recorded.direction == Direction::ClientToServer && message.kind != MessageKind::Event;
         if !is_clients || is_answer {
             self.answers += u64::from(is_clients);
+            self.learn_headers(message);
             return Ok(());
         }
         if is_handshake(message) {
@@ -117,13 +125,15 @@ impl Exporter for Curl {
         if message.recorded.direction == Direction::ClientToServer && is_handshake(message) {
             self.remember(message, false);
         }
+        self.learn_headers(message);
     }
 
     fn end(&mut self, out: &mut dyn Write, ending: &Ending) -> io::Result<()> {
         let Some(session) = self.session.take() else { return Ok(()) };
         for talk in self.conversations.values_mut() {
             for call in talk.handshake.iter_mut().chain(&mut talk.calls) {
-                call.headers = call.headers.take().or_else(|| talk.headers.clone());
+                let of_others = || talk.headers.as_ref().map(|headers| Arc::new(common(headers)));
+                call.headers = call.headers.take().or_else(of_others);
             }
         }
         let script = Script::new(&session, self.conversations.values().filter(|talk| talk.is_chosen));
@@ -154,6 +164,17 @@ impl Curl {
         Some(self.conversations.entry(conversation).or_default())
     }
 
+    /// An answer that came in an exchange of its own tells with which headers its request went.
+    fn learn_headers(&mut self, answer: &Told) {
+        let (Some(sequence), Some(exchange)) = (answer.answers, answer.recorded.exchange) else { return };
+        let Some(Some(headers)) = self.posts.get(exchange) else { return };
+        let Some(talk) = self.conversations.get_mut(&answer.recorded.conversation) else { return };
+        let mut calls = talk.handshake.iter_mut().chain(talk.calls.iter_mut().rev());
+        if let Some(call) = calls.find(|call| call.sequence == sequence) {
+            call.headers.get_or_insert_with(|| Arc::clone(headers));
+        }
+    }
+
     fn remember(&mut self, message: &Told, is_chosen: bool) {
         if message.recorded.raw.len() > HANDSHAKE_BYTES_MAX {
             return;
@@ -168,6 +189,12 @@ impl Curl {
         talk.handshake.push(call);
         talk.is_chosen |= is_chosen;
     }
+}
+
+/// Headers of one message that another would have too: not those that speak of the message.
+fn common(Headers(headers): &Headers) -> Headers {
+    let is_common = |name: &str| !name.to_ascii_lowercase().starts_with("mcp-");
+    Headers(headers.iter().filter(|(name, _)| is_common(name)).cloned().collect())
 }
 
 fn is_handshake(message: &Told) -> bool {

@@ -108,7 +108,9 @@ impl Har {
     /// client and server speak different transports.
     fn answer(&mut self, out: &mut dyn Write, message: &Told) -> io::Result<()> {
         let call = message.answers.and_then(|sequence| self.calls.take(sequence));
-        let (came_in, asked_in) = (message.recorded.exchange, call.as_ref().and_then(|call| call.exchange));
+        let place = |number| self.exchanges.place(number, message.recorded.conversation);
+        let came_in = message.recorded.exchange.map(place);
+        let asked_in = call.as_ref().and_then(|call| call.exchange).map(place);
         let direction = message.recorded.direction;
         if let Some(number) = came_in {
             self.exchanges.add(number, direction, message);
@@ -132,6 +134,7 @@ impl Har {
     fn single(&mut self, out: &mut dyn Write, message: &Told) -> io::Result<()> {
         match message.recorded.exchange {
             Some(number) => {
+                let number = self.exchanges.place(number, message.recorded.conversation);
                 self.exchanges.add(number, message.recorded.direction, message);
                 self.let_go(out)
             }

@@ -104,3 +104,135 @@ fn an_export_that_is_stopped_is_whole() {
         }
     }
 }
+
+/// Records of a session over HTTP, one after the other.
+struct Capture {
+    writer: SegmentWriter,
+    time_ns: u64,
+    messages: u64,
+}
+
+impl Capture {
+    fn begin(path: &Path, transport: Transport, url: Option<&str>) -> Self {
+        let header = SessionHeader {
+            id: uuid::Uuid::parse_str("7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a").expect("a uuid"),
+            started_ns: 1_800_000_000_000_000_000,
+            transport,
+            server_command: url.is_none().then(|| "server".into()),
+            server_url: url.map(str::to_owned),
+            name: None,
+            notes: BTreeMap::new(),
+            session_file: None,
+            continues: None,
+        };
+        let writer = SegmentWriter::create(path, &header).expect("a segment");
+        Self { writer, time_ns: header.started_ns, messages: 0 }
+    }
+
+    fn head(&mut self, kind: RecordKind, direction: Direction, sequence: u64, correlated: u64) -> RecordHead {
+        self.time_ns += 1_000_000;
+        RecordHead { kind, direction, flags: 0, conversation: 1, sequence, time_ns: self.time_ns, correlated }
+    }
+
+    fn exchange(&mut self, direction: Direction, exchange: u64, head: &str) {
+        let record = self.head(RecordKind::Exchange, direction, exchange, 0);
+        self.writer.push(&record, &head.to_owned().into());
+    }
+
+    fn over(&mut self, exchange: u64) {
+        let record = self.head(RecordKind::ExchangeEnd, Direction::ServerToClient, exchange, 0);
+        self.writer.push(&record, &bytes::Bytes::new());
+    }
+
+    fn message(&mut self, on: Transport, direction: Direction, exchange: Option<u64>, answers: u64, text: &str) {
+        self.messages += 1;
+        let mut record = self.head(RecordKind::Message, direction, self.messages, answers);
+        record.flags = RecordHead::arrived_on(on);
+        match exchange {
+            Some(exchange) => self.writer.push_linked(&record, exchange, b"", &text.to_owned().into()),
+            None => self.writer.push(&record, &text.to_owned().into()),
+        }
+    }
+
+    fn end(self, path: &Path) -> Session {
+        self.writer.finish(self.time_ns, &End::default()).expect("an end");
+        Session::open_segment(path).expect("a session")
+    }
+}
+
+const UP: Direction = Direction::ClientToServer;
+const DOWN: Direction = Direction::ServerToClient;
+const CALL: &str = r#"{"id":1,"method":"tools/call","params":{"name":"x"}}"#;
+const ANSWER: &str = r#"{"id":1,"result":{}}"#;
+
+/// Of each entry: transport, method, address, status, messages, whether there are bodies.
+fn har_lines(session: &Session) -> Vec<String> {
+    let har = exported(session, Format::Har, &mut Redactor::default());
+    let har: serde_json::Value = serde_json::from_str(&har).expect("a document");
+    let entries = har["log"]["entries"].as_array().expect("a list").iter();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    entries
+        .map(|entry| {
+            let (request, response) = (&entry["request"], &entry["response"]);
+            let has_body = |body: &serde_json::Value| if body.is_string() { "body" } else { "-" };
+            [
+                text(&entry["_transport"]),
+                text(&request["method"]),
+                text(&request["url"]),
+                response["status"].to_string(),
+                entry["_messages"].to_string(),
+                has_body(&request["postData"]["text"]).to_owned(),
+                has_body(&response["content"]["text"]).to_owned(),
+            ]
+            .join(" ")
+        })
+        .collect()
+}
+
+#[test]
+fn a_stdio_client_of_an_http_server_has_entries_on_both_sides() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("s.mcpseg");
+    let mut capture = Capture::begin(&path, Transport::StreamableHttp, Some("https://h.example:1/mcp?x=1"));
+    capture.message(Transport::Stdio, UP, None, 0, CALL);
+    capture.exchange(UP, 1, "POST /mcp?x=1 HTTP/1.1\r\nx-api-key: ***\r\nmcp-name: x\r\n");
+    capture.exchange(DOWN, 1, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n");
+    capture.message(Transport::StreamableHttp, DOWN, Some(1), 1, ANSWER);
+    capture.over(1);
+    let session = capture.end(&path);
+    assert_eq!(
+        har_lines(&session),
+        [
+            "stdio POST stdio://server/tools/call/x 200 [1,2] body body",
+            "streamable_http POST https://h.example:1/mcp?x=1 200 [1,2] body body",
+        ]
+    );
+    // The script sends what the proxy sent.
+    let script = exported(&session, Format::Curl, &mut Redactor::default());
+    assert!(
+        script.contains("-H \"x-api-key: ${HEADER_X_API_KEY}\"") && script.contains("-H 'mcp-name: x'"),
+        "{script}"
+    );
+}
+
+#[test]
+fn answers_on_a_stream_of_the_older_transport_are_its_body() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("s.mcpseg");
+    let mut capture = Capture::begin(&path, Transport::Stdio, None);
+    capture.exchange(UP, 1, "GET /sse HTTP/1.1\r\nhost: 127.0.0.1:8888\r\n");
+    capture.exchange(DOWN, 1, "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n");
+    capture.exchange(UP, 2, "POST /message?session=8487948c HTTP/1.1\r\nhost: 127.0.0.1:8888\r\n");
+    capture.message(Transport::Sse, UP, Some(2), 0, CALL);
+    capture.exchange(DOWN, 2, "HTTP/1.1 202 Accepted\r\n");
+    capture.over(2);
+    capture.message(Transport::Stdio, DOWN, Some(2), 1, ANSWER);
+    capture.over(1);
+    assert_eq!(
+        har_lines(&capture.end(&path)),
+        [
+            "sse POST http://127.0.0.1:8888/message?session=*** 202 [1] body -",
+            "sse GET http://127.0.0.1:8888/sse 200 [2] - body",
+        ]
+    );
+}

@@ -13,7 +13,7 @@ use super::names;
 /// Every name that can be one of a secret has one of these in it.
 static KEYWORD: LazyLock<Regex> = LazyLock::new(|| {
     let words = "pass|pwd|secret|token|[_-]?key|credential|authorization|cookie|jwt|bearer|otp|auth|sig\
-                 |mnemonic|seed_?phrase|verif|assertion|recovery|backup_?code|cvv|cvc|card_?number";
+                 |session|sid|code|mnemonic|seed_?phrase|verif|assertion|recovery|backup_?code|cvv|cvc|card_?number";
     RegexBuilder::new(words).unicode(false).case_insensitive(true).build().expect("these are words")
 });
 /// How far from a keyword its name may reach.
@@ -50,7 +50,12 @@ fn name_around(text: &[u8], keyword: Range<usize>) -> Range<usize> {
 fn value_of(text: &[u8], name: &Range<usize>) -> Option<(Range<usize>, bool)> {
     let spelled = std::str::from_utf8(&text[name.clone()]).ok()?;
     let plain_name = spelled.trim_start_matches('-');
-    if !names::is_secret(plain_name) && !names::is_secret_header(plain_name) {
+    let is_parameter =
+        name.start > 0 && matches!(text[name.start - 1], b'?' | b'&') && text.get(name.end) == Some(&b'=');
+    let is_secret = names::is_secret(plain_name)
+        || names::is_secret_header(plain_name)
+        || (is_parameter && names::is_secret_parameter(plain_name));
+    if !is_secret {
         return None;
     }
     let mut reader = Reader { text, at: name.end };

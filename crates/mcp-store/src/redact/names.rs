@@ -94,6 +94,9 @@ const PLAIN: &[&str] = &[
 /// Headers that are as good as a key while they last, though nothing in their name says so.
 const SECRET_HEADERS: &[&str] = &["mcpsessionid", "xforwardedauthorization", "proxyauthorization", "setcookie"];
 
+/// The same for parameters of an address.
+const SECRET_PARAMETERS: &[&str] = &["session", "sessionid", "sid", "code", "signature"];
+
 /// The longest name that is looked at as a whole; of a longer one, the end.
 const NAME_MAX: usize = 96;
 
@@ -105,6 +108,10 @@ pub fn is_secret(name: &str) -> bool {
 
 pub fn is_secret_header(name: &str) -> bool {
     SECRET_HEADERS.contains(&squeezed(name).as_str())
+}
+
+pub fn is_secret_parameter(name: &str) -> bool {
+    SECRET_PARAMETERS.contains(&squeezed(name).as_str())
 }
 
 /// Whether a number under this name is a count. Of a password it is a secret.

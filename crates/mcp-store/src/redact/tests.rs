@@ -45,6 +45,8 @@ fn only_the_secret_is_replaced() {
     check(r#"{"text":"{\"password\":1234}"}"#, r#"{"text":"{\"password\":\"***\"}"}"#);
     check(r#"{"t":"caf\u00e9 password=h\u00fcnter2 \u00e9"}"#, r#"{"t":"caf\u00e9 password=*** \u00e9"}"#);
     check("GET https://u:p@h/?token=abc&x=1", "GET https://u:***@h/?token=***&x=1");
+    check("POST /message?session=8487948c-8c8b&x=1", "POST /message?session=***&x=1");
+    stays("session=8487948c, code=12 and ?page=2");
     check("Authorization: Bearer abc.def", "Authorization: Bearer ***");
     check(r#"{"headers":[{"name":"X-Api-Key","value":"v"}]}"#, r#"{"headers":[{"name":"X-Api-Key","value":"***"}]}"#);
     check(r#"{"value":"v","name":"X-Api-Key"}"#, r#"{"value":"***","name":"X-Api-Key"}"#);

@@ -147,11 +147,12 @@ fn posts(out: &mut dyn Write, talk: &Talk) -> io::Result<()> {
 
 /// The older transport: messages are posted, and what comes back comes on a stream that is opened first.
 fn stream(out: &mut dyn Write, talk: &Talk) -> io::Result<()> {
+    writeln!(out, "\n: >\"$scratch/stream\"")?;
+    write!(out, "curl {SAFELY} -N --url \"$url\" -H 'accept: text/event-stream'")?;
+    let secrets = talk.handshake.iter().chain(&talk.calls).next().map(Call::masked_options).unwrap_or_default();
+    writeln!(out, "{secrets} >\"$scratch/stream\" &")?;
     out.write_all(
-        br#"
-: >"$scratch/stream"
-curl -sSgN --proto =http,https --url "$url" -H 'accept: text/event-stream' >"$scratch/stream" &
-reader=$!
+        br#"reader=$!
 trap 'kill "$reader" 2>/dev/null || :; rm -rf "$scratch"' EXIT
 # The server says where messages go; that must be where the stream came from.
 origin=$(printf %s "$url" | sed 's#^\([a-z]*://[^/?\#]*\).*#\1#')
@@ -191,6 +192,13 @@ impl Call {
     /// Where lines are messages, no message has a line break.
     fn on_one_line(&self) -> Vec<u8> {
         self.raw.iter().map(|&byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }).collect()
+    }
+
+    /// Only what proves who asks.
+    fn masked_options(&self) -> String {
+        let headers = self.headers.iter().flat_map(|headers| &headers.0);
+        let masked = headers.filter(|(name, value)| is_sent(name, value) && value.contains(MASK));
+        masked.map(|(name, _)| format!(" \\\n    -H \"{name}: ${{{}}}\"", variable(name))).collect()
     }
 
     /// The headers it was sent with, or those that it needs.

@@ -21,6 +21,7 @@ pub struct Naming {
     origin: Option<String>,
     /// What stands in for a host where there is none.
     pipe: String,
+    /// How the server is reached, if that is HTTP.
     transport: Option<Transport>,
 }
 
@@ -36,7 +37,7 @@ impl Naming {
         let name = header.name.as_deref().or(program).unwrap_or("server");
         let pipe: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(60).collect();
         let pipe = if pipe.is_empty() { "server".to_owned() } else { pipe.to_ascii_lowercase() };
-        Self { origin, pipe, transport: Some(header.transport) }
+        Self { origin, pipe, transport: Some(header.transport).filter(|transport| *transport != Transport::Stdio) }
     }
 }
 
@@ -48,7 +49,7 @@ impl Exchange {
         let start = began.or(self.seen_ns).or(answered).or(ended).unwrap_or(0);
         let until = ended.or(answered).unwrap_or(start).max(start);
         let first = answered.unwrap_or(until).clamp(start, until);
-        let transport = self.transport.or(naming.transport).unwrap_or(Transport::StreamableHttp);
+        let transport = self.transport.or(naming.transport).unwrap_or_else(|| self.likely_transport());
         let messages = [&self.sent.sequences[..], &self.got.sequences[..]].concat();
         let mut entry = json!({
             "startedDateTime": timestamp(start).to_string(),
@@ -74,6 +75,15 @@ impl Exchange {
             entry["_error"] = how.into();
         }
         entry
+    }
+
+    /// No message says; our listener has the older transport at these.
+    fn likely_transport(&self) -> Transport {
+        let target = self.request.as_ref().map_or("", |(_, head)| head.target.as_str());
+        match target.starts_with("/sse") || target.starts_with("/message") {
+            true => Transport::Sse,
+            false => Transport::StreamableHttp,
+        }
     }
 
     fn request(&self, naming: &Naming) -> Value {

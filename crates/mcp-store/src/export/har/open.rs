@@ -36,6 +36,8 @@ pub struct Exchange {
 pub struct Exchanges {
     open: OpenExchanges<Exchange>,
     body_bytes: usize,
+    /// The stream that a conversation is told things on, where it has one.
+    streams: BTreeMap<u32, u64>,
 }
 
 impl Exchanges {
@@ -53,6 +55,9 @@ impl Exchanges {
                 let exchange = self.open.keep(mark.exchange, &head.headers);
                 (exchange.number, exchange.conversation) = (mark.exchange, mark.conversation);
                 exchange.answer = Some((*mark, head.clone()));
+                if exchange.is_stream() {
+                    self.streams.insert(mark.conversation, mark.exchange);
+                }
             }
             SessionEntry::End(mark, how) => {
                 let exchange = self.remove(mark.exchange).unwrap_or_else(|| exchange_of(mark));
@@ -63,13 +68,24 @@ impl Exchanges {
         over
     }
 
+    /// Where a message belongs that names an exchange: there, or if that is over, on the stream of its
+    /// conversation. The older transport answers so.
+    pub fn place(&self, number: u64, conversation: u32) -> u64 {
+        match self.open.get(number) {
+            Some(_) => number,
+            None => self.streams.get(&conversation).copied().unwrap_or(number),
+        }
+    }
+
     /// A message that came in an exchange, or answers one that did.
     pub fn add(&mut self, number: u64, direction: Direction, message: &Told) {
         let recorded = &message.recorded;
         let exchange = self.open.keep(number, &crate::exchange::Headers::default());
         (exchange.number, exchange.conversation) = (number, recorded.conversation);
-        // A message that the proxy made arrived on nothing.
-        exchange.transport = exchange.transport.or(Some(recorded.transport).filter(|_| !recorded.from_proxy));
+        // A message that the proxy made arrived on nothing, and an answer to HTTP may come from a pipe.
+        let transport =
+            Some(recorded.transport).filter(|transport| !recorded.from_proxy && *transport != Transport::Stdio);
+        exchange.transport = exchange.transport.or(transport);
         exchange.seen_ns = exchange.seen_ns.or(Some(recorded.time_ns));
         let body = match direction {
             Direction::ClientToServer => &mut exchange.sent,
@@ -82,7 +98,8 @@ impl Exchanges {
 
     /// Of an exchange with the server, what was sent is known from the client's side.
     pub fn lend(&mut self, number: u64, call: &Call) {
-        if let Some(exchange) = self.open.get_mut(number).filter(|exchange| exchange.sent.is_empty()) {
+        let takes_a_body = |exchange: &&mut Exchange| exchange.sent.is_empty() && exchange.is_post();
+        if let Some(exchange) = self.open.get_mut(number).filter(takes_a_body) {
             exchange.sent.add(call.sequence, &call.raw, None);
             exchange.is_lent = true;
             self.body_bytes += exchange.sent.bytes;
@@ -91,20 +108,40 @@ impl Exchanges {
 
     fn remove(&mut self, number: u64) -> Option<Exchange> {
         let exchange = self.open.remove(number)?;
-        self.body_bytes -= exchange.sent.bytes + exchange.got.bytes;
+        self.forget(&exchange);
         Some(exchange)
+    }
+
+    fn forget(&mut self, exchange: &Exchange) {
+        self.body_bytes -= exchange.sent.bytes + exchange.got.bytes;
+        if self.streams.get(&exchange.conversation) == Some(&exchange.number) {
+            self.streams.remove(&exchange.conversation);
+        }
     }
 
     pub fn pop_excess(&mut self) -> Option<Exchange> {
         let too_much = self.body_bytes > OPEN_BODY_BYTES_MAX;
         let (_, exchange) = if too_much { self.open.pop_oldest() } else { self.open.pop_excess() }?;
-        self.body_bytes -= exchange.sent.bytes + exchange.got.bytes;
+        self.forget(&exchange);
         Some(exchange)
     }
 
     /// Those that never ended.
     pub fn drain(&mut self) -> Vec<Exchange> {
         std::iter::from_fn(|| self.open.pop_oldest()).map(|(_, exchange)| exchange).collect()
+    }
+}
+
+impl Exchange {
+    fn is_post(&self) -> bool {
+        self.request.as_ref().is_some_and(|(_, head)| head.method == "POST")
+    }
+
+    /// Whether it is open to tell a client things.
+    fn is_stream(&self) -> bool {
+        let is_get = self.request.as_ref().is_some_and(|(_, head)| head.method == "GET");
+        let media = self.answer.as_ref().and_then(|(_, head)| head.content_type());
+        is_get && media.is_some_and(|media| media.eq_ignore_ascii_case("text/event-stream"))
     }
 }
 
