@@ -54,7 +54,7 @@ impl Session {
         if session_file::looks_like_segment(path)? {
             return Self::open_segment(path);
         }
-        let file = FileSession::read(path)?;
+        let file = FileSession::open(path)?;
         if let Some(segment) = file.unfinished(path, state) {
             let mut session = Self::open_segment(&segment)?;
             session.summary.warnings.insert(0, not_completed(path));
@@ -73,8 +73,7 @@ impl Session {
         &self.summary
     }
 
-    /// Calls `visit` with each message in order. Nothing but the current one is held in memory,
-    /// for a session that lies in the store.
+    /// Calls `visit` with each message in order. Nothing but the current one is held in memory.
     pub fn for_each<E: From<StoreError>>(&self, mut visit: impl FnMut(Recorded) -> Result<(), E>) -> Result<(), E> {
         self.for_each_entry(|entry| match entry {
             SessionEntry::Message(message) => visit(message),
@@ -88,7 +87,7 @@ impl Session {
         mut visit: impl FnMut(SessionEntry) -> Result<(), E>,
     ) -> Result<(), E> {
         match &self.source {
-            Source::File(file) => file.entries().try_for_each(visit),
+            Source::File(file) => file.for_each_entry(visit),
             Source::Segment(path) => {
                 let mut reader = SegmentReader::open(path)?;
                 let (session, transport) = (reader.header().id, reader.header().transport);
@@ -151,7 +150,7 @@ fn text(bytes: &[u8]) -> Option<String> {
 }
 
 /// Finds out whether there is more than one conversation. What belongs to none has the number 0.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Conversations {
     first: u32,
     pub several: bool,

@@ -1,6 +1,7 @@
 //! The session file: one JSON document that people keep, send and diff. Messages stand in it
 //! verbatim, byte for byte; only what is not JSON is wrapped in base64.
 
+mod document;
 mod exchanges;
 mod message;
 mod read;
@@ -19,7 +20,7 @@ use crate::session::Session;
 
 pub(crate) use exchanges::ExchangeList;
 pub(crate) use message::{Layout, Object, Statuses, write_message};
-pub use read::FileSession;
+pub use read::{FileEntries, FileSession};
 pub use stream::FileStream;
 
 /// Writes `session` to `path`: whole or not at all, and readable by its owner only.
@@ -105,7 +106,7 @@ pub fn segment_beside(path: &Path, id: &Uuid) -> std::path::PathBuf {
 }
 
 pub fn is_placeholder_of(path: &Path, id: &Uuid) -> bool {
-    FileSession::read(path).is_ok_and(|file| file.is_placeholder() && file.header.id == *id)
+    FileSession::open(path).is_ok_and(|file| file.is_placeholder() && file.header.id == *id)
 }
 
 pub fn looks_like_segment(path: &Path) -> Result<bool, StoreError> {

@@ -10,7 +10,7 @@ use crate::catalogue::Catalogue;
 use crate::exchange::SessionEntry;
 use crate::recorded::SessionHeader;
 use crate::segment::{self, Record, RecordKind, SegmentReader, Tail};
-use crate::session_file::{self, FileSession, FileStream};
+use crate::session_file::{self, FileEntries, FileSession, FileStream};
 use crate::state_dir::StateDir;
 
 /// The entries of a session, in order.
@@ -22,8 +22,8 @@ pub struct Entries {
 
 enum Source {
     Segment(Box<Segment>),
-    File(Box<dyn Iterator<Item = SessionEntry>>),
-    /// A session file that is too large to be read whole.
+    File(Box<FileEntries>),
+    /// A large session file as we write it, which can be read in one go.
     Stream(Box<FileStream>),
 }
 
@@ -65,7 +65,7 @@ impl Entries {
             let summary = stream.summary().clone();
             return Ok(Self { source: Source::Stream(Box::new(stream)), summary, is_whole: false });
         }
-        let file = FileSession::read(path)?;
+        let file = FileSession::open(path)?;
         if let Some(segment) = file.unfinished(path, state) {
             let mut entries = Self::open_segment(&segment)?;
             if let Source::Segment(segment) = &mut entries.source {
@@ -74,7 +74,7 @@ impl Entries {
             return Ok(entries);
         }
         let summary = file.summary();
-        Ok(Self { source: Source::File(Box::new(file.into_entries())), summary, is_whole: true })
+        Ok(Self { source: Source::File(Box::new(file.entries()?)), summary, is_whole: true })
     }
 
     /// Reads the beginning of a segment, and its end if that is short enough to be found there.
@@ -112,7 +112,7 @@ impl Entries {
     )]
     pub fn next(&mut self) -> Result<Option<SessionEntry>, StoreError> {
         let Segment { reader, tally, path } = match &mut self.source {
-            Source::File(entries) => return Ok(entries.next()),
+            Source::File(entries) => return entries.next(),
             Source::Stream(stream) => {
                 let entry = stream.next_entry()?;
                 self.is_whole = stream.is_whole();

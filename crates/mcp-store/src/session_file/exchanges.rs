@@ -1,16 +1,19 @@
 //! The HTTP exchanges of a session file: a list of their own after the messages, since the members
 //! of a message are those that every transport has.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::Failed;
+use super::document::{Document, Fault};
 use super::message::{Layout, Object};
 use super::read::nanoseconds;
 use crate::exchange::{AnswerHead, Exchange, ExchangeMark, Headers, OpenExchanges, RequestHead, SessionEntry};
-use crate::recorded::{Recorded, timestamp};
+use crate::recorded::timestamp;
 use crate::session::Session;
 
 /// Writes the exchanges in the order in which they end, those that never do last. One that had to be
@@ -138,7 +141,12 @@ pub struct Listed {
 }
 
 impl Listed {
-    fn entries(self) -> impl Iterator<Item = SessionEntry> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, Fault> {
+        serde_json::from_slice(bytes).map_err(|error| Fault::Bad(format!("`exchanges`: {error}")))
+    }
+
+    /// What it says, each with its number among the three things there are to say.
+    pub fn entries(self) -> impl Iterator<Item = (u64, SessionEntry)> {
         let begin = self.started_at.or(self.answered_at).or(self.ended_at).map_or(0, nanoseconds);
         let mark = |time: Option<Timestamp>| ExchangeMark {
             exchange: self.id,
@@ -156,28 +164,93 @@ impl Listed {
         });
         let is_over = self.ended_at.is_some() || self.ended.is_some();
         [
-            request.map(|head| SessionEntry::Request(mark(self.started_at), head)),
-            answer.map(|head| SessionEntry::Answer(mark(self.answered_at), head)),
-            is_over.then(|| SessionEntry::End(mark(self.ended_at), self.ended)),
+            request.map(|head| (REQUEST, SessionEntry::Request(mark(self.started_at), head))),
+            answer.map(|head| (ANSWER, SessionEntry::Answer(mark(self.answered_at), head))),
+            is_over.then(|| (END, SessionEntry::End(mark(self.ended_at), self.ended))),
         ]
         .into_iter()
         .flatten()
     }
 }
 
-/// Everything the exchanges say, each with the number of messages that stand before it. The document
-/// has no common order of messages and exchanges, so the times tell. What one read brought has one
-/// time: a head goes before the messages of that time, an end after them.
-pub fn placed(exchanges: Vec<Listed>, messages: &[Recorded]) -> Vec<(usize, SessionEntry)> {
-    let before = |mark: &ExchangeMark| messages.partition_point(|message| message.time_ns < mark.time_ns);
-    let until = |mark: &ExchangeMark| messages.partition_point(|message| message.time_ns <= mark.time_ns);
-    let key = |entry: &SessionEntry| match entry {
-        SessionEntry::Request(mark, _) => (before(mark), mark.time_ns, mark.exchange, 0),
-        SessionEntry::Answer(mark, _) => (before(mark), mark.time_ns, mark.exchange, 1),
-        SessionEntry::End(mark, _) => (until(mark), mark.time_ns, mark.exchange, 2),
-        SessionEntry::Message(message) => (messages.len(), message.time_ns, 0, 0),
-    };
-    let mut entries: Vec<_> = exchanges.into_iter().flat_map(Listed::entries).collect();
-    entries.sort_by_cached_key(key);
-    entries.into_iter().map(|entry| (key(&entry).0, entry)).collect()
+const REQUEST: u64 = 0;
+const ANSWER: u64 = 1;
+const END: u64 = 2;
+
+/// One thing that an exchange says, and where to read it. The document has no common order of messages
+/// and exchanges, so the times tell. A file may hold a million of these, so each is small.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    time_ns: u64,
+    exchange: u64,
+    /// Where the exchange stands in the document, and in the last two bits which of the three it is.
+    place: u64,
+}
+
+impl Part {
+    pub fn new(at: u64, which: u64, entry: &SessionEntry) -> Self {
+        let (SessionEntry::Request(mark, _) | SessionEntry::Answer(mark, _) | SessionEntry::End(mark, _)) = entry
+        else {
+            unreachable!("an exchange says nothing else");
+        };
+        Self { time_ns: mark.time_ns, exchange: mark.exchange, place: at << 2 | which }
+    }
+
+    fn which(self) -> u64 {
+        self.place & 3
+    }
+
+    fn key(self) -> (u64, bool, u64, u64, u64) {
+        (self.time_ns, self.is_end(), self.exchange, self.which(), self.place)
+    }
+
+    fn is_end(self) -> bool {
+        self.which() == END
+    }
+}
+
+/// Puts parts in the order in which they happened.
+pub fn sort(parts: &mut [Part]) {
+    parts.sort_unstable_by_key(|part| part.key());
+}
+
+/// Everything that exchanges say which no message follows, in order.
+pub fn in_order(exchanges: Vec<Listed>) -> Vec<SessionEntry> {
+    let parts = exchanges.into_iter().flat_map(Listed::entries);
+    let mut parts: Vec<_> = parts.map(|(which, entry)| (Part::new(0, which, &entry), entry)).collect();
+    parts.sort_by_key(|(part, _)| part.key());
+    parts.into_iter().map(|(_, entry)| entry).collect()
+}
+
+/// Reads the parts in their order.
+pub struct Parts {
+    parts: Arc<Vec<Part>>,
+    next: usize,
+    document: Document<File>,
+    bytes: Vec<u8>,
+}
+
+impl Parts {
+    pub fn new(parts: Arc<Vec<Part>>, document: Document<File>) -> Self {
+        Self { parts, next: 0, document, bytes: Vec::new() }
+    }
+
+    /// The next one that stands before a message of this time. What one read brought has one time: a
+    /// head goes before the messages of that time, an end after them.
+    pub fn next_before(&mut self, time_ns: u64) -> Result<Option<SessionEntry>, Fault> {
+        let is_before = |part: &Part| part.time_ns < time_ns || part.time_ns == time_ns && !part.is_end();
+        if self.parts.get(self.next).is_some_and(is_before) { self.next() } else { Ok(None) }
+    }
+
+    pub fn next(&mut self) -> Result<Option<SessionEntry>, Fault> {
+        let Some(part) = self.parts.get(self.next).copied() else { return Ok(None) };
+        self.next += 1;
+        self.document.go_to(part.place >> 2)?;
+        self.document.value(&mut self.bytes)?;
+        let mut entries = Listed::parse(&self.bytes)?.entries();
+        match entries.find(|(which, _)| *which == part.which()) {
+            Some((_, entry)) => Ok(Some(entry)),
+            None => Err(Fault::Bad("it was changed while it was read".into())),
+        }
+    }
 }

@@ -2,52 +2,48 @@
 //! in use and mean the same.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use super::exchanges::{self, Listed};
+use super::document::{Document, Fault};
+use super::exchanges::{self, Listed, Part, Parts};
 use crate::StoreError;
 use crate::exchange::SessionEntry;
 use crate::recorded::{Direction, Recorded, SessionHeader, Transport, message_id};
 use crate::session::{Conversations, Summary};
 use crate::state_dir::StateDir;
 
-/// A session file, read whole.
+/// A buffer that grew past this for one large message is given back.
+const BUFFER_KEPT: usize = 2 * 1024 * 1024;
+/// What stands around the messages is small; a longer member was written by nobody.
+const MEMBER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// A session file. It was read once to learn what it says of the session; its messages are read from
+/// it again, one by one, whenever somebody asks.
 #[derive(Clone, Debug)]
 pub struct FileSession {
+    path: PathBuf,
     pub header: SessionHeader,
     pub ended_ns: Option<u64>,
-    pub messages: Vec<Recorded>,
-    /// What HTTP said between them, with the number of messages that stand before each.
-    exchanges: Vec<(usize, SessionEntry)>,
-}
-
-#[derive(Deserialize)]
-struct Document<'a> {
-    id: String,
-    started_at: Timestamp,
-    #[serde(default)]
-    ended_at: Option<Timestamp>,
-    #[serde(default = "stdio")]
-    transport: Transport,
-    #[serde(default)]
-    server_command: Option<String>,
-    #[serde(default)]
-    server_url: Option<String>,
-    #[serde(borrow)]
-    messages: Vec<Envelope<'a>>,
-    #[serde(default)]
-    exchanges: Option<Vec<Listed>>,
-    #[serde(default)]
-    metadata: BTreeMap<String, serde_json::Value>,
+    /// Where the list of messages begins, and how many there are.
+    messages_at: u64,
+    messages: u64,
+    /// What HTTP said between them, in order.
+    parts: Arc<Vec<Part>>,
+    several_conversations: bool,
+    last_ns: u64,
 }
 
 /// A message as it stands in the document.
@@ -90,44 +86,18 @@ fn stdio() -> Transport {
 }
 
 impl FileSession {
-    pub fn read(path: &Path) -> Result<Self, StoreError> {
-        let text = std::fs::read(path).map_err(StoreError::io("read", path))?;
-        Self::parse(&text, path)
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::parse(File::open(path).map_err(StoreError::io("read", path))?, path)
     }
 
-    /// Takes a whole document; `path` is for what is said if it is none.
-    pub(super) fn parse(text: &[u8], path: &Path) -> Result<Self, StoreError> {
-        let document: Document<'_> =
-            serde_json::from_slice(text).map_err(|error| StoreError::not_a_session(path, error.to_string()))?;
-        let id = Uuid::parse_str(&document.id)
-            .map_err(|_| StoreError::not_a_session(path, format!("`id` is not a UUID: {}", document.id)))?;
-        let mut messages = Vec::with_capacity(document.messages.len());
-        for (index, envelope) in document.messages.into_iter().enumerate() {
-            messages.push(
-                envelope
-                    .read(&id, index)
-                    .map_err(|reason| StoreError::not_a_session(path, format!("message {}: {reason}", index + 1)))?,
-            );
-        }
-        let exchanges = exchanges::placed(document.exchanges.unwrap_or_default(), &messages);
-        let notes = document.metadata.into_iter().map(note);
-        let header = SessionHeader {
-            id,
-            started_ns: nanoseconds(document.started_at),
-            transport: document.transport,
-            server_command: document.server_command,
-            server_url: document.server_url,
-            name: None,
-            notes: notes.collect(),
-            session_file: None,
-            continues: None,
-        };
-        Ok(Self { header, ended_ns: document.ended_at.map(nanoseconds), messages, exchanges })
+    /// Takes a whole document, which stands at `path`.
+    pub(super) fn parse(input: impl Read, path: &Path) -> Result<Self, StoreError> {
+        Outline::read(input).and_then(|outline| outline.session(path)).map_err(|fault| fault.at(path))
     }
 
     /// A file that says a session began, and no more.
     pub fn is_placeholder(&self) -> bool {
-        self.ended_ns.is_none() && self.messages.is_empty()
+        self.ended_ns.is_none() && self.messages == 0
     }
 
     /// Where the messages of a file that was never completed are: in the store, or beside it.
@@ -138,55 +108,260 @@ impl FileSession {
     }
 
     /// Everything in the order in which it happened.
-    pub fn entries(&self) -> impl Iterator<Item = SessionEntry> {
-        let mut exchanges = self.exchanges.iter().peekable();
-        let mut messages = self.messages.iter().enumerate().peekable();
-        std::iter::from_fn(move || {
-            let place = messages.peek().map_or(usize::MAX, |(index, _)| *index);
-            match exchanges.next_if(|(before, _)| *before <= place) {
-                Some((_, entry)) => Some(entry.clone()),
-                None => messages.next().map(|(_, message)| SessionEntry::Message(message.clone())),
-            }
-        })
+    pub fn entries(&self) -> Result<FileEntries, StoreError> {
+        let open = || -> Result<FileEntries, Fault> {
+            let parts = Parts::new(Arc::clone(&self.parts), self.document()?);
+            Ok(FileEntries { path: self.path.clone(), messages: Messages::open(self)?, message: None, parts })
+        };
+        open().map_err(|fault| fault.at(&self.path))
     }
 
-    /// The same, letting go of each.
-    pub fn into_entries(self) -> impl Iterator<Item = SessionEntry> {
-        let mut exchanges = self.exchanges.into_iter().peekable();
-        let mut messages = self.messages.into_iter().enumerate().peekable();
-        std::iter::from_fn(move || {
-            let place = messages.peek().map_or(usize::MAX, |(index, _)| *index);
-            match exchanges.next_if(|(before, _)| *before <= place) {
-                Some((_, entry)) => Some(entry),
-                None => messages.next().map(|(_, message)| SessionEntry::Message(message)),
-            }
-        })
+    /// Calls `visit` with each of them.
+    pub fn for_each_entry<E: From<StoreError>>(
+        &self,
+        mut visit: impl FnMut(SessionEntry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut entries = self.entries()?;
+        while let Some(entry) = entries.next()? {
+            visit(entry)?;
+        }
+        Ok(())
     }
 
     pub fn summary(&self) -> Summary {
-        let mut conversations = Conversations::default();
-        self.messages.iter().for_each(|message| conversations.add(message.conversation));
-        self.exchanges.iter().for_each(|(_, entry)| conversations.add(entry.conversation()));
         Summary {
             header: self.header.clone(),
             ended_ns: self.ended_ns,
             end: None,
             live: false,
-            messages: self.messages.len() as u64,
-            several_conversations: conversations.several,
-            has_exchanges: !self.exchanges.is_empty(),
+            messages: self.messages,
+            several_conversations: self.several_conversations,
+            has_exchanges: !self.parts.is_empty(),
             notes: self.header.notes.clone(),
             warnings: Vec::new(),
             whole_len: 0,
-            last_ns: self.messages.last().map_or(self.header.started_ns, |message| message.time_ns),
+            last_ns: self.last_ns,
             torn: false,
+        }
+    }
+
+    fn document(&self) -> Result<Document<File>, Fault> {
+        Document::open(File::open(&self.path)?)
+    }
+}
+
+/// What a session file says, read as it is asked for.
+pub struct FileEntries {
+    path: PathBuf,
+    messages: Messages,
+    /// The next message, once it is known what stands before it.
+    message: Option<Recorded>,
+    parts: Parts,
+}
+
+impl FileEntries {
+    #[expect(clippy::should_implement_trait, reason = "reading can fail")]
+    pub fn next(&mut self) -> Result<Option<SessionEntry>, StoreError> {
+        self.read_next().map_err(|fault| fault.at(&self.path))
+    }
+
+    fn read_next(&mut self) -> Result<Option<SessionEntry>, Fault> {
+        if self.message.is_none() {
+            self.message = self.messages.next()?;
+        }
+        let Some(message) = &self.message else { return self.parts.next() };
+        match self.parts.next_before(message.time_ns)? {
+            Some(entry) => Ok(Some(entry)),
+            None => Ok(self.message.take().map(SessionEntry::Message)),
         }
     }
 }
 
+/// What one pass over the document finds. Its members may come in any order.
+#[derive(Default)]
+struct Outline {
+    members: HashMap<String, Vec<u8>>,
+    messages: Option<(u64, u64)>,
+    last_ns: Option<u64>,
+    conversations: Conversations,
+    parts: Vec<Part>,
+}
+
+impl Outline {
+    fn read(input: impl Read) -> Result<Self, Fault> {
+        let mut document = Document::open(input)?;
+        let mut outline = Self::default();
+        let mut seen = HashSet::new();
+        while let Some(name) = document.next_name()? {
+            let is_known = MEMBERS.contains(&name.as_str());
+            if is_known && !seen.insert(name.clone()) {
+                return Err(Fault::Bad(format!("duplicate field `{name}`")));
+            }
+            match name.as_str() {
+                "messages" => outline.read_messages(&mut document)?,
+                "exchanges" => outline.read_exchanges(&mut document)?,
+                _ if is_known => {
+                    let value = outline.members.entry(name).or_default();
+                    document.short_value(value, MEMBER_BYTES_MAX)?;
+                }
+                _ => document.skip_value()?,
+            }
+        }
+        if outline.messages.is_none() {
+            outline.read_lines(&mut document)?;
+        }
+        document.end()?;
+        exchanges::sort(&mut outline.parts);
+        Ok(outline)
+    }
+
+    /// Looks at every message, so that a file that opens can be read.
+    fn read_messages(&mut self, document: &mut Document<impl Read>) -> Result<(), Fault> {
+        let begin = document.enter_array()?.ok_or_else(|| Fault::Bad("`messages` is not a list".into()))?;
+        let (mut count, mut bytes) = (0, Vec::new());
+        while document.next_element(&mut bytes)?.is_some() {
+            self.read_message(&bytes, &mut count)?;
+        }
+        self.messages = Some((begin, count));
+        Ok(())
+    }
+
+    /// The session without its messages is a line, and each message is one.
+    fn read_lines(&mut self, document: &mut Document<impl Read>) -> Result<(), Fault> {
+        let Some(begin) = document.next_line()? else { return Ok(()) };
+        let (mut count, mut bytes) = (0, Vec::new());
+        while document.next_line()?.is_some() {
+            document.value(&mut bytes)?;
+            self.read_message(&bytes, &mut count)?;
+        }
+        self.messages = Some((begin, count));
+        Ok(())
+    }
+
+    fn read_message(&mut self, bytes: &[u8], count: &mut u64) -> Result<(), Fault> {
+        let message = Envelope::parse(bytes, &Uuid::nil(), *count)?;
+        *count += 1;
+        self.conversations.add(message.conversation);
+        self.last_ns = Some(message.time_ns);
+        Ok(())
+    }
+
+    fn read_exchanges(&mut self, document: &mut Document<impl Read>) -> Result<(), Fault> {
+        if document.enter_array()?.is_none() {
+            let mut value = Vec::new();
+            document.short_value(&mut value, MEMBER_BYTES_MAX)?;
+            return if value == b"null" { Ok(()) } else { Err(Fault::Bad("`exchanges` is not a list".into())) };
+        }
+        let mut bytes = Vec::new();
+        while let Some(at) = document.next_element(&mut bytes)? {
+            let listed = Listed::parse(&bytes)?;
+            for (which, entry) in listed.entries() {
+                self.conversations.add(entry.conversation());
+                self.parts.push(Part::new(at, which, &entry));
+            }
+        }
+        Ok(())
+    }
+
+    fn session(self, path: &Path) -> Result<FileSession, Fault> {
+        let id: String = self.member("id")?;
+        let id = Uuid::parse_str(&id).map_err(|_| Fault::Bad(format!("`id` is not a UUID: {id}")))?;
+        let started_ns = nanoseconds(self.member("started_at")?);
+        let (messages_at, messages) = self.messages.ok_or_else(|| missing("messages"))?;
+        let metadata: BTreeMap<String, serde_json::Value> = self.member_or("metadata", BTreeMap::new)?;
+        let notes = metadata.into_iter().map(note);
+        let header = SessionHeader {
+            id,
+            started_ns,
+            transport: self.member_or("transport", stdio)?,
+            server_command: self.member_or("server_command", || None)?,
+            server_url: self.member_or("server_url", || None)?,
+            name: None,
+            notes: notes.collect(),
+            session_file: None,
+            continues: None,
+        };
+        Ok(FileSession {
+            path: path.to_owned(),
+            ended_ns: self.member_or("ended_at", || None)?.map(nanoseconds),
+            messages_at,
+            messages,
+            several_conversations: self.conversations.several,
+            last_ns: self.last_ns.unwrap_or(header.started_ns),
+            parts: Arc::new(self.parts),
+            header,
+        })
+    }
+
+    fn member<T: DeserializeOwned>(&self, name: &str) -> Result<T, Fault> {
+        let value = self.members.get(name).ok_or_else(|| missing(name))?;
+        serde_json::from_slice(value).map_err(|error| Fault::Bad(format!("`{name}`: {error}")))
+    }
+
+    fn member_or<T: DeserializeOwned>(&self, name: &str, default: fn() -> T) -> Result<T, Fault> {
+        if self.members.contains_key(name) { self.member(name) } else { Ok(default()) }
+    }
+}
+
+/// The members of a session that mean something.
+const MEMBERS: [&str; 9] =
+    ["id", "started_at", "ended_at", "transport", "server_command", "server_url", "messages", "exchanges", "metadata"];
+
+fn missing(name: &str) -> Fault {
+    Fault::Bad(format!("missing field `{name}`"))
+}
+
+/// The messages, one at a time.
+struct Messages {
+    session: Uuid,
+    document: Document<File>,
+    in_lines: bool,
+    is_over: bool,
+    bytes: Vec<u8>,
+    count: u64,
+}
+
+impl Messages {
+    fn open(file: &FileSession) -> Result<Self, Fault> {
+        let mut document = file.document()?;
+        document.go_to(file.messages_at)?;
+        let in_lines = document.enter_array()?.is_none();
+        Ok(Self { session: file.header.id, document, in_lines, is_over: false, bytes: Vec::new(), count: 0 })
+    }
+
+    fn next(&mut self) -> Result<Option<Recorded>, Fault> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let is_there = match self.in_lines {
+            true => self.document.next_line()?.map(|_| self.document.value(&mut self.bytes)).transpose()?.is_some(),
+            false => self.document.next_element(&mut self.bytes)?.is_some(),
+        };
+        if !is_there {
+            self.is_over = true;
+            return Ok(None);
+        }
+        let message = Envelope::parse(&self.bytes, &self.session, self.count)?;
+        self.count += 1;
+        if self.bytes.capacity() > BUFFER_KEPT {
+            self.bytes = Vec::new();
+        }
+        Ok(Some(message))
+    }
+}
+
 impl Envelope<'_> {
-    pub(super) fn read(self, session: &Uuid, index: usize) -> Result<Recorded, String> {
-        let sequence = self.sequence.unwrap_or(index as u64 + 1);
+    /// The message that stands at `index` in the list, from 0.
+    pub(super) fn parse(bytes: &[u8], session: &Uuid, index: u64) -> Result<Recorded, Fault> {
+        let at = |reason: String| Fault::Bad(format!("message {}: {reason}", index + 1));
+        let envelope: Envelope<'_> = serde_json::from_slice(bytes).map_err(|error| at(error.to_string()))?;
+        envelope.read(session, index).map_err(at)
+    }
+}
+
+impl Envelope<'_> {
+    fn read(self, session: &Uuid, index: u64) -> Result<Recorded, String> {
+        let sequence = self.sequence.unwrap_or(index + 1);
         let raw = match (&self.raw_base64, self.raw) {
             (Some(encoded), _) => {
                 BASE64.decode(encoded.as_bytes()).map_err(|error| format!("`raw_base64`: {error}"))?

@@ -1,6 +1,6 @@
 //! A large session file, read message by message: what stands before the messages is read first, what
 //! stands after them last. That is how the program writes it; a file in another order, or one with
-//! HTTP exchanges, whose place among the messages is only known at the end, is read whole instead.
+//! HTTP exchanges, whose place among the messages is only known at the end, is gone through twice instead.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ use crate::exchange::SessionEntry;
 use crate::recorded::Transport;
 use crate::session::{Conversations, Summary};
 
-/// A smaller file is read whole in no time, and then known as a whole.
+/// A smaller file is gone through in no time, and then known as a whole.
 const STREAMED_FROM: u64 = 1024 * 1024;
 /// What stands before the messages fits in here, notes included.
 const OPENING_MAX: usize = 64 * 1024;
@@ -29,12 +29,12 @@ pub struct FileStream {
     summary: Summary,
     conversations: Conversations,
     /// What stood after the messages and has not been given out.
-    rest: std::vec::IntoIter<(usize, SessionEntry)>,
+    rest: std::vec::IntoIter<SessionEntry>,
     is_whole: bool,
 }
 
 impl FileStream {
-    /// `None` if the file has to be read whole.
+    /// `None` if the file has to be gone through twice.
     pub fn open(path: &Path) -> Result<Option<Self>, StoreError> {
         let mut file = File::open(path).map_err(StoreError::io("open", path))?;
         let len = file.metadata().map_err(StoreError::io("look at", path))?.len();
@@ -45,7 +45,7 @@ impl FileStream {
         file.read_exact(&mut beginning).map_err(StoreError::io("read", path))?;
         let Some(messages_at) = messages_at(&beginning) else { return Ok(None) };
         let opening = [&beginning[..messages_at], b"]}"].concat();
-        let Ok(session) = FileSession::parse(&opening, path) else { return Ok(None) };
+        let Ok(session) = FileSession::parse(&opening[..], path) else { return Ok(None) };
         if session.header.transport != Transport::Stdio
             || memchr::memmem::find(&beginning[messages_at..], b"\"exchange\"").is_some()
         {
@@ -72,15 +72,12 @@ impl FileStream {
 
     pub fn next_entry(&mut self) -> Result<Option<SessionEntry>, StoreError> {
         if self.is_whole {
-            return Ok(self.rest.next().map(|(_, entry)| entry));
+            return Ok(self.rest.next());
         }
         match self.items.next().map_err(StoreError::io("read", &self.path))? {
             Item::Value(item) => {
-                let index = self.summary.messages as usize;
-                let message = serde_json::from_slice::<Envelope<'_>>(item)
-                    .map_err(|error| error.to_string())
-                    .and_then(|envelope| envelope.read(&self.summary.header.id, index))
-                    .map_err(|why| StoreError::not_a_session(&self.path, format!("message {}: {why}", index + 1)))?;
+                let message = Envelope::parse(item, &self.summary.header.id, self.summary.messages);
+                let message = message.map_err(|fault| fault.at(&self.path))?;
                 self.summary.messages += 1;
                 self.summary.last_ns = message.time_ns;
                 self.conversations.add(message.conversation);
@@ -110,7 +107,7 @@ impl FileStream {
             .map_err(|error| StoreError::not_a_session(&self.path, format!("after its messages: {error}")))?;
         self.summary.notes.extend(closing.metadata.into_iter().map(note));
         self.summary.header.notes.clone_from(&self.summary.notes);
-        self.rest = exchanges::placed(closing.exchanges.unwrap_or_default(), &[]).into_iter();
+        self.rest = exchanges::in_order(closing.exchanges.unwrap_or_default()).into_iter();
         self.summary.has_exchanges = self.rest.len() > 0;
         self.is_whole = true;
         Ok(())

@@ -74,6 +74,24 @@ impl Capture {
     }
 }
 
+fn entries_of(file: &FileSession) -> Vec<SessionEntry> {
+    let mut entries = Vec::new();
+    let visit = |entry| {
+        entries.push(entry);
+        Ok::<_, StoreError>(())
+    };
+    file.for_each_entry(visit).expect("it can be read");
+    entries
+}
+
+fn messages_of(file: &FileSession) -> Vec<Recorded> {
+    let messages = entries_of(file).into_iter().map(|entry| match entry {
+        SessionEntry::Message(message) => message,
+        other => panic!("{other:?}"),
+    });
+    messages.collect()
+}
+
 /// The entries of a segment, and those of a session file made of it.
 fn both(segment: &Path) -> (Vec<SessionEntry>, Vec<SessionEntry>, String) {
     let entries = |session: &Session| {
@@ -153,8 +171,7 @@ fn exchanges_need_only_a_number() {
     let text = r#"{"id":"7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a","started_at":"2026-11-15T10:00:00Z","messages":[],
         "exchanges":[{"id":1},{"id":2,"status":404,"later":[]},{"id":3,"ended":"client left","conversation":8}]}"#;
     std::fs::write(&file, text).expect("it can be written");
-    let read = FileSession::read(&file).expect("it can be read");
-    let entries: Vec<_> = read.entries().collect();
+    let entries = entries_of(&FileSession::open(&file).expect("it can be read"));
     let [SessionEntry::Answer(answer, head), SessionEntry::End(end, Some(_))] = &entries[..] else {
         panic!("{entries:?}");
     };
@@ -175,8 +192,9 @@ fn every_message_comes_back_as_it_was() {
     writer.finish(9, &End::default()).expect("the disk takes it");
     let file = dir.path().join("s.json");
     write(&file, &Session::open_segment(&segment).expect("it opens")).expect("it can be written");
-    let read = FileSession::read(&file).expect("it can be read");
-    let back: Vec<&[u8]> = read.messages.iter().map(|message| &message.raw[..]).collect();
+    let read = FileSession::open(&file).expect("it can be read");
+    let back = messages_of(&read);
+    let back: Vec<&[u8]> = back.iter().map(|message| &message.raw[..]).collect();
     assert_eq!(back, messages);
     assert_eq!((read.header.id, read.ended_ns, read.header.notes), (header.id, Some(9), header.notes));
 }
@@ -197,8 +215,7 @@ fn other_spellings_are_understood() {
                 "transport":"stdio","{raw}":{{"id" : 1.0}},"jsonrpc_id":1,"method":null,"{answers}":"m-0","modified":true,"{original}":{{"id":1}}}}]}}"#
         );
         std::fs::write(&file, text).expect("it can be written");
-        let read = FileSession::read(&file).expect("it can be read");
-        let message = &read.messages[0];
+        let message = &messages_of(&FileSession::open(&file).expect("it can be read"))[0];
         assert_eq!((message.id.as_str(), &message.raw[..], message.modified), ("m-1", &b"{\"id\" : 1.0}"[..], true));
         assert_eq!(
             (message.original_raw.as_deref(), message.correlated_id.as_deref()),
