@@ -55,7 +55,7 @@ enum Command {
     Inspect(inspect::InspectArgs),
     /// Write a recorded session in another format: a report, a page, HAR, a script
     Export(export::ExportArgs),
-    /// List, show, annotate and remove recorded sessions
+    /// List, show, search, import, annotate and remove recorded sessions
     Sessions {
         #[command(subcommand)]
         command: sessions::SessionsCommand,
@@ -316,6 +316,11 @@ pub fn main() -> ExitCode {
 
 fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
     let outcome = match &cli.command {
+        Command::Sessions { command } => {
+            let answered = sessions::sessions(command, &cli.state_dir()?, cli.color);
+            return answered
+                .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) });
+        }
         Command::Proxy(args) => return run::proxy(args, cli.state_dir()),
         Command::Run(args) => return run::run(args, cli.state_dir()),
         Command::Replay(args) => return replay::replay(args, cli.state_dir()?, cli.color),
@@ -323,7 +328,6 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Doctor => return doctor::doctor(&cli.state_dir()?, cli.color),
         Command::Inspect(args) => inspect::inspect(args, &cli.state_dir()?, cli.color),
         Command::Export(args) => export::export(args, &cli.state_dir()?),
-        Command::Sessions { command } => sessions::sessions(command, &cli.state_dir()?, cli.color),
         Command::Demo(args) => demo::demo(args, cli.color),
         Command::Filter => print_all(mcp_filter::reference::plain().as_bytes()),
         Command::Completions { shell } => {

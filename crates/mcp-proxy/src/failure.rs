@@ -108,7 +108,7 @@ impl From<StoreError> for Failure {
                     "give it a directory of its own with --state-dir, or `chmod 700 {path}` if it is one"
                 ))
             }
-            StoreError::Io { .. } | StoreError::Catalogue(_) => failure,
+            StoreError::Io { .. } | StoreError::Cache(_) => failure,
         }
     }
 }

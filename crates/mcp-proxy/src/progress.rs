@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -54,6 +55,25 @@ impl Progress {
         Self { bar, begun: Instant::now(), shown: AtomicBool::new(false) }
     }
 
+    /// Work that cannot tell how far it is, and leaves nothing behind: Ctrl-C ends the program.
+    pub fn waiting(what: &'static str) -> Waiting {
+        let progress = Self::begin(what, Unit::Bytes, None);
+        progress.bar.set_style(style_of("{msg} {spinner}"));
+        let (over, is_over) = std::sync::mpsc::sync_channel::<()>(0);
+        let watch = move || {
+            while let Err(RecvTimeoutError::Timeout) = is_over.recv_timeout(SHOWN_AFTER / 5) {
+                if progress.check().is_err() {
+                    drop(progress);
+                    return end_at_once();
+                }
+                progress.bar.tick();
+            }
+        };
+        // Where no thread can be had, nothing is shown.
+        let thread = std::thread::Builder::new().name("progress".into()).spawn(watch).ok();
+        Waiting { over: Some(over), thread }
+    }
+
     /// So much more is done.
     pub fn advance(&self, by: u64) -> Result<(), Interrupted> {
         self.bar.inc(by);
@@ -81,6 +101,21 @@ impl Progress {
     }
 }
 
+/// Shown until it is dropped.
+pub struct Waiting {
+    over: Option<std::sync::mpsc::SyncSender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.over = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
@@ -103,10 +138,12 @@ fn style(unit: Unit, has_total: bool) -> ProgressStyle {
     } else {
         format!("{{msg}} {{spinner}} {position} {rate}")
     };
-    ProgressStyle::with_template(&template)
-        .expect("the template is a constant")
-        .progress_chars("=> ")
-        .tick_chars("|/-\\ ")
+    style_of(&template)
+}
+
+fn style_of(template: &str) -> ProgressStyle {
+    let style = ProgressStyle::with_template(template).expect("the template is a constant");
+    style.progress_chars("=> ").tick_chars("|/-\\ ")
 }
 
 /// Has Ctrl-C ask instead of kill, from now on.

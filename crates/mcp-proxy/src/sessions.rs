@@ -1,6 +1,12 @@
-//! The recorded sessions: list, show, annotate, remove.
+//! The recorded sessions: list, show, search, annotate, import, remove.
+
+mod import;
+mod indexing;
+mod prune;
+mod search;
 
 use std::collections::BTreeMap;
+use std::process::ExitCode;
 
 use clap::Subcommand;
 use mcp_engine::pipeline::wall_ns;
@@ -11,6 +17,7 @@ use serde_json::json;
 use crate::cli::pair;
 use crate::failure::{Failure, quoted};
 use crate::inspect::print_header;
+use crate::progress::Progress;
 use crate::report::{self, ColorChoice, Page, Style, say};
 
 #[derive(Subcommand)]
@@ -26,12 +33,18 @@ pub enum SessionsCommand {
         /// Its id, the beginning of it, or its name
         session: String,
     },
+    /// Find messages by their words, newest first
+    Search(search::SearchArgs),
     /// Remove recordings for good
     Rm {
         /// Their ids, the beginnings of them, or their names
         #[arg(required = true)]
         sessions: Vec<String>,
     },
+    /// Remove old recordings for good; nothing is removed by itself
+    Prune(prune::PruneArgs),
+    /// Take session files and recordings into the store
+    Import(import::ImportArgs),
     /// Add notes to a session that has ended
     Note {
         /// Its id, the beginning of it, or its name
@@ -40,22 +53,31 @@ pub enum SessionsCommand {
         #[arg(required = true, value_name = "K=V", value_parser = pair)]
         notes: Vec<(String, String)>,
     },
+    /// Make the index that `search` uses anew; only needed if it is in doubt
+    Reindex,
 }
 
-pub fn sessions(command: &SessionsCommand, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
+pub fn sessions(command: &SessionsCommand, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
+    let reading = Progress::waiting("reading sessions");
     let catalogue = Catalogue::open(state)?;
+    drop(reading);
     catalogue.findings.iter().for_each(|finding| say(&format!("mcp-proxy: {finding}")));
     match command {
-        SessionsCommand::List { json: true } => list_json(&catalogue),
-        SessionsCommand::List { json: false } => list(&catalogue, color),
-        SessionsCommand::Show { session } => show(&catalogue.find(session)?, color),
-        SessionsCommand::Rm { sessions } => remove(&catalogue, sessions),
+        SessionsCommand::List { json: true } => list_json(&catalogue)?,
+        SessionsCommand::List { json: false } => list(&catalogue, color)?,
+        SessionsCommand::Show { session } => show(&catalogue.find(session)?, color)?,
+        SessionsCommand::Search(args) => return search::search(args, &catalogue, state, color),
+        SessionsCommand::Rm { sessions } => remove(&catalogue, sessions, state)?,
+        SessionsCommand::Prune(args) => prune::prune(args, &catalogue, state, wall_ns(), color)?,
+        SessionsCommand::Import(args) => import::import(args, &catalogue, state)?,
         SessionsCommand::Note { session, notes } => {
             let entry = catalogue.find(session)?;
             let notes: BTreeMap<String, String> = notes.iter().cloned().collect();
-            Ok(segment::append_note(&entry.path, wall_ns(), &notes)?)
+            segment::append_note(&entry.path, wall_ns(), &notes)?;
         }
+        SessionsCommand::Reindex => indexing::reindex(&catalogue.entries()?, state)?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn list(catalogue: &Catalogue, color: ColorChoice) -> Result<(), Failure> {
@@ -152,11 +174,15 @@ fn show(entry: &Entry, color: ColorChoice) -> Result<(), Failure> {
 }
 
 /// All are found before any is removed, so that a slip removes nothing.
-fn remove(catalogue: &Catalogue, wanted: &[String]) -> Result<(), Failure> {
+fn remove(catalogue: &Catalogue, wanted: &[String], state: &StateDir) -> Result<(), Failure> {
     let entries = wanted.iter().map(|wanted| catalogue.find(wanted)).collect::<Result<Vec<_>, _>>()?;
-    for entry in entries {
-        catalogue.remove(&entry)?;
+    let mut removed = Vec::new();
+    let outcome = entries.iter().try_for_each(|entry| {
+        catalogue.remove(entry)?;
+        removed.push(entry.header.id);
         say(&format!("removed {}", entry.header.id));
-    }
-    Ok(())
+        Ok(())
+    });
+    indexing::forget(&removed, state);
+    outcome
 }

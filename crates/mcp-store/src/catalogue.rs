@@ -6,17 +6,16 @@ use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::StoreError;
+use crate::database::Cache;
 use crate::recorded::SessionHeader;
 use crate::session::{self, Session, Summary};
 use crate::state_dir::StateDir;
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, params};
 
-/// Raised with every change of the table; an older catalogue is filled anew.
-const SCHEMA_VERSION: i64 = 1;
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const CACHE: Cache =
+    Cache { name: "catalogue", version: 1, make: |connection| connection.execute_batch(SCHEMA), instead: ":memory:" };
 const SCHEMA: &str = "
     DROP TABLE IF EXISTS sessions;
     CREATE TABLE sessions (
@@ -60,25 +59,8 @@ impl Catalogue {
     /// are ended on the way.
     pub fn open(state: &StateDir) -> Result<Self, StoreError> {
         state.check()?;
-        let mut findings = Vec::new();
-        let connection = match connect(&state.catalogue()) {
-            Ok(connection) => connection,
-            Err(error) => {
-                let broken = matches!(
-                    error.sqlite_error_code(),
-                    Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt)
-                );
-                if broken {
-                    findings.push(format!("the catalogue was unusable and is filled anew ({error})"));
-                    for suffix in ["", "-wal", "-shm"] {
-                        let mut path = state.catalogue().into_os_string();
-                        path.push(suffix);
-                        let _ = fs::remove_file(path);
-                    }
-                }
-                connect(&state.catalogue()).or_else(|_| in_memory())?
-            }
-        };
+        let (connection, finding) = CACHE.open(&state.catalogue())?;
+        let findings = finding.into_iter().collect();
         let mut catalogue = Self { state: state.clone(), connection, findings };
         catalogue.refresh()?;
         Ok(catalogue)
@@ -210,35 +192,6 @@ impl Catalogue {
         )?;
         Ok(())
     }
-}
-
-fn connect(path: &Path) -> Result<Connection, rusqlite::Error> {
-    let connection =
-        Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-    restrict(path);
-    prepare(connection)
-}
-
-fn in_memory() -> Result<Connection, rusqlite::Error> {
-    prepare(Connection::open_in_memory()?)
-}
-
-fn prepare(connection: Connection) -> Result<Connection, rusqlite::Error> {
-    connection.busy_timeout(BUSY_TIMEOUT)?;
-    let _: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if version != SCHEMA_VERSION {
-        connection
-            .execute_batch(&format!("BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"))?;
-    }
-    connection.query_row("SELECT count(*) FROM sessions", [], |row| row.get::<_, i64>(0))?;
-    Ok(connection)
-}
-
-/// Headers hold command lines; the file is its owner's alone, as its directory is.
-fn restrict(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o600));
 }
 
 fn mtime_ns(meta: &fs::Metadata) -> i64 {

@@ -3,8 +3,11 @@
 //! Session files are the exchange format people keep.
 
 pub mod catalogue;
+mod database;
 pub mod exchange;
 pub mod export;
+pub mod import;
+pub mod index;
 pub mod recorded;
 pub mod redact;
 pub mod segment;
@@ -18,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 pub use catalogue::{Catalogue, Entry};
 pub use exchange::{AnswerHead, ExchangeMark, Headers, RequestHead, SessionEntry};
+pub use index::Index;
 pub use recorded::{Direction, Recorded, SessionHeader, Transport};
 pub use segment::{End, HeadKey, Link, Record, RecordHead, RecordKind, SegmentReader, SegmentWriter};
 pub use session::{Entries, Session, Summary};
@@ -45,8 +49,8 @@ pub enum StoreError {
     Ambiguous { wanted: String, candidates: Vec<String> },
     #[error("session {id} is still being recorded")]
     Live { id: String },
-    #[error("the catalogue cannot be used")]
-    Catalogue(#[from] rusqlite::Error),
+    #[error("the catalogue or the index cannot be used")]
+    Cache(#[from] rusqlite::Error),
 }
 
 impl StoreError {

@@ -116,6 +116,14 @@ pub fn message_id(session: &Uuid, sequence: u64) -> String {
     uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()
 }
 
+/// The sequence that a message's id was made of, if it was.
+pub fn sequence_of(session: &Uuid, id: &str) -> Option<u64> {
+    let bytes = Uuid::parse_str(id).ok()?.into_bytes();
+    let parts = bytes[10..].iter().zip(&session.as_bytes()[10..]);
+    let sequence = parts.fold(0, |sequence, (byte, part)| sequence << 8 | u64::from(byte ^ part));
+    (message_id(session, sequence) == id).then_some(sequence)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,5 +135,10 @@ mod tests {
         assert_eq!(message_id(&session, 1), message_id(&session, 1));
         let ids: std::collections::HashSet<_> = (0..10_000).map(|n| message_id(&session, n)).collect();
         assert_eq!(ids.len(), 10_000);
+        for sequence in [0, 1, 255, 256, 1 << 40] {
+            assert_eq!(sequence_of(&session, &message_id(&session, sequence)), Some(sequence));
+        }
+        assert_eq!(sequence_of(&session, &session.to_string()), None);
+        assert_eq!(sequence_of(&session, "m-1"), None);
     }
 }

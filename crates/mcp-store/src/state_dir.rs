@@ -44,6 +44,10 @@ impl StateDir {
         self.root.join("catalogue.sqlite")
     }
 
+    pub fn index(&self) -> PathBuf {
+        self.root.join("index.sqlite")
+    }
+
     /// Makes the directories if need be, and makes sure that they are ours alone. The mode of one that
     /// exists is never changed: it may be somebody's `/tmp`.
     pub fn prepare(&self) -> Result<(), StoreError> {

@@ -31,8 +31,10 @@ pub struct SegmentReader {
     path: PathBuf,
     input: BufReader<File>,
     header: SessionHeader,
-    /// Where the next record begins, and how long the file was when it was opened.
+    /// Where the next record begins, where the last one did, and how long the file was when it was
+    /// opened.
     offset: u64,
+    last: u64,
     len: u64,
     damaged: u64,
     tail: Tail,
@@ -50,6 +52,7 @@ impl SegmentReader {
             input,
             header,
             offset,
+            last: offset,
             len,
             damaged: 0,
             tail: Tail::Clean,
@@ -80,11 +83,31 @@ impl SegmentReader {
         self.offset
     }
 
+    /// Where the record begins that was read last.
+    pub fn last_record(&self) -> u64 {
+        self.last
+    }
+
+    /// How long the file was when it was opened; nothing after that is read.
+    pub fn file_len(&self) -> u64 {
+        self.len
+    }
+
+    /// Goes on reading at `offset`, where a record begins. Heads of HTTP exchanges that name an earlier
+    /// one are empty unless that was read.
+    pub fn go_to(&mut self, offset: u64) -> io::Result<()> {
+        self.offset = offset.min(self.len);
+        self.tail = Tail::Clean;
+        self.input.seek(SeekFrom::Start(self.offset))?;
+        Ok(())
+    }
+
     /// The next record that is whole.
     pub fn next_record(&mut self) -> io::Result<Option<Record>> {
         loop {
             match self.record_here()? {
                 Here::Record { record, len } => {
+                    self.last = self.offset;
                     self.offset += len;
                     return Ok(Some(self.with_whole_head(record)));
                 }
