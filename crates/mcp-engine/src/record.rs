@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
+use mcp_store::segment::OnSynced;
 use mcp_store::{End, HeadKey, RecordHead, RecordKind, SegmentWriter, SessionHeader, StoreError, Transport};
 use uuid::Uuid;
 
@@ -33,10 +34,12 @@ pub enum OnStoreFailure {
     Stop,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct RecorderOptions {
     pub evidence: Evidence,
     pub on_failure: OnStoreFailure,
+    /// Somebody who wants to know how the recording grows.
+    pub on_synced: Option<OnSynced>,
 }
 
 /// The store failed, and the user said that nothing may then pass.
@@ -84,6 +87,7 @@ struct Capture {
     writer: SegmentWriter,
     header: SessionHeader,
     place: Place,
+    on_synced: Option<OnSynced>,
     /// Sequences count from 1 in each session; these many came before it.
     earlier: u64,
     messages: u64,
@@ -97,16 +101,28 @@ struct Capture {
 impl Recorder {
     /// Records nothing.
     pub fn off() -> Self {
-        let options = RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward };
+        let options =
+            RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward, on_synced: None };
         Self { capture: None, options, trouble: None, owed_bytes: 0 }
     }
 
     /// Begins the session `header` describes.
     pub fn begin(header: SessionHeader, place: Place, options: RecorderOptions) -> Result<Self, StoreError> {
         let path = place(&header.id);
-        let writer = SegmentWriter::create(&path, &header)?;
+        let on_synced = options.on_synced.clone();
+        let writer = SegmentWriter::create_watched(&path, &header, on_synced.clone())?;
         let sessions = vec![(header.clone(), path)];
-        let capture = Capture { writer, header, place, earlier: 0, messages: 0, part: 1, ending: Vec::new(), sessions };
+        let capture = Capture {
+            writer,
+            header,
+            place,
+            on_synced,
+            earlier: 0,
+            messages: 0,
+            part: 1,
+            ending: Vec::new(),
+            sessions,
+        };
         Ok(Self { capture: Some(capture), options, trouble: None, owed_bytes: 0 })
     }
 
@@ -240,7 +256,8 @@ impl Capture {
             ..self.header.clone()
         };
         let path = (self.place)(&id);
-        let full = std::mem::replace(&mut self.writer, SegmentWriter::create(&path, &header)?);
+        let full =
+            std::mem::replace(&mut self.writer, SegmentWriter::create_watched(&path, &header, self.on_synced.clone())?);
         let end = End { continued_in: Some(id), ..End::default() };
         self.ending.retain(|ending| !ending.is_finished());
         self.ending.push(std::thread::spawn(move || drop(full.finish(now_ns, &end))));

@@ -1,5 +1,5 @@
-//! The program. One binary with two lives: the proxy and its commands, and the guard that owns a
-//! server's process tree.
+//! The program. One binary with several lives: the proxy and its commands, the guard that owns a
+//! server's process tree, and the indexer that a long recording is followed by.
 
 mod chosen;
 mod cli;
@@ -8,11 +8,11 @@ mod doctor;
 mod duplex;
 mod export;
 mod failure;
+mod indexer;
 mod inner;
 mod inspect;
 mod mock;
 mod plan;
-#[allow(dead_code, reason = "the commands that take long are about to use it")]
 mod progress;
 mod recording;
 mod replay;
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
     match args.next() {
         Some(word) if word == GUARD_WORD => guard::run(args),
         Some(word) if word == demo::SERVER_WORD => demo::server::run(),
+        Some(word) if word == indexer::INDEX_WORD => indexer::run(args),
         _ => {
             mcp_transport::give_back_large_buffers();
             cli::main()

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::cli::{EvidenceArg, OnStoreFailureArg, RecordingArgs};
 use crate::failure::{Failure, exit, quoted};
+use crate::indexer;
 use crate::plan::ServerSide;
 use crate::report::say;
 
@@ -48,7 +49,7 @@ pub fn begin(args: &RecordingArgs, server: &ServerSide, state: Result<StateDir, 
         session_file::write_placeholder(file, &header)?;
     }
     let short_id = header.id.to_string()[..8].to_owned();
-    match open_recorder(header, args, state, RecorderOptions { evidence, on_failure }) {
+    match open_recorder(header, args, state, RecorderOptions { evidence, on_failure, on_synced: None }) {
         Ok(recorder) => {
             let look = match &session_file {
                 Some(file) if args.no_record => quoted(file),
@@ -74,7 +75,7 @@ fn open_recorder(
     header: SessionHeader,
     args: &RecordingArgs,
     state: Result<StateDir, Failure>,
-    options: RecorderOptions,
+    mut options: RecorderOptions,
 ) -> Result<Recorder, Failure> {
     let place: Place = match (&header.session_file, args.no_record) {
         (Some(file), true) => {
@@ -84,6 +85,7 @@ fn open_recorder(
         _ => {
             let state = state?;
             state.prepare()?;
+            options.on_synced = Some(indexer::follow(&state));
             Box::new(move |id| state.segment(id))
         }
     };

@@ -14,7 +14,7 @@ use crate::recorded::{Direction, Transport};
 
 pub use reader::{SegmentReader, Tail, append_end, append_note, cut_tail, is_live};
 pub use repeated::HeadKey;
-pub use writer::SegmentWriter;
+pub use writer::{OnSynced, SegmentWriter};
 
 pub(crate) const MAGIC: &[u8; 8] = b"MCPSEG01";
 const HEAD_LEN: usize = 40;

@@ -13,7 +13,7 @@ use rustix::io::FdFlags;
 use tokio::io::unix::AsyncFd;
 
 /// The program that is running, even if its file was replaced since.
-pub(crate) fn own_program() -> io::Result<OsString> {
+pub fn own_program() -> io::Result<OsString> {
     if cfg!(target_os = "linux") {
         return Ok("/proc/self/exe".into());
     }
@@ -103,6 +103,17 @@ pub fn give_back_large_buffers() {
         libc::mallopt(libc::M_MMAP_THRESHOLD, THRESHOLD);
         // Setting the first would otherwise fix this one at a size that every burst crosses to and fro.
         libc::mallopt(libc::M_TRIM_THRESHOLD, THRESHOLD);
+    }
+}
+
+/// Has this process run only when nothing else wants to, where the system knows such a thing.
+pub fn stand_back() {
+    let _ = rustix::process::nice(19);
+    #[cfg(target_os = "linux")]
+    // SAFETY: sets how this process is scheduled, by a structure that lives as long as the call.
+    unsafe {
+        let parameters = libc::sched_param { sched_priority: 0 };
+        libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters);
     }
 }
 

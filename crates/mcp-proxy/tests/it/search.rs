@@ -1,16 +1,18 @@
 //! Finding messages over all recordings, whoever indexed them.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::Stdio;
 
 use bytes::Bytes;
+use mcp_store::index::Query;
 use mcp_store::segment::End;
-use mcp_store::{Direction, RecordHead, RecordKind, SegmentWriter, SessionHeader, Transport};
+use mcp_store::{Direction, Index, RecordHead, RecordKind, SegmentWriter, SessionHeader, StoreError, Transport};
 use rustix::process::Signal;
 
 use crate::commands::snapshot_settings;
-use crate::kit::{Sandbox, signal, until};
+use crate::kit::{Sandbox, marked_processes, signal, until, wait};
 
 /// A recording of these messages, each the answer to the one before if its number says so.
 pub fn record(sandbox: &Sandbox, started_s: u64, messages: impl IntoIterator<Item = (u64, String)>) -> uuid::Uuid {
@@ -171,6 +173,52 @@ fn indexing_that_is_interrupted_is_gone_on_with() {
     assert!(errors.contains("interrupted; the ") && errors.contains("stay indexed"), "{errors}");
     assert_eq!(searched(&sandbox, &["needle59999"]).1.lines().count(), 1);
     assert_eq!(searched(&sandbox, &["needle0"]).1.lines().count(), 1);
+}
+
+/// How many messages the index has with this word, without anybody bringing it up to date.
+fn indexed(sandbox: &Sandbox, word: &str) -> usize {
+    let mut found = 0;
+    let Ok(index) = Index::open(&sandbox.state()) else { return 0 };
+    let counted = index.search(&Query::parse(word).unwrap(), None, |_| {
+        found += 1;
+        Ok::<_, StoreError>(ControlFlow::Continue(()))
+    });
+    counted.map_or(0, |()| found)
+}
+
+#[test]
+fn a_long_recording_is_indexed_while_it_is_made_and_nothing_is_left_behind() {
+    let sandbox = Sandbox::new();
+    let mark = format!("MCP_TEST_MARK={}", uuid::Uuid::new_v4());
+    let (name, value) = mark.split_once('=').unwrap();
+    let mut command = sandbox.command(["run", "--quiet", "--"]);
+    command.arg(crate::kit::fixture_program()).arg("answer").env(name, value);
+    let mut proxy = crate::kit::Running::start(command);
+    let large = "x ".repeat(512 * 1024);
+    for id in 0..20 {
+        let request =
+            serde_json::json!({"jsonrpc": "2.0", "id": id, "method": "ask", "params": [format!("needle{id}"), large]});
+        proxy.send(format!("{request}\n").as_bytes());
+        assert_eq!(proxy.json()["id"], id);
+    }
+    until("the first messages are indexed", || indexed(&sandbox, "needle0") == 1);
+    assert!(proxy.end().0.success());
+    assert_eq!(marked_processes(&mark), Vec::<u32>::new());
+    assert_eq!(searched(&sandbox, &["needle19"]).1.lines().count(), 1);
+}
+
+#[test]
+fn an_indexer_ends_with_a_killed_proxy() {
+    let sandbox = Sandbox::new();
+    record(&sandbox, 1_000, (0..60_000).map(|id| call(id, "tool", "hay and more hay")));
+    let mut command = sandbox.command(["__index"]);
+    command.arg(sandbox.state().root()).stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    until("it has begun", || sandbox.state().index().exists());
+    // The pipe closes with the proxy, whatever ends it.
+    drop(child.stdin.take());
+    assert!(wait(child).success());
+    assert_eq!(searched(&sandbox, &["more", "--limit", "1"]).0, Some(0));
 }
 
 fn list(sandbox: &Sandbox) -> usize {

@@ -20,6 +20,9 @@ use crate::state_dir::create_private;
 /// A crash of the machine, not only of the process, loses at most this much.
 const SYNC_AFTER: Duration = Duration::from_millis(100);
 
+/// Told how long a segment is whenever it has reached the disk; on a thread that nothing waits for.
+pub type OnSynced = Arc<dyn Fn(u64) + Send + std::marker::Sync>;
+
 #[derive(Debug)]
 pub struct SegmentWriter {
     path: PathBuf,
@@ -39,6 +42,15 @@ pub struct SegmentWriter {
 impl SegmentWriter {
     /// Begins a segment at `path`, which must not exist. It is locked while it is being written.
     pub fn create(path: &Path, header: &SessionHeader) -> Result<Self, StoreError> {
+        Self::create_watched(path, header, None)
+    }
+
+    /// The same, with somebody who wants to know how it grows.
+    pub fn create_watched(
+        path: &Path,
+        header: &SessionHeader,
+        on_synced: Option<OnSynced>,
+    ) -> Result<Self, StoreError> {
         let file = create_private(path).map_err(StoreError::io("create", path))?;
         let begin = || -> io::Result<Self> {
             // A command that lists sessions may be looking at it for a moment.
@@ -49,7 +61,7 @@ impl SegmentWriter {
             gather.copy(&(json.len() as u32).to_le_bytes());
             gather.copy(&crc32fast::hash(&json).to_le_bytes());
             gather.copy(&json);
-            let sync = Sync::start(file.try_clone()?)?;
+            let sync = Sync::start(file.try_clone()?, on_synced)?;
             let path = path.to_owned();
             let (lost, heads) = (None, Written::default());
             let mut writer = Self { path, file, gather, whole_len: 0, gathered: 0, messages: 0, lost, heads, sync };
@@ -209,13 +221,13 @@ struct Shared {
 }
 
 impl Sync {
-    fn start(file: File) -> io::Result<Self> {
+    fn start(file: File, on_synced: Option<OnSynced>) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("segment-sync".into())
             .stack_size(64 * 1024)
-            .spawn(move || sync_when_dirty(&file, &theirs))?;
+            .spawn(move || sync_when_dirty(&file, &theirs, on_synced.as_ref()))?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
@@ -249,7 +261,7 @@ impl Drop for Sync {
     }
 }
 
-fn sync_when_dirty(file: &File, shared: &Shared) {
+fn sync_when_dirty(file: &File, shared: &Shared, on_synced: Option<&OnSynced>) {
     loop {
         let stopped = shared.stopped.load(Ordering::Acquire);
         if shared.dirty.swap(false, Ordering::AcqRel) {
@@ -259,6 +271,9 @@ fn sync_when_dirty(file: &File, shared: &Shared) {
             // A recording is written once and seldom read: its pages go back at once, instead of
             // pushing out what others have in memory. New records then land in warm pages, too.
             let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+            if let (Some(on_synced), Ok(meta)) = (on_synced, file.metadata()) {
+                on_synced(meta.len());
+            }
         }
         if stopped {
             return;
