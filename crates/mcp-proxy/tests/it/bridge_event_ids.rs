@@ -129,6 +129,7 @@ fn and_people_can_see_them() {
     let id = event.id.expect("it has an id");
     drop(stream);
     proxy.end();
+    crate::schema::check(&file);
     let saved: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     let saved = saved["messages"].as_array().unwrap().iter().find(|message| message["event_id"] == *id);
     assert_eq!(saved.expect("it is in the file")["method"], "notifications/seen");

@@ -80,6 +80,7 @@ fn session_files_have_the_agreed_shape() {
     assert!(proxy.end().0.success());
     let text = std::fs::read_to_string(sandbox.path("s.json")).unwrap();
     snapshot_settings().bind(|| insta::assert_snapshot!("session_file", text));
+    crate::schema::check(&sandbox.path("s.json"));
     let shown = sandbox.stdout(["inspect", "--session-file", "s.json"]);
     assert!(shown.contains("#003 → bytes \"not json\""), "{shown}");
 }

@@ -112,6 +112,7 @@ fn a_session_file_is_completed_after_a_kill() {
     assert!(shown.contains("was not completed") && shown.contains("#050"), "{shown}");
     let output = sandbox.output(["sessions", "list"]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("evidence.json` was completed"), "{output:?}");
+    crate::schema::check(&file);
     let text = std::fs::read_to_string(&file).unwrap();
     let saved: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert!(saved["messages"].as_array().unwrap().len() >= 2 * received.len());

@@ -144,6 +144,7 @@ fn a_session_file_is_shown_as_the_recording_it_was_made_of() {
     write_session(&sandbox.path("s.mcpseg"));
     let session = mcp_store::Session::open_segment(&sandbox.path("s.mcpseg")).unwrap();
     mcp_store::session_file::write(&sandbox.path("s.json"), &session).unwrap();
+    crate::schema::check(&sandbox.path("s.json"));
     for args in [&["inspect"][..], &["inspect", "-v"]] {
         let shown = |file: &'static str| sandbox.stdout(args.iter().copied().chain([file]));
         assert_eq!(shown("s.json"), shown("s.mcpseg"));

@@ -265,6 +265,7 @@ fn secrets_pass_and_are_not_recorded() {
         let response = client.response();
         assert_eq!(response.head.all("set-cookie"), ["a=TOPSECRET-5; HttpOnly", "b=TOPSECRET-6"]);
         proxy.end();
+        crate::schema::check(&file);
         for file in [&sandbox.segments()[0], &file] {
             let kept = std::fs::read(file).unwrap();
             assert!(!contains(&kept, "TOPSECRET"), "{}", file.display());

@@ -140,6 +140,7 @@ fn in_the_recording_and_in_the_session_file() {
     proxy.send(&lines(&corpus, b"\n"));
     assert!(proxy.end().0.success());
 
+    crate::schema::check(&file);
     let text = std::fs::read(&file).unwrap();
     let mut saved: File<'_> = serde_json::from_slice(&text).unwrap();
     let mut recorded = kit::recorded(&sandbox.segments()[0]);

@@ -49,6 +49,7 @@ mod replay;
 mod replay_edits;
 mod replay_targets;
 mod resumption;
+mod schema;
 mod search;
 mod store;
 mod tools_kit;

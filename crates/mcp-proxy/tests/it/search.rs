@@ -262,6 +262,7 @@ fn sessions_go_out_and_come_in_again() {
     proxy.send(b"{ \"id\" : 15, \"method\": \"again\", \"params\": 1.50e3 }\n");
     assert_eq!(proxy.json()["id"], 15);
     assert!(proxy.end().0.success());
+    crate::schema::check(&sandbox.path("s.json"));
     let segment: PathBuf = sandbox.segments().pop().unwrap();
     let kept = sandbox.path("kept.mcpseg");
     std::fs::copy(&segment, &kept).unwrap();
