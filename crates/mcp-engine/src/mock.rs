@@ -22,6 +22,8 @@ const WAITING_MAX: usize = 1_024;
 /// For what the client said before an answer in the recording. A client that does something else is
 /// not kept waiting for longer, and only once for each.
 const HOLD_FOR_NS: u64 = 2_000_000_000;
+/// Answers that are held; more are given at once.
+const HELD_MAX: usize = 1_024;
 /// Of what a client asked, in the words that refuse it.
 const QUOTED: usize = 200;
 /// Where a result names the subscription that it ends.
@@ -155,7 +157,7 @@ impl Mock {
             }
             Found::NoCall { of_method } => return Some(reply::error(&id, &unknown_call(request, of_method))),
         };
-        if self.waiting.len() + self.held.len() >= WAITING_MAX {
+        if self.waiting.len() >= WAITING_MAX {
             self.out.push(reply::error(&id, &Refusal::Overloaded));
             return None;
         }
@@ -206,7 +208,7 @@ impl Mock {
                     let said = self.readdressed(&notification, running.token.as_ref());
                     self.out.extend(said);
                 }
-                Part::After(line) if self.said.contains(&line) => {}
+                Part::After(line) if self.said.contains(&line) || self.held.len() >= HELD_MAX => {}
                 Part::After(line) => {
                     let until = self.now.saturating_add(HOLD_FOR_NS);
                     self.held.push(Held { line, until, running });

@@ -6,6 +6,7 @@
 mod handles;
 mod heard;
 mod learn;
+mod open;
 mod outcome;
 mod questions;
 mod rounds;
@@ -22,6 +23,7 @@ use crate::compare::{Volatile, compare_messages};
 use crate::transcript::{Line, Part, Transcript};
 use handles::Handles;
 use heard::Heard;
+use open::{Open, OpenCalls};
 use questions::{Questions, Response, wants_input};
 
 pub use heard::Count;
@@ -70,8 +72,7 @@ pub struct Replay {
     questions: Questions,
     handles: Handles,
     heard: Heard,
-    /// Requests on their way, by the id they left under.
-    open: HashMap<Id, Open>,
+    open: OpenCalls,
     /// Messages that need not wait for anything.
     outgoing: VecDeque<Bytes>,
     /// Lines that were sent.
@@ -96,15 +97,6 @@ enum Opening {
     Over,
 }
 
-struct Open {
-    line: usize,
-    /// What was sent.
-    request: Bytes,
-    sent_at: u64,
-    until: u64,
-    extra_rounds: u32,
-}
-
 impl Replay {
     pub fn new(transcript: Transcript, script: Script, volatile: Volatile, options: Options) -> Self {
         let skipped = |line| Outcome { line, verdict: Verdict::Skipped("left out"), took_ns: None, extra_rounds: 0 };
@@ -121,7 +113,7 @@ impl Replay {
             volatile,
             handles: Handles::default(),
             heard: Heard::default(),
-            open: HashMap::new(),
+            open: OpenCalls::default(),
             outgoing: VecDeque::new(),
             repeated,
             wants: HashMap::new(),
@@ -165,7 +157,7 @@ impl Replay {
 
     /// Until then, or until an answer is overdue.
     fn wait(&self, until: u64) -> Step {
-        Step::Wait(self.open.values().map(|open| open.until).min().unwrap_or(until).min(until))
+        Step::Wait(self.open.next_due().unwrap_or(until).min(until))
     }
 
     /// Takes a message of the server's.
@@ -200,7 +192,7 @@ impl Replay {
     /// Nothing more will come.
     pub fn closed(&mut self) {
         self.is_closed = true;
-        for (_, open) in std::mem::take(&mut self.open) {
+        for (_, open) in self.open.take_all() {
             self.settle_unanswered(&open, NoAnswer::Gone);
         }
         for turn in std::mem::take(&mut self.turns) {
@@ -221,9 +213,9 @@ impl Replay {
 
     /// Whether something has to come before what stands at `line`, and when to look again.
     fn must_wait(&mut self, line: usize, now: u64) -> Option<u64> {
-        if let Some(until) = self.waits_for_answers(line) {
+        if self.waits_for_answers(line) {
             self.ready_since = None;
-            return Some(until);
+            return Some(u64::MAX);
         }
         let ready_since = *self.ready_since.get_or_insert(now);
         self.heard.expect_up_to(line, &self.transcript, &self.sent);
@@ -237,16 +229,11 @@ impl Replay {
         (now < not_before).then_some(not_before)
     }
 
-    /// When the last of the answers is overdue that came before `line` in the recording, or whose id the
-    /// request at `line` needs.
-    fn waits_for_answers(&self, line: usize) -> Option<u64> {
-        let came_before = |open: &&Open| {
-            self.expected(open.line).is_some() && self.transcript.line(open.line).pair.is_some_and(|at| at < line)
-        };
-        let due = self.open.values().filter(came_before).map(|open| open.until).max();
+    /// Whether an answer has to come first: one that came before `line` in the recording, or one under the
+    /// id that the request at `line` needs.
+    fn waits_for_answers(&self, line: usize) -> bool {
         let id = self.transcript.lines().get(line).and_then(|line| line.message.id());
-        let taken = id.and_then(|id| self.open.get(&id)).filter(|open| self.expected(open.line).is_some());
-        due.max(taken.map(|open| open.until))
+        self.open.expects_before(line) || id.is_some_and(|id| self.open.expects(&id))
     }
 
     /// The recorded answer to the request at `line`, if one is to be waited for.
@@ -300,19 +287,20 @@ impl Replay {
         let Some(id) = sent.id().filter(|_| sent.kind() == Kind::Request) else {
             return self.settle(line, Verdict::NotCompared("it was changed and asks for nothing"), None, 0);
         };
-        let until = self.due(line, now);
-        let open = Open { line, request: sent.bytes().clone(), sent_at: now, until, extra_rounds: 0 };
+        let (expected, until) = self.due(line, now);
+        let open = Open { line, request: sent.bytes().clone(), sent_at: now, expected, until, extra_rounds: 0 };
         // Only one whose answer nobody waits for can be in its place.
         if let Some(before) = self.open.insert(id, open) {
             self.settle_unanswered(&before, NoAnswer::Gone);
         }
     }
 
-    /// When the answer to the request at `line` is overdue; never, if none is expected.
-    fn due(&self, line: usize, now: u64) -> u64 {
-        let Some(answer) = self.expected(line) else { return u64::MAX };
+    /// The line of the answer to wait for, and when it is overdue; never, if there is none.
+    fn due(&self, line: usize, now: u64) -> (Option<usize>, u64) {
+        let Some(answer) = self.expected(line) else { return (None, u64::MAX) };
         let took = answer.time_ns.saturating_sub(self.transcript.line(line).time_ns);
-        now.saturating_add(self.options.timeout_ns).saturating_add(took.min(TOOK_MAX_NS))
+        let until = now.saturating_add(self.options.timeout_ns).saturating_add(took.min(TOOK_MAX_NS));
+        (self.transcript.line(line).pair, until)
     }
 
     fn answered(&mut self, answer: &Message, now: u64) {
@@ -349,7 +337,7 @@ impl Replay {
         let id = Id::Text(format!("{OWN_ID}-{}", self.own_ids).into());
         let request = with_id(&rounds::next_round(&open.request, answer, Some(&responses)), &id);
         self.outgoing.push_back(request.clone());
-        let until = self.due(open.line, now);
+        let (_, until) = self.due(open.line, now);
         self.open.insert(id, Open { request, until, extra_rounds: open.extra_rounds + 1, ..open });
         None
     }
@@ -396,13 +384,7 @@ impl Replay {
         if matches!(self.opening, Opening::Under { until } if now >= until) {
             self.opened();
         }
-        if self.open.values().all(|open| now < open.until) {
-            return;
-        }
-        let overdue: Vec<Id> =
-            self.open.iter().filter(|(_, open)| now >= open.until).map(|(id, _)| id.clone()).collect();
-        for id in overdue {
-            let Some(open) = self.open.remove(&id) else { continue };
+        while let Some((id, open)) = self.open.take_overdue(now) {
             self.cancel(&id, &open, "it took too long");
             self.settle_unanswered(&open, NoAnswer::InTime);
         }
@@ -443,7 +425,7 @@ impl Replay {
     /// Everything was sent, and what was to come has come. What still runs is taken back, or the server
     /// would be waited for.
     fn wind_up(&mut self) -> Step {
-        for (id, open) in std::mem::take(&mut self.open) {
+        for (id, open) in self.open.take_all() {
             if !self.transcript.line(open.line).cancelled {
                 self.cancel(&id, &open, "the replay is over");
             }

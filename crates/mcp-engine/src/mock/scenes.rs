@@ -88,7 +88,10 @@ impl Scenes {
             }
             let parts = std::mem::take(&mut said.because_of[at]);
             match line.message.kind() {
-                Kind::Request => scenes.add(line, at, transcript, parts),
+                Kind::Request => {
+                    let last_said = line.pair.and_then(|answer| said.last_before[answer]);
+                    scenes.add(line, at, transcript, parts, last_said);
+                }
                 _ => {
                     let parts = parts.into_iter().map(|(_, part)| part).collect();
                     scenes.notifications.entry(line.method().into_owned()).or_default().push_back((at, parts));
@@ -118,7 +121,14 @@ impl Scenes {
         self.enter(request, &method, Scene { id, line: None, subscribes: false, parts });
     }
 
-    fn add(&mut self, line: &Line, at: usize, transcript: &Transcript, said: Vec<(usize, Part)>) {
+    fn add(
+        &mut self,
+        line: &Line,
+        at: usize,
+        transcript: &Transcript,
+        said: Vec<(usize, Part)>,
+        last_said: Option<usize>,
+    ) {
         let Some(id) = line.message.id() else { return };
         let method = line.method();
         let subscribes = method == LISTEN;
@@ -126,8 +136,7 @@ impl Scenes {
         let mut parts: Vec<(usize, Part)> = said;
         match (answered_at, transcript.answer(at)) {
             (Some(answered_at), Some(answer)) => {
-                let said_before = |at: &usize| is_said_by_client(transcript.line(*at));
-                if let Some(last) = (at + 1..answered_at).rev().find(said_before) {
+                if let Some(last) = last_said.filter(|&last| last > at) {
                     parts.push((answered_at, Part::After(last)));
                 }
                 parts.push((answered_at, Part::Answer(answer.message.bytes().clone())));
@@ -199,13 +208,18 @@ fn is_said_by_client(line: &Line) -> bool {
 struct Said {
     opening: Vec<Part>,
     because_of: Vec<Vec<(usize, Part)>>,
+    /// For each line, the last that the client had said before it.
+    last_before: Vec<Option<usize>>,
 }
 
 impl Said {
     fn of(transcript: &Transcript) -> Self {
-        let mut said = Self { opening: Vec::new(), because_of: vec![Vec::new(); transcript.lines().len()] };
+        let count = transcript.lines().len();
+        let (because_of, last_before) = (vec![Vec::new(); count], Vec::with_capacity(count));
+        let mut said = Self { opening: Vec::new(), because_of, last_before };
         let mut last = None;
         for (at, line) in transcript.lines().iter().enumerate() {
+            said.last_before.push(last);
             if is_said_by_client(line) {
                 last = Some(at);
             }

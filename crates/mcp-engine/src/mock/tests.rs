@@ -162,6 +162,22 @@ fn an_answer_waits_for_what_the_client_said_before_it() {
 }
 
 #[test]
+fn only_so_many_answers_are_held() {
+    let calls = (0..=2 * HELD_MAX).map(|id| format!(r#"> {{"id":{id},"method":"m{id}"}}"#));
+    let answers = (0..=2 * HELD_MAX).map(|id| format!(r#"< {{"id":{id},"result":{{}}}}"#));
+    let mut play = Play::of(&calls.chain(answers).collect::<Vec<_>>().join("\n"));
+    let mut answered = 0;
+    for id in 0..=2 * HELD_MAX {
+        let Taken::Said(out) = play.0.take(&message(&format!(r#"{{"id":{id},"method":"m{id}"}}"#)), 0) else {
+            panic!()
+        };
+        assert_eq!(out.len(), usize::from(id >= HELD_MAX) * if id == 2 * HELD_MAX { 1 + HELD_MAX } else { 1 });
+        answered += out.len();
+    }
+    assert_eq!(answered, 2 * HELD_MAX + 1);
+}
+
+#[test]
 fn calls_that_were_under_way_together_may_come_one_by_one() {
     let mut play = Play::of(
         r#"> {"id":1,"method":"a"}
