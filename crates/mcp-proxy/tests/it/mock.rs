@@ -87,6 +87,23 @@ fn over_every_transport() {
 }
 
 #[test]
+fn a_recording_over_http_is_as_good() {
+    for (transport, path) in [("streamable-http", "/mcp"), ("sse", "/sse")] {
+        let sandbox = Sandbox::new();
+        let server = sandbox.listen_to_fixture(&["tools", ""], &["--name", "one"]);
+        let mut asker = Asker::opened(sandbox.run_to(transport, &server.url(path), &["--no-record"]));
+        let recorded = see(&mut asker);
+        asker.end();
+        server.end();
+        let mut asker = Asker::opened(sandbox.mock(&["one"]));
+        assert_eq!(see(&mut asker), recorded, "{transport}");
+        asker.end();
+        let ignoring = ["one", "--ignore", "$.result.content[*].text", "--only", "not tool:pid"];
+        sandbox.replay(&ignoring, "").expect(0, &["0 drifted, 0 without an answer, 1 skipped"]);
+    }
+}
+
+#[test]
 fn a_session_file_can_be_served_where_there_is_no_store() {
     let sandbox = Sandbox::new();
     let mut asker = Asker::opened(sandbox.run(&["--quiet", "--no-record", "--session-file", "s.json"], &["tools", ""]));
