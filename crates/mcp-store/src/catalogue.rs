@@ -93,15 +93,16 @@ impl Catalogue {
         Ok(entries)
     }
 
-    /// The one session whose id begins with `wanted`, or whose name it is if no id does.
+    /// The one session whose id begins with `wanted` or whose name it is. A name that could be the
+    /// beginning of another session's id means neither: sessions are removed by it.
     pub fn find(&self, wanted: &str) -> Result<Entry, StoreError> {
         let entries = self.entries()?;
-        let starts = |entry: &&Entry| entry.header.id.to_string().starts_with(&wanted.to_ascii_lowercase());
-        let mut found: Vec<&Entry> =
-            if wanted.is_empty() { Vec::new() } else { entries.iter().filter(starts).collect() };
-        if found.is_empty() {
-            found = entries.iter().filter(|entry| entry.header.name.as_deref() == Some(wanted)).collect();
-        }
+        let beginning = wanted.to_ascii_lowercase();
+        let is_meant = |entry: &&Entry| {
+            let is_begun = !wanted.is_empty() && entry.header.id.to_string().starts_with(&beginning);
+            is_begun || entry.header.name.as_deref() == Some(wanted)
+        };
+        let found: Vec<&Entry> = entries.iter().filter(is_meant).collect();
         match found.as_slice() {
             [] => Err(StoreError::Unknown { wanted: wanted.to_owned() }),
             [entry] => Ok((*entry).clone()),

@@ -34,6 +34,22 @@ fn help() {
     insta::assert_snapshot!("help_mock", sandbox.stdout(["mock", "--help"]));
 }
 
+/// A short name could be the beginning of an id, and sessions are removed by it.
+#[test]
+fn a_name_that_could_be_an_id_means_neither() {
+    let sandbox = Sandbox::new();
+    drop(sandbox.run(&["--quiet"], &["answer"]).end());
+    let id = sandbox.segments()[0].file_stem().unwrap().to_string_lossy().into_owned();
+    drop(sandbox.run(&["--quiet", "--name", &id[..1]], &["answer"]).end());
+    let refused = sandbox.output(["sessions", "rm", &id[..1]]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("fits several sessions"), "{refused:?}");
+    assert_eq!(sandbox.segments().len(), 2);
+    sandbox.stdout(["sessions", "rm", &id]);
+    sandbox.stdout(["sessions", "rm", &id[..1]]);
+    assert!(sandbox.segments().is_empty());
+}
+
 #[test]
 fn inspect_prints_a_line_a_message() {
     let sandbox = Sandbox::new();

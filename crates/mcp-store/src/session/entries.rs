@@ -158,12 +158,18 @@ impl Entries {
     }
 }
 
-/// The segment whose id begins with `wanted`, if it is the only one.
+/// As many characters of an id as lists show; less could be somebody's name for a session.
+const SHOWN_OF_ID: usize = 8;
+
+/// The segment whose id begins with `wanted`, if it is the only one and nothing else can be meant.
 fn only_segment(wanted: &str, state: &StateDir) -> Result<Option<PathBuf>, StoreError> {
+    if wanted.len() < SHOWN_OF_ID {
+        return Ok(None);
+    }
     let wanted = wanted.to_ascii_lowercase();
     let begins = |path: &PathBuf| path.file_stem().is_some_and(|id| id.to_string_lossy().starts_with(&wanted));
     let mut found = state.segments()?.into_iter().filter(begins);
-    let first = found.next().filter(|_| !wanted.is_empty());
+    let first = found.next();
     Ok(if found.next().is_some() { None } else { first })
 }
 
