@@ -50,6 +50,8 @@ struct Running {
     /// The call, and the token its progress goes by, if it is one.
     call: Option<Id>,
     token: Option<Id>,
+    /// Where its answer stands in the recording.
+    answered: usize,
 }
 
 struct Held {
@@ -97,7 +99,7 @@ impl Mock {
     /// What the server said before it was spoken to.
     pub fn begin(&mut self) -> Vec<Bytes> {
         let parts = std::mem::take(&mut self.scenes.opening).into();
-        self.go_on(Running { parts, call: None, token: None });
+        self.go_on(Running { parts, call: None, token: None, answered: usize::MAX });
         std::mem::take(&mut self.out)
     }
 
@@ -130,7 +132,7 @@ impl Mock {
                     self.held.retain(|held| held.running.call.as_ref() != Some(&id));
                 }
                 if let Some((line, parts)) = self.scenes.take_notification(&message.method().unwrap_or_default()) {
-                    self.go_on(Running { parts: parts.into(), call: None, token: None });
+                    self.go_on(Running { parts: parts.into(), call: None, token: None, answered: usize::MAX });
                     self.release(line);
                 }
             }
@@ -164,16 +166,24 @@ impl Mock {
         if scene.subscribes {
             self.subscriptions.insert(scene.id.clone(), id.clone());
         }
-        let Scene { parts, line, .. } = scene;
-        self.go_on(Running { parts: parts.into(), call: Some(id), token: request.progress_token() });
+        let Scene { parts, line, answered, .. } = scene;
+        // What waited for this comes in the order of the recording, before its answer and after it.
+        line.into_iter().for_each(|line| self.release_before(line, answered));
+        self.go_on(Running { parts: parts.into(), call: Some(id), token: request.progress_token(), answered });
         line.into_iter().for_each(|line| self.release(line));
         None
     }
 
     /// The client has said what stands in `line`, or need not: lets go on what waits for that.
     fn release(&mut self, line: usize) {
+        self.release_before(line, usize::MAX);
+    }
+
+    /// The same, for what was answered before this line of the recording.
+    fn release_before(&mut self, line: usize, answered: usize) {
         self.said.insert(line);
-        while let Some(at) = self.held.iter().position(|held| held.line == line) {
+        let is_next = |held: &Held| held.line == line && (held.running.answered < answered || answered == usize::MAX);
+        while let Some(at) = self.held.iter().position(is_next) {
             let held = self.held.remove(at);
             self.go_on(held.running);
         }

@@ -35,6 +35,8 @@ pub struct Scene {
     pub id: Id,
     pub line: Option<usize>,
     pub subscribes: bool,
+    /// The line of its answer in the recording: those that come together come in that order.
+    pub answered: usize,
     pub parts: Vec<Part>,
 }
 
@@ -118,7 +120,7 @@ impl Scenes {
     pub fn learn(&mut self, request: &Message, answer: &Message) {
         let parts = vec![Part::Answer(answer.bytes().clone())];
         let (method, id) = (request.method().unwrap_or_default(), request.id().unwrap_or(Id::Integer(0)));
-        self.enter(request, &method, Scene { id, line: None, subscribes: false, parts });
+        self.enter(request, &method, Scene { id, line: None, subscribes: false, answered: usize::MAX, parts });
     }
 
     fn add(
@@ -136,7 +138,9 @@ impl Scenes {
         let mut parts: Vec<(usize, Part)> = said;
         match (answered_at, transcript.answer(at)) {
             (Some(answered_at), Some(answer)) => {
-                if let Some(last) = last_said.filter(|&last| last > at) {
+                // Nobody goes on before a session is open, whatever the recorded client did.
+                let opens = matches!(&*method, "initialize" | "server/discover");
+                if let Some(last) = last_said.filter(|&last| last > at && !opens) {
                     parts.push((answered_at, Part::After(last)));
                 }
                 parts.push((answered_at, Part::Answer(answer.message.bytes().clone())));
@@ -146,7 +150,8 @@ impl Scenes {
         }
         parts.sort_by_key(|(at, _)| *at);
         let parts = parts.into_iter().map(|(_, part)| part).collect();
-        self.enter(&line.message, &method, Scene { id, line: Some(at), subscribes, parts });
+        let answered = answered_at.unwrap_or(usize::MAX);
+        self.enter(&line.message, &method, Scene { id, line: Some(at), subscribes, answered, parts });
     }
 
     fn enter(&mut self, request: &Message, method: &str, scene: Scene) {

@@ -162,6 +162,26 @@ fn an_answer_waits_for_what_the_client_said_before_it() {
 }
 
 #[test]
+fn calls_that_were_made_together_are_answered_in_their_order() {
+    let mut play = Play::of(
+        r#"> {"id":1,"method":"initialize"}
+           > {"id":2,"method":"a"}
+           > {"id":3,"method":"b"}
+           > {"id":4,"method":"c"}
+           < {"id":1,"result":{}}
+           < {"id":2,"result":{"a":1}}
+           < {"id":4,"result":{"c":1}}
+           < {"id":3,"result":{"b":1}}"#,
+    );
+    // Nobody goes on before a session is open, whatever the recorded client did.
+    play.check(r#"{"id":1,"method":"initialize"}"#, &[r#"{"id":1,"result":{}}"#]);
+    play.check(r#"{"id":2,"method":"a"}"#, &[]);
+    play.check(r#"{"id":3,"method":"b"}"#, &[]);
+    let rest = [r#"{"id":2,"result":{"a":1}}"#, r#"{"id":4,"result":{"c":1}}"#, r#"{"id":3,"result":{"b":1}}"#];
+    play.check(r#"{"id":4,"method":"c"}"#, &rest);
+}
+
+#[test]
 fn only_so_many_answers_are_held() {
     let calls = (0..=2 * HELD_MAX).map(|id| format!(r#"> {{"id":{id},"method":"m{id}"}}"#));
     let answers = (0..=2 * HELD_MAX).map(|id| format!(r#"< {{"id":{id},"result":{{}}}}"#));
