@@ -10,7 +10,7 @@ use mcp_store::index::{Hit, MessageReader, Piece, Query, Snippets, pick, text_of
 use mcp_store::recorded::{message_id, timestamp};
 use mcp_store::{Catalogue, Entry, Index, StateDir, StoreError, Story, Told};
 use mcp_wire::visible::visible;
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::indexing::{self, Brought};
@@ -221,6 +221,11 @@ fn as_line(page: &Page, hit: &Hit, pieces: &[Piece]) -> String {
     format!("{}  {}", parts.join(" "), snippet.trim())
 }
 
+/// An id as it was: 1 and "1" are two.
+fn id_as_json(id: &str) -> Value {
+    serde_json::from_str(id).unwrap_or_else(|_| id.into())
+}
+
 fn as_json(hit: &Hit, pieces: &[Piece]) -> String {
     let text: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
     let found: Vec<&str> = pieces.iter().filter(|piece| piece.is_hit).map(|piece| piece.text.as_str()).collect();
@@ -233,7 +238,7 @@ fn as_json(hit: &Hit, pieces: &[Piece]) -> String {
         "kind": hit.kind,
         "method": hit.method,
         "tool": hit.tool,
-        "jsonrpc_id": hit.jsonrpc_id,
+        "jsonrpc_id": hit.jsonrpc_id.as_deref().map(id_as_json),
         "status": hit.status,
         "size": hit.size,
         "snippet": text,
