@@ -31,8 +31,8 @@ const TITLE: &str = "# Filters";
 const PLAIN_WIDTH: usize = 80;
 
 const INTRODUCTION: &str = "\
-One language says which messages are meant. It narrows what `inspect` prints; whatever else picks messages takes the
-same expressions.
+One language says which messages are meant. It narrows what `inspect` prints, what `sessions search` finds and what
+`export` writes, and picks what `replay` sends.
 
 ```text
 tool:write_* not server:test        such tools, but not on that server
