@@ -184,7 +184,10 @@ impl Index {
         transaction.commit()?;
         // What was freed goes back to the disk, also from the log of changes, unless somebody reads there.
         for pragma in ["PRAGMA incremental_vacuum", "PRAGMA wal_checkpoint(TRUNCATE)"] {
-            self.connection.execute_batch(pragma)?;
+            let mut statement = self.connection.prepare(pragma)?;
+            let mut steps = statement.query([])?;
+            // Each step gives back one page.
+            while steps.next()?.is_some() {}
         }
         Ok(())
     }

@@ -126,7 +126,8 @@ impl Search<'_> {
     /// Whether a message matches that is judged by itself.
     fn matches(&self, hit: &Hit, reader: &mut MessageReader) -> bool {
         let Some(filter) = &self.filter else { return true };
-        reader.read(hit).is_some_and(|message| filter.matches(&Story::default().tell(message)))
+        let (Some(entry), Some(message)) = (self.entry(&hit.session), reader.read(hit)) else { return false };
+        filter.matches(&Story::of(&entry.header).tell(message))
     }
 
     /// Adds those of one session's hits that match, where that depends on the messages before them.

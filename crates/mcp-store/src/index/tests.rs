@@ -199,6 +199,20 @@ fn a_removed_session_leaves_no_word_behind() {
 }
 
 #[test]
+fn what_was_removed_is_given_back_to_the_disk() {
+    let place = place();
+    let words: Vec<String> =
+        (0..2_000).map(|n| format!("{{\"method\":\"m\",\"params\":\"word{n} {}\"}}", n * 7919)).collect();
+    let gone = place.session(1, &words.iter().map(String::as_str).collect::<Vec<_>>());
+    drop(place.updated());
+    let before = std::fs::metadata(place.state.index()).unwrap().len();
+    std::fs::remove_file(place.state.segment(&gone)).unwrap();
+    drop(place.updated());
+    let after = std::fs::metadata(place.state.index()).unwrap().len();
+    assert!(after < before / 2, "{before} bytes, then {after}");
+}
+
+#[test]
 fn an_older_or_damaged_index_is_filled_anew() {
     let place = place();
     place.session(1, &["a needle"]);
