@@ -23,7 +23,9 @@ pub use catalogue::{Catalogue, Entry};
 pub use exchange::{AnswerHead, ExchangeMark, Headers, RequestHead, SessionEntry};
 pub use index::Index;
 pub use recorded::{Direction, Recorded, SessionHeader, Transport};
-pub use segment::{End, HeadKey, Link, Record, RecordHead, RecordKind, SegmentReader, SegmentWriter};
+pub use segment::{
+    End, HeadKey, Link, Mark, Outcome, OutcomeKind, Record, RecordHead, RecordKind, SegmentReader, SegmentWriter,
+};
 pub use session::{Entries, Session, Summary};
 pub use state_dir::StateDir;
 pub use story::{MessageKind, Story, Told};

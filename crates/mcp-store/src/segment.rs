@@ -1,6 +1,7 @@
 //! The segment file: a header that says which session this is, then records, each with its length
 //! and checksum. Only ever appended to; a record that a crash tore is told by its checksum.
 
+mod outcome;
 mod reader;
 mod repeated;
 mod writer;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::recorded::{Direction, Transport};
 
+pub use outcome::{MARK_BYTES_MAX, Mark, NOTE_BYTES_MAX, Outcome, OutcomeKind};
 pub use reader::{SegmentReader, Tail, append_end, append_note, cut_tail, is_live};
 pub use repeated::HeadKey;
 pub use writer::{OnSynced, SegmentWriter};
@@ -40,6 +42,11 @@ pub enum RecordKind {
     Exchange,
     /// An exchange is over; the payload says how if not as it should be.
     ExchangeEnd,
+    /// How a hold of the message `correlated` ended: an [`Outcome`]. The sequence is 0, direction and
+    /// conversation are those of the message.
+    Outcome,
+    /// What somebody wrote beside the message `correlated`: a [`Mark`]. The rest as with an outcome.
+    Mark,
 }
 
 impl RecordKind {
@@ -58,7 +65,7 @@ pub struct RecordHead {
     pub conversation: u32,
     pub sequence: u64,
     pub time_ns: u64,
-    /// The sequence of the request that this answers; 0 for none.
+    /// The sequence of the request that this answers, or of the message that it is about; 0 for none.
     pub correlated: u64,
 }
 
@@ -71,7 +78,10 @@ impl RecordHead {
     pub const LINKED: u16 = 16;
     /// The head of an exchange is the one that was numbered `correlated`, with another length.
     const REPEATED: u16 = 32;
-    const KNOWN_FLAGS: u16 = Self::NOISE | Self::FROM_PROXY | Self::ARRIVED_ON | Self::LINKED | Self::REPEATED;
+    /// The message was held when it was recorded; an outcome says how that ended, once it has.
+    pub const HELD: u16 = 64;
+    const KNOWN_FLAGS: u16 =
+        Self::NOISE | Self::FROM_PROXY | Self::ARRIVED_ON | Self::LINKED | Self::REPEATED | Self::HELD;
 
     /// The flags that say that a message arrived on `transport`.
     pub fn arrived_on(transport: Transport) -> u16 {
@@ -109,6 +119,8 @@ impl RecordHead {
             RecordKind::End => 5,
             RecordKind::Exchange => 6,
             RecordKind::ExchangeEnd => 7,
+            RecordKind::Outcome => 8,
+            RecordKind::Mark => 9,
         };
         head[37] = match self.direction {
             Direction::ClientToServer => 0,
@@ -135,6 +147,8 @@ impl RecordHead {
                 5 => RecordKind::End,
                 6 => RecordKind::Exchange,
                 7 => RecordKind::ExchangeEnd,
+                8 => RecordKind::Outcome,
+                9 => RecordKind::Mark,
                 _ => return None,
             },
             direction: match head[37] {

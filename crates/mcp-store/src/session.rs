@@ -115,7 +115,9 @@ pub(crate) fn entry(session: &Uuid, transport: Transport, record: Record) -> Opt
             SessionEntry::Answer(mark, AnswerHead::parse(&record.payload))
         }
         (RecordKind::ExchangeEnd, _) => SessionEntry::End(mark, text(&record.payload)),
-        (RecordKind::Note | RecordKind::Gap | RecordKind::End, _) => return None,
+        (RecordKind::Note | RecordKind::Gap | RecordKind::End | RecordKind::Outcome | RecordKind::Mark, _) => {
+            return None;
+        }
     })
 }
 

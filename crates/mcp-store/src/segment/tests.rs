@@ -153,6 +153,52 @@ fn exchanges_stand_between_messages_and_are_not_counted() {
     assert_eq!((next().head, next().head), (answer, over));
 }
 
+/// What became of a message follows it, and a crash in the middle of saying so costs only that.
+#[test]
+fn outcomes_and_marks_are_told_of_earlier_messages() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("s.mcpseg");
+    let mut writer = SegmentWriter::create(&path, &header()).expect("a segment can be begun");
+    writer.push(&RecordHead { flags: RecordHead::HELD, ..head(1) }, &payload(1));
+    writer.commit().expect("the disk takes it");
+    let about = RecordHead { correlated: 1, flags: RecordHead::LINKED | RecordHead::HELD, ..head(77) };
+    let edited = Some(Bytes::from(vec![b'x'; 100_000]));
+    let outcome = Outcome { what: OutcomeKind::Modified, by: "tui".into(), why: "b1".into(), held_ns: 9, edited };
+    let mark = Mark { mark: Some("★".into()), note: None };
+    writer.push_outcome(&about, &outcome);
+    writer.push_mark(&about, &mark);
+    writer.commit().expect("the disk takes it");
+    drop(writer);
+
+    let expected = RecordHead { flags: 0, sequence: 0, correlated: 1, ..head(77) };
+    let bytes = std::fs::read(&path).expect("it can be read");
+    let mut ends = Vec::new();
+    let mut reader = SegmentReader::open(&path).expect("its header is whole");
+    while let Some(record) = reader.next_record().expect("it can be read") {
+        match record.head.kind {
+            RecordKind::Message => assert_eq!(record.head.flags, RecordHead::HELD),
+            RecordKind::Outcome => assert_eq!(Outcome::decode(&record.payload).as_ref(), Some(&outcome)),
+            RecordKind::Mark => assert_eq!(Mark::decode(&record.payload).as_ref(), Some(&mark)),
+            other => panic!("{other:?} was not written"),
+        }
+        if record.head.kind != RecordKind::Message {
+            assert_eq!(record.head, RecordHead { kind: record.head.kind, ..expected });
+        }
+        ends.push(reader.whole_len() as usize);
+    }
+    assert_eq!((ends.len(), Session::open_segment(&path).expect("it opens").summary().messages), (3, 1));
+    for cut in (ends[0]..ends[2]).step_by(997).chain([ends[1] - 1, ends[1], ends[1] + 1, ends[2] - 1]) {
+        std::fs::write(&path, &bytes[..cut]).expect("it can be written");
+        let mut reader = SegmentReader::open(&path).expect("its header is whole");
+        let mut count = 0;
+        while reader.next_record().expect("it can be read").is_some() {
+            count += 1;
+        }
+        assert_eq!(count, ends.iter().filter(|end| **end <= cut).count(), "cut at {cut}");
+        assert_eq!(reader.damaged(), 0);
+    }
+}
+
 #[test]
 fn a_message_says_what_it_arrived_on() {
     for transport in [Transport::Stdio, Transport::Sse, Transport::StreamableHttp] {

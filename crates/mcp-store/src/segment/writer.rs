@@ -12,7 +12,7 @@ use bytes::Bytes;
 use mcp_wire::gather::{Gather, SLICES};
 
 use super::repeated::{HeadKey, Written};
-use super::{EVENT_ID_MAX, End, Link, MAGIC, RecordHead, RecordKind};
+use super::{EVENT_ID_MAX, End, Link, MAGIC, Mark, Outcome, RecordHead, RecordKind};
 use crate::StoreError;
 use crate::recorded::{Direction, SessionHeader};
 use crate::state_dir::create_private;
@@ -124,6 +124,21 @@ impl SegmentWriter {
         }
     }
 
+    /// Adds how a hold of the message `head.correlated` ended.
+    pub fn push_outcome(&mut self, head: &RecordHead, outcome: &Outcome) {
+        let (words, edited) = (outcome.encode(), outcome.edited.clone().unwrap_or_default());
+        self.push_head(&about_message(head, RecordKind::Outcome), &[&words, &edited]);
+        self.gather.copy(&words);
+        self.gather.share(&edited);
+    }
+
+    /// Adds what somebody wrote beside the message `head.correlated`.
+    pub fn push_mark(&mut self, head: &RecordHead, mark: &Mark) {
+        let words = mark.encode();
+        self.push_head(&about_message(head, RecordKind::Mark), &[&words]);
+        self.gather.copy(&words);
+    }
+
     fn push_head(&mut self, head: &RecordHead, parts: &[&[u8]]) {
         if let Some(lost) = self.lost.filter(|_| self.gathered == 0) {
             let count = lost.to_string();
@@ -191,6 +206,11 @@ impl SegmentWriter {
         let _ = self.file.set_len(self.whole_len);
         Err(error)
     }
+}
+
+/// The head of a record that says more about an earlier one.
+fn about_message(head: &RecordHead, kind: RecordKind) -> RecordHead {
+    RecordHead { kind, sequence: 0, flags: head.flags & RecordHead::FROM_PROXY, ..*head }
 }
 
 pub(super) fn bookkeeping(kind: RecordKind, time_ns: u64) -> RecordHead {

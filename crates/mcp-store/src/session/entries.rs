@@ -213,6 +213,7 @@ impl Tally {
             }
             RecordKind::Exchange | RecordKind::ExchangeEnd => summary.has_exchanges = true,
             RecordKind::Note | RecordKind::End => summary.take(record),
+            RecordKind::Outcome | RecordKind::Mark => {}
         }
     }
 
