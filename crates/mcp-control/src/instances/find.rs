@@ -1,0 +1,54 @@
+//! Which instance is meant.
+
+use super::{Instance, InstanceError};
+
+#[derive(Debug, thiserror::Error)]
+pub enum FindError {
+    #[error("nothing is running")]
+    NoneRuns,
+    #[error("no instance `{wanted}` is running")]
+    Unknown { wanted: String, running: Vec<Instance> },
+    #[error("`{wanted}` fits several instances")]
+    Ambiguous { wanted: String, candidates: Vec<Instance> },
+    #[error("several instances are running")]
+    Several { running: Vec<Instance> },
+    #[error(transparent)]
+    Instances(#[from] InstanceError),
+}
+
+impl FindError {
+    /// Those that could have been meant.
+    pub fn candidates(&self) -> &[Instance] {
+        match self {
+            Self::NoneRuns | Self::Instances(_) => &[],
+            Self::Unknown { running: them, .. }
+            | Self::Ambiguous { candidates: them, .. }
+            | Self::Several { running: them } => them,
+        }
+    }
+}
+
+/// As with recorded sessions: a name that is also the beginning of another id fits both.
+pub fn find(mut running: Vec<Instance>, wanted: Option<&str>) -> Result<Instance, FindError> {
+    let Some(wanted) = wanted else {
+        return match running.len() {
+            0 => Err(FindError::NoneRuns),
+            1 => Ok(running.remove(0)),
+            _ => Err(FindError::Several { running }),
+        };
+    };
+    if running.is_empty() {
+        return Err(FindError::NoneRuns);
+    }
+    let beginning = wanted.to_ascii_lowercase();
+    let is_meant = |instance: &Instance| {
+        let begins = !wanted.is_empty() && instance.description.id.to_string().starts_with(&beginning);
+        begins || instance.description.name.as_deref() == Some(wanted)
+    };
+    let (mut meant, others): (Vec<Instance>, Vec<Instance>) = running.into_iter().partition(is_meant);
+    match meant.len() {
+        0 => Err(FindError::Unknown { wanted: wanted.to_owned(), running: others }),
+        1 => Ok(meant.remove(0)),
+        _ => Err(FindError::Ambiguous { wanted: wanted.to_owned(), candidates: meant }),
+    }
+}
