@@ -64,7 +64,7 @@ impl Description {
 
 /// An instance that runs, as far as can be told without asking it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Instance {
+pub struct Running {
     pub description: Description,
     pub socket: PathBuf,
 }
@@ -116,7 +116,7 @@ impl Instances {
     }
 
     /// Everything that runs, the oldest first.
-    pub fn list(&self) -> Result<Vec<Instance>, InstanceError> {
+    pub fn list(&self) -> Result<Vec<Running>, InstanceError> {
         if !self.place.check()? {
             return Ok(Vec::new());
         }
@@ -129,23 +129,23 @@ impl Instances {
             }
         }
         self.clear_orphans()?;
-        instances.sort_by_key(|instance: &Instance| (instance.description.started_at, instance.description.id));
+        instances.sort_by_key(|instance: &Running| (instance.description.started_at, instance.description.id));
         Ok(instances)
     }
 
     /// The instance meant by an id, the beginning of one, or a name; by nothing, if there is only one.
-    pub fn find(&self, wanted: Option<&str>) -> Result<Instance, FindError> {
+    pub fn find(&self, wanted: Option<&str>) -> Result<Running, FindError> {
         find::find(self.list()?, wanted)
     }
 
     /// The instance that a description is of. One that is gone is cleared away; what cannot be read is
     /// let alone, since a later version may have written it.
-    fn look_at(&self, path: &Path) -> Result<Option<Instance>, InstanceError> {
+    fn look_at(&self, path: &Path) -> Result<Option<Running>, InstanceError> {
         let Some((file, description)) = read(path) else { return Ok(None) };
         if self.place.description(&description.id) != path {
             return Ok(None);
         }
-        let instance = Instance { socket: self.place.socket(&description.id)?, description };
+        let instance = Running { socket: self.place.socket(&description.id)?, description };
         if is_live(&instance, &file) {
             return Ok(Some(instance));
         }
@@ -171,7 +171,7 @@ impl Instances {
 
 /// Any sign of life counts: the lock that dies with its process, the process itself, an open socket.
 /// The process may run where its number means nothing to us, in a container that shares the directory.
-fn is_live(instance: &Instance, description: &File) -> bool {
+fn is_live(instance: &Running, description: &File) -> bool {
     let locked = matches!(description.try_lock_shared(), Err(TryLockError::WouldBlock));
     locked
         || alive::is_running(instance.description.pid, instance.description.pid_started)

@@ -3,4 +3,4 @@
 
 pub mod instances;
 
-pub use instances::{Description, FindError, Instance, InstanceError, Instances, Registration};
+pub use instances::Instances;

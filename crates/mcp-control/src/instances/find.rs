@@ -1,24 +1,24 @@
 //! Which instance is meant.
 
-use super::{Instance, InstanceError};
+use super::{InstanceError, Running};
 
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
     #[error("nothing is running")]
     NoneRuns,
     #[error("no instance `{wanted}` is running")]
-    Unknown { wanted: String, running: Vec<Instance> },
+    Unknown { wanted: String, running: Vec<Running> },
     #[error("`{wanted}` fits several instances")]
-    Ambiguous { wanted: String, candidates: Vec<Instance> },
+    Ambiguous { wanted: String, candidates: Vec<Running> },
     #[error("several instances are running")]
-    Several { running: Vec<Instance> },
+    Several { running: Vec<Running> },
     #[error(transparent)]
     Instances(#[from] InstanceError),
 }
 
 impl FindError {
     /// Those that could have been meant.
-    pub fn candidates(&self) -> &[Instance] {
+    pub fn candidates(&self) -> &[Running] {
         match self {
             Self::NoneRuns | Self::Instances(_) => &[],
             Self::Unknown { running: them, .. }
@@ -29,7 +29,7 @@ impl FindError {
 }
 
 /// As with recorded sessions: a name that is also the beginning of another id fits both.
-pub fn find(mut running: Vec<Instance>, wanted: Option<&str>) -> Result<Instance, FindError> {
+pub fn find(mut running: Vec<Running>, wanted: Option<&str>) -> Result<Running, FindError> {
     let Some(wanted) = wanted else {
         return match running.len() {
             0 => Err(FindError::NoneRuns),
@@ -41,11 +41,11 @@ pub fn find(mut running: Vec<Instance>, wanted: Option<&str>) -> Result<Instance
         return Err(FindError::NoneRuns);
     }
     let beginning = wanted.to_ascii_lowercase();
-    let is_meant = |instance: &Instance| {
+    let is_meant = |instance: &Running| {
         let begins = !wanted.is_empty() && instance.description.id.to_string().starts_with(&beginning);
         begins || instance.description.name.as_deref() == Some(wanted)
     };
-    let (mut meant, others): (Vec<Instance>, Vec<Instance>) = running.into_iter().partition(is_meant);
+    let (mut meant, others): (Vec<Running>, Vec<Running>) = running.into_iter().partition(is_meant);
     match meant.len() {
         0 => Err(FindError::Unknown { wanted: wanted.to_owned(), running: others }),
         1 => Ok(meant.remove(0)),

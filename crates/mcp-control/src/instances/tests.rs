@@ -48,7 +48,7 @@ fn an_instance_is_found_while_it_is_registered() {
     let described = description(7, Some("seven"));
     let (registration, listener) = instances.register(&described).unwrap();
     let found = instances.find(None).unwrap();
-    assert_eq!(found, Instance { description: described, socket: registration.socket().to_owned() });
+    assert_eq!(found, Running { description: described, socket: registration.socket().to_owned() });
     for (path, mode) in [(state.path().join("run"), 0o700), (found.socket.clone(), 0o600)] {
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, mode, "{path:?}");
     }
