@@ -1,0 +1,111 @@
+//! What happens, as it happens.
+
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::api::breakpoint::Breakpoints;
+use crate::api::held::{Held, Outcome};
+use crate::api::lease::LeaseState;
+use crate::api::message::Message;
+use crate::api::snapshot::{ModeChange, Snapshot};
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct EventsQuery {
+    /// Begin with the messages after this sequence; absent: with what happens from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// Only messages that match. Everything else is told nevertheless.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 16384)]
+    pub filter: Option<String>,
+    /// The lease by which this face is present while the stream is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(max_length = 64)]
+    pub lease: Option<String>,
+}
+
+/// One event of the stream; its name is the SSE event's, its content the data.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// Always the first.
+    Snapshot(Box<Snapshot>),
+    Message(Box<Message>),
+    /// A message was held.
+    Held(Box<Held>),
+    Outcome(Outcome),
+    Mode(ModeChange),
+    Breakpoints(Breakpoints),
+    Lease(LeaseState),
+    /// Something happened where a message should have been.
+    Fault(Box<Message>),
+    Gap(Gap),
+    /// Always the last.
+    End(Ended),
+}
+
+/// Events that were not told, because this face did not keep up. Messages among them are in the
+/// history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Gap {
+    pub missed: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Ended {
+    /// In plain words.
+    pub why: String,
+}
+
+impl Event {
+    /// The name it has in the stream.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Snapshot(_) => "snapshot",
+            Self::Message(_) => "message",
+            Self::Held(_) => "held",
+            Self::Outcome(_) => "outcome",
+            Self::Mode(_) => "mode",
+            Self::Breakpoints(_) => "breakpoints",
+            Self::Lease(_) => "lease",
+            Self::Fault(_) => "fault",
+            Self::Gap(_) => "gap",
+            Self::End(_) => "end",
+        }
+    }
+
+    /// Reads an event of the stream. `None` for a name that this version does not know.
+    pub fn parse(name: &str, data: &[u8]) -> Result<Option<Self>, serde_json::Error> {
+        use serde_json::from_slice;
+        Ok(Some(match name {
+            "snapshot" => Self::Snapshot(from_slice(data)?),
+            "message" => Self::Message(from_slice(data)?),
+            "held" => Self::Held(from_slice(data)?),
+            "outcome" => Self::Outcome(from_slice(data)?),
+            "mode" => Self::Mode(from_slice(data)?),
+            "breakpoints" => Self::Breakpoints(from_slice(data)?),
+            "lease" => Self::Lease(from_slice(data)?),
+            "fault" => Self::Fault(from_slice(data)?),
+            "gap" => Self::Gap(from_slice(data)?),
+            "end" => Self::End(from_slice(data)?),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// What it says, as JSON.
+    pub fn data(&self) -> String {
+        let json = match self {
+            Self::Snapshot(snapshot) => serde_json::to_string(snapshot),
+            Self::Message(message) | Self::Fault(message) => serde_json::to_string(message),
+            Self::Held(held) => serde_json::to_string(held),
+            Self::Outcome(outcome) => serde_json::to_string(outcome),
+            Self::Mode(mode) => serde_json::to_string(mode),
+            Self::Breakpoints(breakpoints) => serde_json::to_string(breakpoints),
+            Self::Lease(lease) => serde_json::to_string(lease),
+            Self::Gap(gap) => serde_json::to_string(gap),
+            Self::End(ended) => serde_json::to_string(ended),
+        };
+        json.expect("plain data always serialises")
+    }
+}

@@ -1,0 +1,78 @@
+//! Messages that wait for somebody, and what became of them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::api::message::{Direction, Message};
+
+/// A message that is held.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Held {
+    pub sequence: u64,
+    pub conversation: u32,
+    pub direction: Direction,
+    /// The name of the breakpoint that holds it, or `intercept`.
+    pub why: String,
+    /// RFC 3339, UTC.
+    pub since: String,
+    pub held_ms: u64,
+    /// When it is let go if nobody decides; absent if it waits for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released_in_ms: Option<u64>,
+    /// Whoever sent it no longer waits for an answer.
+    #[serde(default)]
+    pub given_up: bool,
+    pub message: Message,
+}
+
+/// What is held, in the order of arrival.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct HeldList {
+    pub held: Vec<Held>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutcomeKind {
+    Forwarded,
+    Modified,
+    Dropped,
+    /// Dropped, and whoever sent it was told with an error.
+    Refused,
+    Answered,
+    /// The sender took it back.
+    Cancelled,
+    /// Let go without a decision: the limit, a face that left, the end of intercepting.
+    Released,
+    /// There is nobody left to send it to.
+    Discarded,
+}
+
+impl OutcomeKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Forwarded => "forwarded",
+            Self::Modified => "modified",
+            Self::Dropped => "dropped",
+            Self::Refused => "refused",
+            Self::Answered => "answered",
+            Self::Cancelled => "cancelled",
+            Self::Released => "released",
+            Self::Discarded => "discarded",
+        }
+    }
+}
+
+/// What became of a held message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Outcome {
+    pub sequence: u64,
+    pub what: OutcomeKind,
+    /// Who decided; empty if nobody did.
+    #[serde(default)]
+    pub by: String,
+    pub held_ns: u64,
+    /// It left otherwise than it came; `GET /v1/messages/{sequence}` has both.
+    #[serde(default)]
+    pub edited: bool,
+}

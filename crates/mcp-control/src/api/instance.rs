@@ -1,0 +1,48 @@
+//! A running proxy.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::api::message::Transport;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Instance {
+    /// The id of the run's first session.
+    pub id: String,
+    /// Of mcp-proxy.
+    pub version: String,
+    pub pid: u32,
+    /// What the user calls the server.
+    #[serde(default)]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub server_command: Option<String>,
+    #[serde(default)]
+    pub server_url: Option<String>,
+    /// The server side.
+    pub transport: Transport,
+    /// Where clients connect: `stdio` or an address.
+    pub listen: String,
+    /// RFC 3339, UTC.
+    pub started_at: String,
+    /// The session that is being recorded; absent if nothing is.
+    #[serde(default)]
+    pub session: Option<String>,
+    /// How many messages have passed.
+    pub messages: u64,
+    pub held: u64,
+    /// Who has spoken, the newest last, and no more than a screen of them.
+    pub conversations: Vec<Speaker>,
+}
+
+/// The client of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Speaker {
+    pub conversation: u32,
+    /// What it calls itself.
+    #[serde(default)]
+    pub client: Option<String>,
+    /// The revision that is spoken, as a date, once somebody said so.
+    #[serde(default)]
+    pub revision: Option<String>,
+}

@@ -1,0 +1,51 @@
+//! Everything about an instance but its messages.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::api::breakpoint::Breakpoint;
+use crate::api::held::Held;
+use crate::api::instance::Instance;
+use crate::api::lease::Lease;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Everything goes on at once, save what a breakpoint holds.
+    Passthrough,
+    /// Every message is held.
+    Intercept,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ModeChange {
+    pub mode: Mode,
+}
+
+/// What happens to held messages when the face with the lease leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDetach {
+    Forward,
+    Error,
+    Drop,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Snapshot {
+    pub instance: Instance,
+    pub mode: Mode,
+    pub breakpoints: Vec<Breakpoint>,
+    pub held: Vec<Held>,
+    #[serde(default)]
+    pub lease: Option<Lease>,
+    /// A hold ends after this; absent if it may last for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_limit_ms: Option<u64>,
+    pub on_detach: OnDetach,
+    /// How many event streams are open.
+    pub faces: u32,
+    /// The newest sequence.
+    pub last_sequence: u64,
+}
