@@ -6,6 +6,7 @@ mod cli;
 mod demo;
 mod doctor;
 mod duplex;
+mod edit;
 mod export;
 mod failure;
 mod indexer;

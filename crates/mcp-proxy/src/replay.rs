@@ -5,7 +5,6 @@ mod document;
 mod draft;
 mod edit;
 mod junit;
-mod layout;
 mod words;
 
 use std::collections::HashSet;
@@ -24,6 +23,7 @@ use tokio::runtime::{Builder, LocalOptions};
 
 use crate::chosen::{self, Chosen, ChosenArgs};
 use crate::cli::{TargetArgs, UrlTransportArg};
+use crate::edit::{Assignment, assignment};
 use crate::failure::{Failure, exit};
 use crate::inner;
 use crate::plan::ServerSide;
@@ -31,7 +31,6 @@ use crate::progress::{Progress, Unit};
 use crate::recording;
 use crate::report::ColorChoice;
 use draft::Draft;
-use edit::Assignment;
 
 #[derive(Args)]
 #[command(
@@ -61,7 +60,7 @@ pub struct ReplayArgs {
     #[arg(long)]
     compare_notifications: bool,
     /// Put this value, as JSON or as text, wherever a message has the path
-    #[arg(long, value_name = "PATH=VALUE", value_parser = edit::assignment)]
+    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
     set: Vec<Assignment>,
     /// Open the messages in $EDITOR before they are sent
     #[arg(long)]
@@ -187,7 +186,7 @@ fn script(args: &ReplayArgs, chosen: &Chosen, wanted: &HashSet<u64>) -> Result<S
         return Err(Failure::usage(format!("`{only}` matches nothing that the client sent, and no answer to it")));
     }
     for assignment in &args.set {
-        assignment.apply(&mut script)?;
+        edit::apply(assignment, &mut script)?;
     }
     if args.edit {
         edit::in_editor(&mut script, &chosen.transcript)?;

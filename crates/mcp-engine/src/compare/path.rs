@@ -91,6 +91,21 @@ impl Pattern {
         found.dedup();
         found
     }
+
+    /// The objects in `value` that lack the member which the pattern ends with, outermost first, and its
+    /// name. `None` if it ends otherwise, or names no one place to put it.
+    pub fn find_lacking(&self, value: &[u8]) -> Option<(Vec<Span>, &str)> {
+        let (Part::Member(name), above) = self.0.split_last()? else { return None };
+        if above.contains(&Part::Below) {
+            return None;
+        }
+        let mut homes = Self(above.to_vec()).find(value);
+        homes.retain(|home| {
+            let inner = &value[home.range()];
+            inner.starts_with(b"{") && scan::object_members(inner).all(|(key, _)| key != *name)
+        });
+        Some((homes, name))
+    }
 }
 
 fn covers(parts: &[Part], steps: &[Step]) -> bool {

@@ -1,56 +1,26 @@
 //! Messages changed before they are sent: a value put somewhere, or everything opened in an editor.
 
 use std::io::Write;
-use std::process::Command;
 
 use bytes::Bytes;
 use mcp_engine::Transcript;
-use mcp_engine::compare::Pattern;
-use mcp_engine::compare::path::split_assignment;
 use mcp_engine::replay::{Script, Turn};
-use mcp_wire::splice::splice;
 use mcp_wire::visible::visible;
 use mcp_wire::{Kind, Message};
-use serde_json::value::RawValue;
 
-use super::layout::indented;
-use crate::failure::{Failure, exit};
+use crate::edit::layout::indented;
+use crate::edit::{Assignment, editor};
+use crate::failure::Failure;
 use crate::report::say;
 
-/// `--set PATH=VALUE`
-#[derive(Clone, Debug)]
-pub struct Assignment {
-    path: Pattern,
-    value: String,
-}
-
-pub fn assignment(text: &str) -> Result<Assignment, String> {
-    let (path, value) = split_assignment(text).ok_or("expected PATH=VALUE")?;
-    let path = Pattern::parse(path).map_err(|error| error.to_string())?;
-    // What is no JSON is text.
-    let value = match serde_json::from_str::<&RawValue>(value) {
-        Ok(json) => json.get().to_owned(),
-        Err(_) => serde_json::Value::from(value).to_string(),
-    };
-    Ok(Assignment { path, value })
-}
-
-impl Assignment {
-    /// Puts the value wherever a message has the path.
-    pub fn apply(&self, script: &mut Script) -> Result<(), Failure> {
-        let mut places = 0;
-        for turn in &mut script.turns {
-            for span in self.path.find(&turn.bytes).into_iter().rev() {
-                turn.bytes = splice(&turn.bytes, span, self.value.as_bytes());
-                places += 1;
-            }
-        }
-        if places == 0 {
-            return Err(Failure::usage(format!("no message has {}", visible(&self.path.to_string())))
-                .hint("`mcp-proxy inspect SESSION -v` shows what the messages say; `--edit` changes them freely"));
-        }
-        Ok(())
+/// Puts the value wherever a message has the path.
+pub fn apply(assignment: &Assignment, script: &mut Script) -> Result<(), Failure> {
+    let places: usize = script.turns.iter_mut().map(|turn| assignment.replace(&mut turn.bytes)).sum();
+    if places == 0 {
+        return Err(Failure::usage(format!("no message has {}", visible(&assignment.to_string())))
+            .hint("`mcp-proxy inspect SESSION -v` shows what the messages say; `--edit` changes them freely"));
     }
+    Ok(())
 }
 
 const HEADING: &str = "#@ ";
@@ -68,7 +38,7 @@ pub fn in_editor(script: &mut Script, transcript: &Transcript) -> Result<(), Fai
         writeln!(file, "\n{HEADING}{at} {}\n{text}", visible(&transcript.line(turn.line).call()))?;
     }
     file.flush()?;
-    open_editor(file.path())?;
+    editor::open(file.path())?;
     let after = std::fs::read_to_string(file.path())?;
     let edited = read_back(&after, script.turns.len())?;
     let turns = std::mem::take(&mut script.turns);
@@ -119,21 +89,6 @@ fn misplaced(line: usize, what: &str) -> Failure {
     Failure::usage(format!("line {} of the edited messages: {what}", line + 1)).hint("nothing was sent; try again")
 }
 
-fn open_editor(path: &std::path::Path) -> Result<(), Failure> {
-    let editor = ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok().filter(|it| !it.is_empty()));
-    let editor = editor.unwrap_or_else(|| "vi".into());
-    let words = shell_words::split(&editor).unwrap_or_default();
-    let (program, args) = words.split_first().ok_or_else(|| Failure::usage("$EDITOR is empty"))?;
-    let status = Command::new(program).args(args).arg(path).status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::new(exit::CANNOT_RUN, format!("the editor `{editor}` ended with {status}"))
-            .hint("nothing was sent")),
-        Err(error) => Err(Failure::new(exit::CANNOT_RUN, format!("cannot start the editor `{editor}`: {error}"))
-            .hint("set EDITOR to one that is there")),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,15 +102,5 @@ mod tests {
         assert_eq!(read[2].as_deref(), Some("# not a comment any more\n"));
         assert!(read_back("{}", 1).is_err() && read_back("#@ 5 x\n{}", 1).is_err());
         assert!(read_back("#@ 0 x\n{}\n#@ 0 x\n{}", 1).is_err());
-    }
-
-    #[test]
-    fn a_value_is_json_or_text() {
-        let value = |text: &str| assignment(text).map(|assignment| assignment.value);
-        assert_eq!(value("$.a=1e400").as_deref(), Ok("1e400"));
-        assert_eq!(value("$.a={\"b\":[]}").as_deref(), Ok("{\"b\":[]}"));
-        assert_eq!(value("$.a=hello \"you\"").as_deref(), Ok("\"hello \\\"you\\\"\""));
-        assert_eq!(value("$.a=").as_deref(), Ok("\"\""));
-        assert!(value("$.a").is_err() && value("a=1").is_err());
     }
 }

@@ -1,0 +1,7 @@
+//! Messages changed before they are sent: what replaying and holding them have in common.
+
+pub mod assignment;
+pub mod editor;
+pub mod layout;
+
+pub use assignment::{Assignment, assignment};
