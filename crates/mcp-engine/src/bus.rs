@@ -4,10 +4,12 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use mcp_store::{Mark, Outcome, Transport};
 use mcp_wire::Message;
 use tokio::sync::mpsc;
 
-use crate::envelope::Side;
+use crate::envelope::{Lane, ProxyMessage, Side};
+use crate::intercept::Held;
 
 /// Something a watcher may want to know.
 #[derive(Clone, Debug)]
@@ -16,6 +18,12 @@ pub enum Event {
         sequence: u64,
         time_ns: u64,
         from: Side,
+        conversation: u32,
+        transport: Transport,
+        /// The HTTP exchange that carried it; 0 where there is none.
+        exchange: u64,
+        /// Of the SSE event that carried it, if it had one.
+        event_id: Option<Arc<[u8]>>,
         message: Message,
         correlated: Option<u64>,
         origin: Origin,
@@ -23,9 +31,41 @@ pub enum Event {
     /// Something happened where a message should have been.
     Fault {
         sequence: u64,
+        time_ns: u64,
         from: Side,
-        text: String,
+        conversation: u32,
+        text: Arc<str>,
     },
+    /// A message, told before, is parked.
+    Held(Box<Held>),
+    /// A message, told before, is parked no more, or left otherwise than it came.
+    Outcome {
+        sequence: u64,
+        outcome: Arc<Outcome>,
+    },
+    Marked {
+        sequence: u64,
+        mark: Arc<Mark>,
+    },
+    /// What is held, or who may decide, is no longer what it was.
+    Changed,
+}
+
+impl Event {
+    pub(crate) fn message(message: &ProxyMessage, lane: Lane<'_>, origin: Origin) -> Self {
+        Self::Message {
+            sequence: message.sequence,
+            time_ns: message.time_ns,
+            from: message.from,
+            conversation: message.conversation,
+            transport: lane.transport,
+            exchange: lane.exchange,
+            event_id: (!lane.event_id.is_empty()).then(|| lane.event_id.into()),
+            message: message.message.clone(),
+            correlated: message.correlated,
+            origin,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +153,7 @@ mod tests {
     use super::*;
 
     fn fault(sequence: u64) -> Event {
-        Event::Fault { sequence, from: Side::Client, text: String::new() }
+        Event::Fault { sequence, time_ns: 0, from: Side::Client, conversation: 0, text: "".into() }
     }
 
     #[test]

@@ -1,12 +1,17 @@
 //! One client's exchange with the proxy, from the first message to the last: a pipe, a session of
 //! Streamable HTTP, an SSE connection.
 
+mod speaker;
+
 use std::collections::HashMap;
 
-use mcp_wire::{Id, Message};
+use mcp_wire::{Id, Kind, Message};
 
 use crate::correlate::Pending;
-use crate::envelope::{Asked, Lane, Lent, Side};
+use crate::envelope::{Asked, Lane, Lent, ProxyMessage, Side};
+use crate::pipeline::Release;
+
+pub use speaker::Speaker;
 
 #[derive(Debug)]
 pub struct Conversation {
@@ -14,13 +19,40 @@ pub struct Conversation {
     pub(crate) pending: Pending,
     /// By id, which no two of them share.
     lent: HashMap<Id, Lent>,
+    /// Requests that somebody gave another id: the new one, and the one their sender knows.
+    renamed: Vec<(Side, Id, Id)>,
+    /// The client, as soon as it has said who it is.
+    pub(crate) speaker: Speaker,
+    /// The request by which it said so, while that has no answer.
+    pub(crate) opening: Opening,
     pub(crate) noise: u64,
     pub(crate) server_spoke: bool,
 }
 
+/// How far client and server have introduced themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    Awaited,
+    /// The sequence of the client's first request.
+    Asked(u64),
+    Over,
+}
+
+/// Requests under another id that are open at once; a person edits one at a time.
+const RENAMED_MAX: usize = 1_024;
+
 impl Conversation {
     pub(crate) fn new(number: u32) -> Self {
-        Self { number, pending: Pending::default(), lent: HashMap::new(), noise: 0, server_spoke: false }
+        Self {
+            number,
+            pending: Pending::default(),
+            lent: HashMap::new(),
+            renamed: Vec::new(),
+            speaker: Speaker::default(),
+            opening: Opening::Awaited,
+            noise: 0,
+            server_spoke: false,
+        }
     }
 
     /// The one conversation of a pipe.
@@ -80,6 +112,61 @@ impl Conversation {
     pub(crate) fn lane_of(&self, id: &Id) -> Lane<'_> {
         let lent = self.lent.get(id);
         lent.map_or(Lane::PIPE, |lent| Lane { exchange: lent.exchange, event_id: &lent.event_id, ..Lane::PIPE })
+    }
+
+    /// Takes note of what became of a message that was parked.
+    pub fn settle(&mut self, release: &Release) {
+        let (from, Some(id), false) = (release.from, &release.request, release.is_discarded) else { return };
+        if release.back.is_some() {
+            self.pending.take(from, id);
+            return;
+        }
+        let left = release.onward.as_ref().map(|outgoing| Message::new(outgoing.frame().bytes.clone()));
+        match left.filter(|left| left.glance().kind == Kind::Request).and_then(|left| left.id()) {
+            Some(now) if now == *id => {}
+            Some(now) => {
+                if let Some(mark) = self.pending.take(from, id) {
+                    self.pending.insert(from, now.clone(), mark.sequence);
+                }
+                self.rename(from, now, id.clone());
+            }
+            // Nothing that could be answered went on.
+            None => self.pending.cancel(from, id),
+        }
+    }
+
+    /// From now on an answer to `now` is given back as one to `known`.
+    pub fn rename(&mut self, from: Side, now: Id, known: Id) {
+        if self.renamed.len() >= RENAMED_MAX {
+            self.renamed.remove(0);
+        }
+        self.renamed.push((from, now, known));
+    }
+
+    #[inline]
+    pub(crate) fn has_renamed(&self) -> bool {
+        !self.renamed.is_empty()
+    }
+
+    /// The id that the one who waits for `answer` knows, if it is another than the one it has.
+    pub(crate) fn known_id(&mut self, from: Side, answer: &Message) -> Option<Id> {
+        let id = answer.id().filter(|_| answer.glance().kind.is_response())?;
+        let at = self.renamed.iter().position(|(asker, now, _)| *asker == from.other() && *now == id)?;
+        Some(self.renamed.remove(at).2)
+    }
+
+    /// Whether a message may say who speaks.
+    #[inline]
+    pub(crate) fn listens_for(&self, message: &ProxyMessage) -> bool {
+        match self.opening {
+            Opening::Over => false,
+            Opening::Awaited => message.from == Side::Client && message.message.glance().kind == Kind::Request,
+            Opening::Asked(sequence) => message.correlated == Some(sequence),
+        }
+    }
+
+    pub fn speaker(&self) -> &Speaker {
+        &self.speaker
     }
 
     /// Calls `from` still waits on.

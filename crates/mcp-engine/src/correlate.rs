@@ -61,6 +61,11 @@ impl Pending {
         self.table(from).insert(id, RequestMark { sequence, cancelled: true });
     }
 
+    /// Its sender waits for the answer to `id` no more, though one may still come.
+    pub fn cancel(&mut self, from: Side, id: &Id) {
+        self.table(from).cancel(id);
+    }
+
     /// Each item of a batch counts by itself; the batch is shown as the answer to the first request
     /// it answers.
     fn correlate_batch(&mut self, from: Side, message: &Message, sequence: u64) -> Option<u64> {

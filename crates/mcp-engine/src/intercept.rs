@@ -1,20 +1,309 @@
-//! Messages that somebody wants to see before they go on. In passthrough mode, the only one there
-//! is while no face can attach, everything goes on at once.
+//! Messages that somebody wants to see before they go on. A message is parked if everything is to be
+//! held, or if a breakpoint matches it; others overtake it. Whoever watches decides what becomes of
+//! it. Nobody there, or nobody who decides in time: it goes on as it came.
 
+mod breakpoint;
+mod decision;
+mod live;
+mod parked;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_filter::Filter;
+use mcp_wire::{Id, Kind};
+use tokio::time::Instant;
+
+use crate::conversation::Speaker;
+use crate::envelope::{ProxyMessage, Side};
 use crate::policy::Judged;
+
+pub use breakpoint::{Breakpoint, BreakpointError};
+pub use decision::{Answer, DecideError, Decision};
+pub(crate) use decision::{compose_answer, edited};
+use live::{Live, Requests};
+pub(crate) use parked::Parked;
+pub use parked::{Held, Why};
+
+/// What a client commonly gives a call is 60 s; this leaves it some.
+pub const HOLD_FOR: Duration = Duration::from_secs(45);
+/// Messages that are parked at once, and their bytes. More than that goes on unseen: it has to be
+/// somewhere, and a person has long lost track.
+const PARKED_MAX: usize = 10_000;
+const PARKED_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Why a message is held that came before any face.
+pub(crate) const WAITS_FOR_FACE: &str = "wait-for-face";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Passthrough,
+    /// Everything is held.
+    Intercept,
+}
+
+/// Who wanted something held, which decides whether it is while no face is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The command line that started the proxy.
+    Start,
+    /// The face that has the lease.
+    Face,
+    /// A command at run time. Whoever gave it is there, without a face.
+    Command,
+}
+
+/// What becomes of messages when the face that held them goes away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    Forward,
+    /// Whoever waits gets an error.
+    Error,
+    Drop,
+}
+
+#[derive(Clone, Debug)]
+pub struct HoldOptions {
+    /// How long a message is held at most; `None` for ever.
+    pub limit: Option<Duration>,
+    pub on_detach: Fallback,
+    /// Until a face comes, what the client sends is held.
+    pub wait_for_face: bool,
+    /// What filters know the server by.
+    pub server: Option<Arc<str>>,
+}
+
+impl Default for HoldOptions {
+    fn default() -> Self {
+        Self { limit: Some(HOLD_FOR), on_detach: Fallback::Forward, wait_for_face: false, server: None }
+    }
+}
 
 /// Where a judged message goes.
 #[must_use]
 #[derive(Debug)]
-pub enum Passed {
+pub(crate) enum Passed {
     Onward(Judged),
+    /// It is to be parked.
+    Held(Judged, Arc<str>, Owner),
+    /// It takes back a request that is parked.
+    TakesBack(Judged, u64),
 }
 
-#[derive(Debug, Default)]
-pub struct Intercept {}
+#[derive(Debug)]
+pub struct Intercept {
+    mode: Mode,
+    mode_owner: Owner,
+    breakpoints: Vec<Breakpoint>,
+    options: HoldOptions,
+    face: bool,
+    waits_for_face: bool,
+    /// Whether messages have to be looked at, as things stand.
+    armed: bool,
+    requests: Requests,
+    parked: BTreeMap<u64, Parked>,
+    parked_bytes: usize,
+}
+
+impl Default for Intercept {
+    fn default() -> Self {
+        Self::new(HoldOptions::default())
+    }
+}
 
 impl Intercept {
-    pub fn pass(&self, judged: Judged) -> Passed {
-        Passed::Onward(judged)
+    pub fn new(options: HoldOptions) -> Self {
+        let mut intercept = Self {
+            mode: Mode::Passthrough,
+            mode_owner: Owner::Start,
+            breakpoints: Vec::new(),
+            waits_for_face: options.wait_for_face,
+            options,
+            face: false,
+            armed: false,
+            requests: Requests::default(),
+            parked: BTreeMap::new(),
+            parked_bytes: 0,
+        };
+        intercept.arm();
+        intercept
+    }
+
+    /// Whether messages have to be looked at. While not, nothing of this costs anything.
+    #[inline]
+    pub fn is_armed(&self) -> bool {
+        self.armed
+    }
+
+    /// Looks at a message, which `speaker`'s conversation brought.
+    pub(crate) fn look(&mut self, judged: Judged, speaker: &Speaker) -> Passed {
+        let message = judged.message();
+        if !self.parked.is_empty()
+            && let Some(id) = message.message.cancelled_id()
+        {
+            if let Some(sequence) = self.taken_back(message, &id) {
+                return Passed::TakesBack(judged, sequence);
+            }
+            self.give_up(message, &id);
+        }
+        let held = self.held_by(message, speaker);
+        match held.filter(|_| self.has_room(message)) {
+            Some((why, owner)) => Passed::Held(judged, why, owner),
+            None => Passed::Onward(judged),
+        }
+    }
+
+    /// Why a message is to be held, if it is.
+    fn held_by(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Option<(Arc<str>, Owner)> {
+        let request = self.requests.hear(message);
+        let live = Live { message, request: request.as_ref(), speaker, server: self.options.server.as_deref() };
+        let mut found = None;
+        for breakpoint in &mut self.breakpoints {
+            if (self.face || breakpoint.owner == Owner::Command) && breakpoint.filter.matches(&live) {
+                breakpoint.hits += 1;
+                found = found.or_else(|| Some((Arc::clone(&breakpoint.name), breakpoint.owner)));
+            }
+        }
+        if found.is_none() && self.waits_for_face && message.from == Side::Client {
+            return Some((WAITS_FOR_FACE.into(), Owner::Start));
+        }
+        if found.is_none() && self.mode == Mode::Intercept && self.holds_for(self.mode_owner) {
+            return Some(("intercept".into(), self.mode_owner));
+        }
+        found
+    }
+
+    /// The parked request `id` that `message` takes back.
+    fn taken_back(&self, message: &ProxyMessage, id: &Id) -> Option<u64> {
+        let is_meant = |held: &ProxyMessage| {
+            (held.conversation, held.from) == (message.conversation, message.from)
+                && held.message.glance().kind == Kind::Request
+                && held.message.id().as_ref() == Some(id)
+        };
+        self.parked.iter().find(|(_, parked)| is_meant(parked.judged.message())).map(|(sequence, _)| *sequence)
+    }
+
+    /// The sender of `message` no longer waits for the answer to its request `id`, which may be parked.
+    fn give_up(&mut self, message: &ProxyMessage, id: &Id) {
+        for parked in self.parked.values_mut() {
+            let held = parked.judged.message();
+            parked.given_up |= (held.conversation, held.from) == (message.conversation, message.from.other())
+                && held.message.glance().kind.is_response()
+                && held.message.id().as_ref() == Some(id);
+        }
+    }
+
+    fn has_room(&self, message: &ProxyMessage) -> bool {
+        self.parked.len() < PARKED_MAX && self.parked_bytes + message.message.bytes().len() <= PARKED_BYTES_MAX
+    }
+
+    /// Whether what `owner` wants held is held, as things stand.
+    fn holds_for(&self, owner: Owner) -> bool {
+        self.face || owner == Owner::Command
+    }
+
+    fn arm(&mut self) {
+        let by_mode = self.mode == Mode::Intercept && self.holds_for(self.mode_owner);
+        let by_breakpoint = self.breakpoints.iter().any(|breakpoint| self.holds_for(breakpoint.owner));
+        self.requests.wanted_by(self.breakpoints.iter().map(|breakpoint| &breakpoint.filter));
+        self.armed = by_mode || by_breakpoint || self.waits_for_face || !self.parked.is_empty();
+    }
+
+    pub(crate) fn park(&mut self, parked: Parked) {
+        self.parked_bytes += parked.judged.message().message.bytes().len();
+        self.parked.insert(parked.judged.message().sequence, parked);
+    }
+
+    pub(crate) fn take(&mut self, sequence: u64) -> Option<Parked> {
+        let parked = self.parked.remove(&sequence)?;
+        self.parked_bytes -= parked.judged.message().message.bytes().len();
+        if self.parked.is_empty() {
+            self.arm();
+        }
+        Some(parked)
+    }
+
+    pub(crate) fn get(&self, sequence: u64) -> Option<&Parked> {
+        self.parked.get(&sequence)
+    }
+
+    /// The sequences of parked messages that `which` is true of, oldest first.
+    pub(crate) fn parked_where(&self, mut which: impl FnMut(&Parked) -> bool) -> Vec<u64> {
+        self.parked.iter().filter(|(_, parked)| which(parked)).map(|(sequence, _)| *sequence).collect()
+    }
+
+    pub fn held(&self) -> Vec<Held> {
+        self.parked.values().map(Parked::held).collect()
+    }
+
+    pub fn held_count(&self) -> usize {
+        self.parked.len()
+    }
+
+    /// When something has been held long enough.
+    pub fn deadline(&self) -> Option<Instant> {
+        let limit = self.options.limit?;
+        // They came in the order of their sequences.
+        self.parked.values().next().map(|parked| parked.since + limit)
+    }
+
+    pub fn limit(&self) -> Option<Duration> {
+        self.options.limit
+    }
+
+    pub fn on_detach(&self) -> Fallback {
+        self.options.on_detach
+    }
+
+    pub fn mode(&self) -> (Mode, Owner) {
+        (self.mode, self.mode_owner)
+    }
+
+    pub fn set_mode(&mut self, mode: Mode, owner: Owner) {
+        (self.mode, self.mode_owner) = (mode, owner);
+        self.arm();
+    }
+
+    pub fn has_face(&self) -> bool {
+        self.face
+    }
+
+    pub fn set_face(&mut self, face: bool) {
+        self.face = face;
+        self.waits_for_face &= !face;
+        self.arm();
+    }
+
+    /// Nothing more is held: this proxy is ending.
+    pub fn disarm(&mut self) {
+        self.mode = Mode::Passthrough;
+        self.breakpoints.clear();
+        self.waits_for_face = false;
+        self.arm();
+    }
+
+    /// Nobody came.
+    pub(crate) fn stop_waiting_for_face(&mut self) {
+        self.waits_for_face = false;
+        self.arm();
+    }
+
+    pub fn breakpoints(&self) -> &[Breakpoint] {
+        &self.breakpoints
+    }
+
+    /// Adds a breakpoint, or puts it in the place of the one with this name. Returns its name.
+    pub fn add(&mut self, name: Option<String>, filter: Filter, owner: Owner) -> Result<Arc<str>, BreakpointError> {
+        let name = breakpoint::add(&mut self.breakpoints, name, filter, owner)?;
+        self.arm();
+        Ok(name)
+    }
+
+    pub fn remove(&mut self, name: &str) -> bool {
+        let before = self.breakpoints.len();
+        self.breakpoints.retain(|breakpoint| *breakpoint.name != *name);
+        self.arm();
+        self.breakpoints.len() < before
     }
 }

@@ -1,6 +1,9 @@
 //! The order of the stages, on one screen. A transport hands over what one read brought and gets
 //! back what leaves. Nothing here waits, and nothing a peer sends ends a conversation.
 
+mod holds;
+mod status;
+
 use std::io;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -12,11 +15,15 @@ use mcp_wire::{Cut, Ending, Frame, FrameRef, Id, Kind, Message, scan, visible};
 
 use crate::bus::{Bus, Event, Origin};
 use crate::conversation::Conversation;
+use crate::desk::Desk;
 use crate::envelope::{Asked, Lane, ProxyMessage, Side};
-use crate::intercept::{Intercept, Passed};
+use crate::intercept::{Intercept, Why};
 use crate::policy::{Judged, Policy, Verdict};
 use crate::record::{ExchangeMark, Recorder, StoreFailed};
 use crate::resolve::resolve;
+
+pub use holds::Release;
+pub use status::Status;
 
 pub struct Pipeline {
     clock: Clock,
@@ -25,8 +32,12 @@ pub struct Pipeline {
     exchanges: u64,
     policy: Policy,
     intercept: Intercept,
+    /// Parked no more, and on its way to where it goes.
+    released: Vec<Release>,
+    clients: status::Clients,
     recorder: Recorder,
     bus: Bus,
+    desk: Option<Desk>,
     message_bytes_max: usize,
 }
 
@@ -35,6 +46,10 @@ pub struct Pipeline {
 pub struct Outbox {
     pub to_client: Vec<Outgoing>,
     pub to_server: Vec<Outgoing>,
+    /// The sequences of messages that were parked: they leave later, as a [`Release`], or not at all.
+    pub parked: Vec<u64>,
+    /// Messages that go nowhere, because they take back what was parked.
+    pub withheld: usize,
 }
 
 #[derive(Debug)]
@@ -47,6 +62,8 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.to_client.clear();
         self.to_server.clear();
+        self.parked.clear();
+        self.withheld = 0;
     }
 
     fn to(&mut self, side: Side) -> &mut Vec<Outgoing> {
@@ -83,10 +100,24 @@ impl Pipeline {
             exchanges: 0,
             policy: Policy::default(),
             intercept: Intercept::default(),
+            released: Vec::new(),
+            clients: status::Clients::default(),
             recorder,
             bus,
+            desk: None,
             message_bytes_max,
         }
+    }
+
+    /// Lets messages be held, and orders be given at `desk`.
+    pub fn governed_from(mut self, desk: Desk, intercept: Intercept) -> Self {
+        (self.desk, self.intercept) = (Some(desk), intercept);
+        self
+    }
+
+    /// Where orders come in, for the loop that carries them out.
+    pub fn take_desk(&mut self) -> Option<Desk> {
+        self.desk.take()
     }
 
     /// A client has come.
@@ -154,15 +185,23 @@ impl Pipeline {
         out: &mut Outbox,
     ) {
         talk.server_spoke |= from == Side::Server;
-        match self.policy.permit(resolve(message)) {
-            Verdict::Permitted(judged) => match self.intercept.pass(judged) {
-                Passed::Onward(judged) => {
-                    self.recorder.message(judged.message(), lane, 0);
-                    self.tell(judged.message(), Origin::Peer);
-                    out.to(from.other()).push(Outgoing::Message(judged));
-                }
-            },
+        if talk.listens_for(&message) {
+            self.meet(talk, &message);
         }
+        if self.intercept.is_armed() || talk.has_renamed() {
+            return self.pass_watched(talk, lane, message, out);
+        }
+        match self.policy.permit(resolve(message)) {
+            Verdict::Permitted(judged) => self.pass_onward(lane, judged, out),
+        }
+    }
+
+    fn pass_onward(&mut self, lane: Lane<'_>, judged: Judged, out: &mut Outbox) {
+        let message = judged.message();
+        let to = message.from.other();
+        self.recorder.message(message, lane, 0);
+        self.tell(message, lane, Origin::Peer);
+        out.to(to).push(Outgoing::Message(judged));
     }
 
     /// Gives a message its envelope: sequence, time, and the request it answers.
@@ -193,7 +232,7 @@ impl Pipeline {
         talk.noise += 1;
         let message = self.stamp(talk, Side::Server, None, framed(frame), now_ns);
         self.recorder.message(&message, Lane::PIPE, RecordHead::NOISE);
-        self.tell(&message, Origin::Noise);
+        self.tell(&message, Lane::PIPE, Origin::Noise);
     }
 
     /// An oversize message fails alone: whoever waits for it, or for its answer, is told.
@@ -232,7 +271,8 @@ impl Pipeline {
         self.sequence += 1;
         let sequence = self.sequence;
         self.recorder.event(talk.number(), from, sequence, now_ns, text);
-        self.bus.publish(|| Event::Fault { sequence, from, text: text.to_owned() });
+        let conversation = talk.number();
+        self.bus.publish(|| Event::Fault { sequence, time_ns: now_ns, from, conversation, text: text.into() });
     }
 
     /// Answers every call `from` still waits on: its peer is gone.
@@ -267,7 +307,8 @@ impl Pipeline {
         out: &mut Outbox,
     ) {
         let answer = reply::error(&asked.id, refusal);
-        self.speak(talk, lane, Side::Client, Some(asked.sequence), answer, out);
+        let answer = self.compose(talk.number(), lane, Side::Client, Some(asked.sequence), answer);
+        out.to_client.push(answer);
     }
 
     /// Answers one call that `from` still waits on, if it does.
@@ -280,7 +321,8 @@ impl Pipeline {
     /// Tells the server, in the client's place, something that the client said in another way or
     /// before. Returns the sequence by which an answer to it is known.
     pub fn speak_for_client(&mut self, talk: &Conversation, lane: Lane<'_>, message: Bytes, out: &mut Outbox) -> u64 {
-        self.speak(talk, lane, Side::Server, None, message, out);
+        let message = self.compose(talk.number(), lane, Side::Server, None, message);
+        out.to_server.push(message);
         self.sequence
     }
 
@@ -315,45 +357,39 @@ impl Pipeline {
         refusal: &Refusal,
         out: &mut Outbox,
     ) {
-        self.speak(talk, talk.lane_of(id), asker, correlated, reply::error(id, refusal), out);
+        let answer = reply::error(id, refusal);
+        let answer = self.compose(talk.number(), talk.lane_of(id), asker, correlated, answer);
+        out.to(asker).push(answer);
     }
 
-    /// Sends a message of our own to one side, in the other's place.
-    fn speak(
+    /// Makes a message of our own for one side, in the other's place.
+    fn compose(
         &mut self,
-        talk: &Conversation,
+        conversation: u32,
         lane: Lane<'_>,
         to: Side,
         correlated: Option<u64>,
         message: Bytes,
-        out: &mut Outbox,
-    ) {
+    ) -> Outgoing {
         let frame = Frame::composed(message);
         self.sequence += 1;
         let message = ProxyMessage {
             sequence: self.sequence,
             time_ns: self.clock.now_ns(),
             from: to.other(),
-            conversation: talk.number(),
+            conversation,
             message: Message::new(frame.bytes.clone()),
             ending: frame.ending,
             bom: false,
             correlated,
         };
         self.recorder.message(&message, lane, RecordHead::FROM_PROXY);
-        self.tell(&message, Origin::Proxy);
-        out.to(to).push(Outgoing::Reply(frame));
+        self.tell(&message, lane, Origin::Proxy);
+        Outgoing::Reply(frame)
     }
 
-    fn tell(&self, message: &ProxyMessage, origin: Origin) {
-        self.bus.publish(|| Event::Message {
-            sequence: message.sequence,
-            time_ns: message.time_ns,
-            from: message.from,
-            message: message.message.clone(),
-            correlated: message.correlated,
-            origin,
-        });
+    fn tell(&self, message: &ProxyMessage, lane: Lane<'_>, origin: Origin) {
+        self.bus.publish(|| Event::message(message, lane, origin));
     }
 
     /// Whether a batch must be on disk before it leaves.
@@ -364,7 +400,13 @@ impl Pipeline {
     /// Writes what the last batch brought.
     pub fn commit(&mut self) -> Result<(), StoreFailed> {
         self.clock.is_recent = false;
+        self.recorder.may_divide(self.intercept.held_count() == 0);
         self.recorder.commit(self.clock.last_ns)
+    }
+
+    /// What is recorded, and where.
+    pub fn recorder(&self) -> &Recorder {
+        &self.recorder
     }
 
     pub fn take_trouble(&mut self) -> Option<String> {
@@ -396,6 +438,7 @@ impl Pipeline {
 
     /// Ends the recording.
     pub fn finish(mut self, end: &End) -> (Vec<(SessionHeader, PathBuf)>, io::Result<()>) {
+        self.discard_held(|_| true, Why::Ending);
         let now_ns = self.clock.now_ns();
         self.recorder.finish(now_ns, end)
     }

@@ -12,6 +12,11 @@ impl Judged {
     pub fn message(&self) -> &ProxyMessage {
         &self.0
     }
+
+    /// The message to be changed, and judged again.
+    pub(crate) fn into_message(self) -> ProxyMessage {
+        self.0
+    }
 }
 
 /// What policy decided.

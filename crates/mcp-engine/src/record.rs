@@ -2,13 +2,16 @@
 //! message, and one write per batch: after the batch has left, or before it if the evidence must be
 //! complete.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use mcp_store::segment::OnSynced;
-use mcp_store::{End, HeadKey, RecordHead, RecordKind, SegmentWriter, SessionHeader, StoreError, Transport};
+use mcp_store::{
+    End, HeadKey, Mark, Outcome, RecordHead, RecordKind, SegmentWriter, SessionHeader, StoreError, Transport,
+};
 use uuid::Uuid;
 
 use crate::envelope::{Lane, ProxyMessage, Side};
@@ -81,6 +84,7 @@ pub struct Recorder {
     /// What has to be written before it works again: as much as could not be written at once. A disk
     /// that is nearly full takes a little now and then.
     owed_bytes: usize,
+    may_divide: bool,
 }
 
 struct Capture {
@@ -103,7 +107,7 @@ impl Recorder {
     pub fn off() -> Self {
         let options =
             RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward, on_synced: None };
-        Self { capture: None, options, trouble: None, owed_bytes: 0 }
+        Self { capture: None, options, trouble: None, owed_bytes: 0, may_divide: true }
     }
 
     /// Begins the session `header` describes.
@@ -123,7 +127,7 @@ impl Recorder {
             ending: Vec::new(),
             sessions,
         };
-        Ok(Self { capture: Some(capture), options, trouble: None, owed_bytes: 0 })
+        Ok(Self { capture: Some(capture), options, trouble: None, owed_bytes: 0, may_divide: true })
     }
 
     pub fn is_strict(&self) -> bool {
@@ -156,6 +160,47 @@ impl Recorder {
         capture.writer.push(&RecordHead { conversation, ..head }, &Bytes::copy_from_slice(text.as_bytes()));
     }
 
+    /// Records what became of a message that was recorded as held.
+    pub fn outcome(&mut self, message: &ProxyMessage, time_ns: u64, outcome: &Outcome) {
+        let Some(capture) = &mut self.capture else { return };
+        let Some(head) = capture.about(message.sequence, time_ns) else { return };
+        let head = RecordHead { direction: message.from.direction(), conversation: message.conversation, ..head };
+        capture.writer.push_outcome(&head, outcome);
+    }
+
+    /// Records what somebody wrote beside a message.
+    pub fn mark(&mut self, sequence: u64, time_ns: u64, mark: &Mark) {
+        let Some(capture) = &mut self.capture else { return };
+        let Some(head) = capture.about(sequence, time_ns) else { return };
+        capture.writer.push_mark(&head, mark);
+    }
+
+    /// Records notes about the session.
+    pub fn note(&mut self, time_ns: u64, notes: &BTreeMap<String, String>) {
+        let Some(capture) = &mut self.capture else { return };
+        let head = RecordHead { kind: RecordKind::Note, ..capture.bookkeeping(time_ns) };
+        // A map of strings is always JSON.
+        let notes = serde_json::to_vec(notes).unwrap_or_default();
+        capture.writer.push(&head, &notes.into());
+    }
+
+    /// Whether the session may be divided now. While messages of it are held it is not: what becomes of
+    /// them belongs where they are.
+    pub fn may_divide(&mut self, may: bool) {
+        self.may_divide = may;
+    }
+
+    /// The session that is recorded, and its segment.
+    pub fn current(&self) -> Option<(&SessionHeader, &Path)> {
+        let (header, path) = self.capture.as_ref()?.sessions.last()?;
+        Some((header, path))
+    }
+
+    /// How many messages came before those of the current session.
+    pub fn earlier(&self) -> u64 {
+        self.capture.as_ref().map_or(0, |capture| capture.earlier)
+    }
+
     /// Records the head of an HTTP request or of its response, as text with its secrets masked. The
     /// text is not even made if a head like it was recorded before.
     pub fn exchange_head(
@@ -186,7 +231,8 @@ impl Recorder {
                     self.trouble = Some("the recording can be written again".into());
                 }
                 self.owed_bytes = self.owed_bytes.saturating_sub(bytes);
-                if capture.is_full(now_ns)
+                if self.may_divide
+                    && capture.is_full(now_ns)
                     && let Err(error) = capture.divide(now_ns)
                 {
                     // The old session goes on; the next batch tries again.
@@ -236,6 +282,16 @@ impl Capture {
             time_ns,
             correlated: 0,
         }
+    }
+
+    /// For a record about the message `sequence`, if that is in this session.
+    fn about(&self, sequence: u64, time_ns: u64) -> Option<RecordHead> {
+        let correlated = sequence.checked_sub(self.earlier).filter(|sequence| *sequence > 0)?;
+        Some(RecordHead { correlated, ..self.bookkeeping(time_ns) })
+    }
+
+    fn bookkeeping(&self, time_ns: u64) -> RecordHead {
+        RecordHead { sequence: 0, ..self.head(RecordKind::Note, Side::Client, self.earlier, time_ns, 0) }
     }
 
     fn is_full(&self, now_ns: u64) -> bool {

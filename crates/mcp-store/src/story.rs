@@ -119,7 +119,13 @@ impl MessageKind {
         if recorded.noise {
             return Self::Noise;
         }
-        match message.kind() {
+        message.kind().into()
+    }
+}
+
+impl From<Kind> for MessageKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
             Kind::Request => Self::Request,
             Kind::Response => Self::Response,
             Kind::Error => Self::Error,

@@ -57,6 +57,8 @@ pub enum Refusal {
     UnknownMethod {
         method: String,
     },
+    /// Somebody held the message and did not let it go on.
+    Dropped,
 }
 
 impl Refusal {
@@ -78,6 +80,7 @@ impl Refusal {
             Self::Unauthorized => -32001,
             Self::NotInRecording { .. } => 5050,
             Self::UnknownMethod { .. } => -32601,
+            Self::Dropped => 5040,
         }
     }
 
@@ -97,6 +100,7 @@ impl Refusal {
             Self::Unauthorized => "unauthorized",
             Self::NotInRecording { .. } => "not-in-recording",
             Self::UnknownMethod { .. } => "method-not-found",
+            Self::Dropped => "dropped",
         }
     }
 
@@ -118,6 +122,7 @@ impl Refusal {
             Self::SessionLost => "the server no longer knows this session",
             Self::Overloaded => "the proxy holds as many sessions as it may; try again later",
             Self::Unauthorized => "Unauthorized",
+            Self::Dropped => "the message was held, and whoever watches this proxy did not let it go on",
         };
         text.into()
     }
@@ -149,6 +154,26 @@ fn error_with(id: impl fmt::Display, refusal: &Refusal) -> Bytes {
         "data": { "mcp-proxy/reason": refusal.reason() },
     });
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into()
+}
+
+/// An answer with this result, which is JSON already.
+pub fn answer_with_result(id: &Id, result: &[u8]) -> Bytes {
+    answer_with(id, "result", result)
+}
+
+/// An answer with this error, which is JSON already.
+pub fn answer_with_error(id: &Id, error: &[u8]) -> Bytes {
+    answer_with(id, "error", error)
+}
+
+fn answer_with(id: &Id, member: &str, value: &[u8]) -> Bytes {
+    let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"{member}\":");
+    [head.as_bytes(), value, b"}"].concat().into()
+}
+
+/// The error object that says `message`.
+pub fn error_object(code: i64, message: &str) -> Bytes {
+    json!({ "code": code, "message": message }).to_string().into()
 }
 
 /// A result that says nothing, as the answer to a `ping` does.

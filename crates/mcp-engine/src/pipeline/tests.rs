@@ -103,7 +103,7 @@ fn watchers_see_what_passes() {
     let seen: Vec<_> = std::iter::from_fn(|| watch.try_next())
         .map(|event| match event {
             Event::Message { sequence, correlated, origin, .. } => (sequence, correlated, origin),
-            Event::Fault { .. } => unreachable!("nothing failed"),
+            other => unreachable!("nothing but messages passed: {other:?}"),
         })
         .collect();
     assert_eq!(seen, [(1, None, Origin::Peer), (2, None, Origin::Noise), (3, Some(1), Origin::Peer)]);

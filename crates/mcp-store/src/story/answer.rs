@@ -42,6 +42,11 @@ impl Status {
         }
     }
 
+    /// What a message says of the request that it answers, if it answers one.
+    pub fn of_answer(message: &Message) -> Option<Self> {
+        Self::of(message.kind().into(), message)
+    }
+
     pub fn is_err(&self) -> bool {
         matches!(self, Self::Err(_))
     }

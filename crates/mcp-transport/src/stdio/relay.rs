@@ -23,6 +23,8 @@ pub struct Relay {
     busy: bool,
     /// Bytes read and written so far: whether anything moves.
     moved: u64,
+    /// A message was parked and nobody was told yet.
+    parked: bool,
 }
 
 /// What the relay cannot go on from by itself.
@@ -39,6 +41,8 @@ pub enum Stop {
     /// The server sends no more.
     ServerDone,
     StoreFailed(StoreFailed),
+    /// A message was parked, so there is a time to keep.
+    Parked,
 }
 
 /// One side: a stream in, a stream out, and what waits to go out.
@@ -114,6 +118,7 @@ impl Relay {
             outbox: Outbox::default(),
             busy: false,
             moved: 0,
+            parked: false,
         }
     }
 
@@ -135,6 +140,9 @@ impl Relay {
             let moved = read || self.moved() != before;
             if let Some(stop) = self.ended() {
                 return Poll::Ready(stop);
+            }
+            if std::mem::take(&mut self.parked) {
+                return Poll::Ready(Stop::Parked);
             }
             if !moved && !self.notice_unread(cx) {
                 return Poll::Pending;
@@ -198,6 +206,20 @@ impl Relay {
         Ok(true)
     }
 
+    /// Sends what is parked no more, after somebody decided or enough time passed.
+    pub fn dispatch_released(&mut self, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
+        for release in self.pipeline.take_released() {
+            self.talk.settle(&release);
+            let (onward, back) = match release.from {
+                Side::Client => (&mut self.outbox.to_server, &mut self.outbox.to_client),
+                Side::Server => (&mut self.outbox.to_client, &mut self.outbox.to_server),
+            };
+            onward.extend(release.onward);
+            back.extend(release.back);
+        }
+        self.dispatch(cx)
+    }
+
     /// Sends what the pipeline let out, and has it recorded: first if it must be, else after.
     fn dispatch(&mut self, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
         let mut recorded = Ok(());
@@ -219,6 +241,8 @@ impl Relay {
     /// Frames what leaves: for the client its own way, and the same for the server, which was made for
     /// such clients.
     fn encode_outbox(&mut self) {
+        self.parked |= !self.outbox.parked.is_empty();
+        self.outbox.parked.clear();
         let framing = self.client.deframer.framing().unwrap_or(Framing::Line);
         let both = [(&mut self.client, &mut self.outbox.to_client), (&mut self.server, &mut self.outbox.to_server)];
         for (peer, outgoing) in both {
@@ -245,7 +269,12 @@ impl Relay {
         if client.output.is_none() && !std::mem::replace(&mut client.output_end_told, true) {
             return Some(Stop::ClientGone);
         }
-        if client.input.is_none() && server.waiting.is_empty() && !std::mem::replace(&mut client.input_end_told, true) {
+        if client.input.is_none()
+            && server.waiting.is_empty()
+            && !client.input_end_told
+            && !self.pipeline.holds_from(self.talk.number(), Side::Client)
+        {
+            client.input_end_told = true;
             return Some(Stop::ClientDone);
         }
         if client.hung_up && !std::mem::replace(&mut client.hang_up_told, true) {
@@ -280,6 +309,13 @@ impl Relay {
     /// Stops listening to the server: what it says from now on may not pass.
     pub fn close_server_output(&mut self) {
         self.server.input = None;
+    }
+
+    /// The server will take nothing and say nothing more: what is parked for it goes nowhere, what it
+    /// said goes on.
+    pub fn server_is_gone(&mut self, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
+        self.pipeline.server_is_gone(self.talk.number());
+        self.dispatch_released(cx)
     }
 
     /// Answers the calls that are still open, because the server will not.

@@ -6,6 +6,7 @@ use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use mcp_engine::desk::{Desk, Order};
 use mcp_engine::{Pipeline, Side, StoreFailed};
 use mcp_wire::reply::Refusal;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -73,8 +74,11 @@ pub async fn serve(
     let server = (pipes.0.map_err(ServeError::Stdio)?, pipes.1.map_err(ServeError::Stdio)?);
     let last_words = LastWords::default();
     let stderr = tokio::spawn(stderr::drain(started.stderr, last_words.clone()));
+    let mut pipeline = pipeline;
+    let desk = pipeline.take_desk();
     let mut conversation = Conversation {
         relay: Relay::new(client, server, pipeline, options.message_bytes_max),
+        desk,
         child: started.child,
         options,
         asked_at: None,
@@ -105,6 +109,8 @@ pub async fn serve(
 
 struct Conversation {
     relay: Relay,
+    /// Where orders come in, while there can be any.
+    desk: Option<Desk>,
     child: Child,
     options: Options,
     /// When the server was asked to end.
@@ -124,10 +130,12 @@ impl Conversation {
         let mut stalled = Stalled::new(self.options.call_grace);
         loop {
             let next_look = look_at.unwrap_or_else(Instant::now);
+            let held_until = self.relay.pipeline.deadline();
             tokio::select! {
                 biased;
                 stop = poll_fn(|cx| poll_and_tell(&mut self.relay, cx, tell)) => match stop {
                     Stop::ClientWaits => stalled.watch(self.relay.moved()),
+                    Stop::Parked => {}
                     stop => {
                         self.stopped(stop).await;
                         look_at = self.asked_at.map(|asked| asked + self.options.idle_grace);
@@ -147,6 +155,14 @@ impl Conversation {
                     self.child.terminate();
                     look_at = None;
                 }
+                order = next_order(&mut self.desk) => {
+                    order.carry_out(&mut self.relay.pipeline);
+                    self.send_released().await;
+                }
+                () = sleep_until(held_until.unwrap_or(next_look)), if held_until.is_some() => {
+                    self.relay.pipeline.release_overdue();
+                    self.send_released().await;
+                }
                 () = sleep_until(next_look), if look_at.is_some() => look_at = self.look(),
                 () = stalled.over() => if stalled.is_over(self.relay.moved()) {
                     // The client is gone, and the server does not even take what it sent.
@@ -155,6 +171,14 @@ impl Conversation {
                     self.child.terminate();
                 },
             }
+        }
+    }
+
+    /// Sends what is parked no more, and what an order had recorded to the disk.
+    async fn send_released(&mut self) {
+        let sent = poll_fn(|cx| Poll::Ready(self.relay.dispatch_released(cx))).await;
+        if let Err(failed) = sent {
+            self.stopped(Stop::StoreFailed(failed)).await;
         }
     }
 
@@ -190,6 +214,11 @@ impl Conversation {
     /// The server has ended: passes on its last words, answers what it left open, and sees its tree
     /// gone. Returns how many calls it left open.
     async fn wind_up(&mut self, status: ExitStatus, signals: &mut Signals) -> usize {
+        self.relay.pipeline.stop_holding();
+        let gone = poll_fn(|cx| Poll::Ready(self.relay.server_is_gone(cx))).await;
+        if let Err(failed) = gone {
+            self.store_failed.get_or_insert(failed);
+        }
         self.while_anything_moves(signals, Self::poll_drained).await;
         let unanswered = self.relay.talk.open_calls(Side::Client);
         let refusal = Refusal::ServerGone { status: status.to_string() };
@@ -210,6 +239,7 @@ impl Conversation {
                     self.relay.close_server_output();
                 }
                 Poll::Ready(Stop::ClientGone) => self.relay.close_server_output(),
+                Poll::Ready(Stop::Parked) => {}
                 Poll::Ready(_) => self.relay.close_server_input(),
                 Poll::Pending => return Poll::Pending,
             }
@@ -240,6 +270,17 @@ impl Conversation {
             }
         }
     }
+}
+
+/// The next order; never, where none can come.
+async fn next_order(desk: &mut Option<Desk>) -> Order {
+    if let Some(open) = desk {
+        if let Some(order) = open.next().await {
+            return order;
+        }
+        *desk = None;
+    }
+    std::future::pending().await
 }
 
 /// Watches whether a server takes anything at all of what a client left for it.

@@ -1,0 +1,57 @@
+//! Where orders for the data path are handed in. Whoever wants something of a running pipeline, from
+//! whatever thread, leaves an order; the loop that owns the pipeline carries it out between two
+//! batches. Nothing is shared, and nothing on the path is locked.
+
+use std::task::{Context, Poll};
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::pipeline::Pipeline;
+
+/// Orders that wait to be carried out. Each is a few microseconds of work; whoever finds no room
+/// waits.
+const WAITING_MAX: usize = 256;
+
+type Work = Box<dyn FnOnce(&mut Pipeline) + Send>;
+
+/// Something to be done with the pipeline.
+pub struct Order(Work);
+
+impl Order {
+    pub fn carry_out(self, pipeline: &mut Pipeline) {
+        (self.0)(pipeline);
+    }
+}
+
+/// The side that gives orders.
+#[derive(Clone)]
+pub struct Orders(mpsc::Sender<Order>);
+
+/// The side that carries them out.
+pub struct Desk(mpsc::Receiver<Order>);
+
+pub fn desk() -> (Orders, Desk) {
+    let (sender, receiver) = mpsc::channel(WAITING_MAX);
+    (Orders(sender), Desk(receiver))
+}
+
+impl Orders {
+    /// Has `work` done, and waits for what it gives. `None` if the pipeline is gone or going.
+    pub async fn ask<R: Send + 'static>(&self, work: impl FnOnce(&mut Pipeline) -> R + Send + 'static) -> Option<R> {
+        let (answer, answered) = oneshot::channel();
+        let work = move |pipeline: &mut Pipeline| drop(answer.send(work(pipeline)));
+        self.0.send(Order(Box::new(work))).await.ok()?;
+        answered.await.ok()
+    }
+}
+
+impl Desk {
+    /// The next order; `None` once nobody can give any.
+    pub async fn next(&mut self) -> Option<Order> {
+        self.0.recv().await
+    }
+
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Order>> {
+        self.0.poll_recv(cx)
+    }
+}

@@ -1,0 +1,122 @@
+//! A message that waits for somebody's decision.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_store::Transport;
+use mcp_wire::Message;
+use tokio::time::Instant;
+
+use super::Owner;
+use crate::envelope::{Lane, Side};
+use crate::policy::Judged;
+
+#[derive(Debug)]
+pub(crate) struct Parked {
+    pub judged: Judged,
+    pub lane: KeptLane,
+    pub since: Instant,
+    /// When it must be decided, at the latest.
+    pub deadline: Option<Instant>,
+    /// The breakpoint that held it, or another reason.
+    pub why: Arc<str>,
+    pub owner: Owner,
+    /// Whoever it is for no longer waits for it.
+    pub given_up: bool,
+    /// It is no longer what was recorded.
+    pub is_changed: bool,
+}
+
+/// The way a parked message came, for what is recorded of it later.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct KeptLane {
+    pub transport: Transport,
+    pub exchange: u64,
+}
+
+impl From<Lane<'_>> for KeptLane {
+    fn from(lane: Lane<'_>) -> Self {
+        Self { transport: lane.transport, exchange: lane.exchange }
+    }
+}
+
+impl KeptLane {
+    pub fn lane(self) -> Lane<'static> {
+        Lane { transport: self.transport, exchange: self.exchange, event_id: b"", asked: None }
+    }
+}
+
+/// A parked message as watchers see it.
+#[derive(Clone, Debug)]
+pub struct Held {
+    pub sequence: u64,
+    /// Nanoseconds since 1970.
+    pub since_ns: u64,
+    pub held_for: Duration,
+    /// Until it goes on by itself.
+    pub left: Option<Duration>,
+    pub from: Side,
+    pub conversation: u32,
+    pub transport: Transport,
+    pub message: Message,
+    pub correlated: Option<u64>,
+    pub why: Arc<str>,
+    pub owner: Owner,
+    pub given_up: bool,
+}
+
+/// Why nothing was decided about a message and it is parked no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It was held as long as may be.
+    Limit,
+    /// The face that held it is gone.
+    Detached,
+    /// Nothing is held any more.
+    Passthrough,
+    /// The server ended.
+    ServerGone,
+    /// The client is gone.
+    ClientGone,
+    /// The proxy ends.
+    Ending,
+    FaceCame,
+}
+
+impl Why {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Limit => "held as long as may be",
+            Self::Detached => "whoever held it is gone",
+            Self::Passthrough => "nothing is held any more",
+            Self::ServerGone => "the server is gone",
+            Self::ClientGone => "the client is gone",
+            Self::Ending => "the proxy ends",
+            Self::FaceCame => "a face is attached",
+        }
+    }
+}
+
+impl Parked {
+    pub fn held(&self) -> Held {
+        let message = self.judged.message();
+        Held {
+            sequence: message.sequence,
+            since_ns: message.time_ns,
+            held_for: self.since.elapsed(),
+            left: self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
+            from: message.from,
+            conversation: message.conversation,
+            transport: self.lane.transport,
+            message: message.message.clone(),
+            correlated: message.correlated,
+            why: Arc::clone(&self.why),
+            owner: self.owner,
+            given_up: self.given_up,
+        }
+    }
+
+    pub fn held_ns(&self) -> u64 {
+        self.since.elapsed().as_nanos() as u64
+    }
+}

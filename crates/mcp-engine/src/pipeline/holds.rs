@@ -1,0 +1,398 @@
+//! Messages that are parked on their way, and how each of them comes free again.
+
+use std::collections::BTreeMap;
+
+use mcp_filter::Filter;
+use mcp_store::{Mark, Outcome, OutcomeKind, RecordHead};
+use mcp_wire::reply::{self, Refusal};
+use mcp_wire::splice::with_id;
+use mcp_wire::{Id, Kind, Message};
+use tokio::time::Instant;
+
+use super::{Outbox, Outgoing, Pipeline};
+use crate::bus::{Event, Origin};
+use crate::conversation::Conversation;
+use crate::envelope::{Lane, ProxyMessage, Side};
+use crate::intercept::{
+    Answer, BreakpointError, DecideError, Decision, Fallback, Held, Mode, Owner, Parked, Passed, Why, compose_answer,
+    edited,
+};
+use crate::policy::{Judged, Verdict};
+use crate::resolve::resolve;
+
+/// A message that is parked no more. The transport that carried it sends what is left of it, and has
+/// its conversation take note with [`Conversation::settle`].
+#[derive(Debug)]
+pub struct Release {
+    pub sequence: u64,
+    pub conversation: u32,
+    pub from: Side,
+    /// For the side that it was meant for.
+    pub onward: Option<Outgoing>,
+    /// For the side that it came from: an answer to it.
+    pub back: Option<Outgoing>,
+    /// The id that its sender knows it by, if it is a request.
+    pub request: Option<Id>,
+    /// It leaves otherwise than it came.
+    pub is_edited: bool,
+    /// Headers that repeat parts of it stay as they came all the same.
+    pub raw_headers: bool,
+    /// Its sender took it back.
+    pub is_taken_back: bool,
+    /// Whoever it was for, or came from, is gone. That it waits for an answer is still true.
+    pub is_discarded: bool,
+}
+
+impl Pipeline {
+    /// The way of a message that may be parked, or needs more done to it.
+    #[inline(never)]
+    pub(super) fn pass_watched(
+        &mut self,
+        talk: &mut Conversation,
+        lane: Lane<'_>,
+        mut message: ProxyMessage,
+        out: &mut Outbox,
+    ) {
+        let renamed = talk.known_id(message.from, &message.message).map(|known| {
+            let bytes = with_id(message.message.bytes(), &known);
+            std::mem::replace(&mut message.message, Message::new(bytes))
+        });
+        let Verdict::Permitted(judged) = self.policy.permit(resolve(message));
+        // What is recorded is what came, whatever becomes of it.
+        let came = |judged: &Judged| match &renamed {
+            Some(message) => ProxyMessage { message: message.clone(), ..judged.message().clone() },
+            None => judged.message().clone(),
+        };
+        match self.intercept.look(judged, talk.speaker()) {
+            Passed::Onward(judged) => match &renamed {
+                None => self.pass_onward(lane, judged, out),
+                Some(_) => {
+                    self.keep_held(&came(&judged), lane);
+                    let outcome = Outcome {
+                        what: OutcomeKind::Forwarded,
+                        by: String::new(),
+                        why: "under the id that its receiver knows".into(),
+                        held_ns: 0,
+                        edited: Some(judged.message().message.bytes().clone()),
+                    };
+                    self.keep_outcome(judged.message(), outcome);
+                    out.to(judged.message().from.other()).push(Outgoing::Message(judged));
+                }
+            },
+            Passed::Held(judged, why, owner) => {
+                self.keep_held(&came(&judged), lane);
+                out.parked.push(judged.message().sequence);
+                let since = Instant::now();
+                let deadline = self.intercept.limit().map(|limit| since + limit);
+                let is_changed = renamed.is_some();
+                let lane = lane.into();
+                let parked = Parked { judged, lane, since, deadline, why, owner, given_up: false, is_changed };
+                let held = parked.held();
+                self.intercept.park(parked);
+                self.bus.publish(|| Event::Held(Box::new(held)));
+            }
+            Passed::TakesBack(judged, sequence) => {
+                self.keep_held(&came(&judged), lane);
+                let why = format!("it takes back #{sequence}, which was held");
+                let outcome =
+                    Outcome { what: OutcomeKind::Cancelled, by: String::new(), why, held_ns: 0, edited: None };
+                self.keep_outcome(judged.message(), outcome);
+                out.withheld += 1;
+                if let Some(parked) = self.intercept.take(sequence) {
+                    self.end(parked, OutcomeKind::Cancelled, "", "its sender took it back", Ends::default());
+                }
+            }
+        }
+    }
+
+    fn keep_held(&mut self, message: &ProxyMessage, lane: Lane<'_>) {
+        self.recorder.message(message, lane, RecordHead::HELD);
+        self.tell(message, lane, Origin::Peer);
+    }
+
+    fn keep_outcome(&mut self, message: &ProxyMessage, outcome: Outcome) {
+        let now_ns = self.clock.now_ns();
+        self.recorder.outcome(message, now_ns, &outcome);
+        let sequence = message.sequence;
+        self.bus.publish(|| Event::Outcome { sequence, outcome: outcome.into() });
+    }
+
+    /// Does what somebody decided about a parked message.
+    pub fn decide(&mut self, sequence: u64, decision: Decision, by: &str) -> Result<(), DecideError> {
+        let parked = self.intercept.get(sequence).ok_or(DecideError::NotHeld(sequence))?;
+        let message = &parked.judged.message().message;
+        let asks = message.id().filter(|_| message.glance().kind == Kind::Request);
+        let answers = message.id().filter(|_| message.glance().kind.is_response());
+        match decision {
+            Decision::Forward => self.let_go(sequence, OutcomeKind::Forwarded, by, ""),
+            Decision::Modify { raw, raw_headers, not_json_rpc } => {
+                let edited = edited(&raw, not_json_rpc)?;
+                self.replace(sequence, edited, raw_headers, by);
+            }
+            Decision::Drop { error: None } => self.finish_held(sequence, OutcomeKind::Dropped, by, "", None),
+            Decision::Drop { error: Some((code, text)) } => {
+                let waits = asks.or(answers).ok_or(DecideError::NobodyWaits(sequence))?;
+                let error = compose_answer(&waits, &Answer::Error(reply::error_object(code, &text)))?;
+                self.finish_held(sequence, OutcomeKind::Refused, by, "", Some(error));
+            }
+            Decision::Answer(answer) => {
+                let asks = asks.ok_or(DecideError::NotARequest(sequence))?;
+                let answer = compose_answer(&asks, &answer)?;
+                self.finish_held(sequence, OutcomeKind::Answered, by, "", Some(answer));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a parked message go on as it is.
+    fn let_go(&mut self, sequence: u64, what: OutcomeKind, by: &str, why: &str) {
+        let Some(parked) = self.intercept.take(sequence) else { return };
+        let ends = Ends { goes_on: true, ..Ends::default() };
+        self.end(parked, what, by, why, ends);
+    }
+
+    /// Sends something else in the place of a parked message, which policy sees like any other.
+    fn replace(&mut self, sequence: u64, edited: Message, raw_headers: bool, by: &str) {
+        let Some(mut parked) = self.intercept.take(sequence) else { return };
+        let request = request_id(&parked.judged);
+        let message = ProxyMessage { message: edited, ..parked.judged.into_message() };
+        parked.judged = match self.policy.permit(resolve(message)) {
+            Verdict::Permitted(judged) => judged,
+        };
+        parked.is_changed = true;
+        let ends = Ends { goes_on: true, request: Some(request), raw_headers, ..Ends::default() };
+        self.end(parked, OutcomeKind::Modified, by, "", ends);
+    }
+
+    /// Keeps a parked message from going on. `answer` is for whoever waits because of it.
+    fn finish_held(&mut self, sequence: u64, what: OutcomeKind, by: &str, why: &str, answer: Option<bytes::Bytes>) {
+        let Some(parked) = self.intercept.take(sequence) else { return };
+        self.end(parked, what, by, why, Ends { answer, ..Ends::default() });
+    }
+
+    fn end(&mut self, parked: Parked, what: OutcomeKind, by: &str, why: &str, ends: Ends) {
+        let message = parked.judged.message();
+        let (sequence, conversation, from) = (message.sequence, message.conversation, message.from);
+        let edited = (ends.goes_on && parked.is_changed).then(|| message.message.bytes().clone());
+        let is_edited = edited.is_some();
+        let outcome = Outcome { what, by: by.into(), why: why.into(), held_ns: parked.held_ns(), edited };
+        self.keep_outcome(message, outcome);
+        let request = ends.request.unwrap_or_else(|| request_id(&parked.judged));
+        // The answer to a request goes to its sender; an error in place of an answer, to its receiver.
+        let (mut onward, mut back) = (None, None);
+        if let Some(answer) = ends.answer {
+            let (to, correlated) = match request.is_some() {
+                true => (from, Some(sequence)),
+                false => (from.other(), message.correlated),
+            };
+            let answer = self.compose(conversation, parked.lane.lane(), to, correlated, answer);
+            *(if to == from { &mut back } else { &mut onward }) = Some(answer);
+        }
+        if ends.goes_on {
+            onward = Some(Outgoing::Message(parked.judged));
+        }
+        self.released.push(Release {
+            sequence,
+            conversation,
+            from,
+            onward,
+            back,
+            request,
+            is_edited,
+            raw_headers: ends.raw_headers,
+            is_taken_back: what == OutcomeKind::Cancelled,
+            is_discarded: what == OutcomeKind::Discarded,
+        });
+    }
+
+    /// What came free since this was last asked.
+    pub fn take_released(&mut self) -> Vec<Release> {
+        std::mem::take(&mut self.released)
+    }
+
+    pub fn has_released(&self) -> bool {
+        !self.released.is_empty()
+    }
+
+    /// Lets everything go on.
+    pub fn release_all(&mut self, by: &str) -> usize {
+        let all = self.intercept.parked_where(|_| true);
+        all.iter().for_each(|sequence| self.let_go(*sequence, OutcomeKind::Forwarded, by, ""));
+        all.len()
+    }
+
+    /// When a parked message goes on by itself, the first of them.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.intercept.deadline()
+    }
+
+    /// Lets go on what was held as long as may be.
+    pub fn release_overdue(&mut self) {
+        let now = Instant::now();
+        let overdue = self.intercept.parked_where(|parked| parked.deadline.is_some_and(|deadline| deadline <= now));
+        for sequence in &overdue {
+            self.let_go(*sequence, OutcomeKind::Released, "", Why::Limit.as_str());
+        }
+        if !overdue.is_empty() {
+            self.intercept.stop_waiting_for_face();
+        }
+    }
+
+    /// Whether messages are held, or could be, so that they must be whole before any of them leaves.
+    pub fn watches(&self) -> bool {
+        self.intercept.is_armed()
+    }
+
+    /// Whether a message that `from` sent in a conversation is parked.
+    pub fn holds_from(&self, conversation: u32, from: Side) -> bool {
+        let is_meant = |held: &ProxyMessage| (held.conversation, held.from) == (conversation, from);
+        self.intercept.held_count() > 0
+            && !self.intercept.parked_where(|parked| is_meant(parked.judged.message())).is_empty()
+    }
+
+    pub fn hold_limit(&self) -> Option<std::time::Duration> {
+        self.intercept.limit()
+    }
+
+    /// The server of a conversation is gone: what is parked for it goes nowhere, what it said goes on.
+    pub fn server_is_gone(&mut self, conversation: u32) {
+        let is_meant = |held: &Held, from: Side| (held.conversation, held.from) == (conversation, from);
+        self.discard_held(|held| is_meant(held, Side::Client), Why::ServerGone);
+        let said = self.held_where(|held| is_meant(held, Side::Server));
+        said.iter().for_each(|sequence| {
+            self.let_go(*sequence, OutcomeKind::Released, "", Why::ServerGone.as_str());
+        });
+    }
+
+    /// The client of a conversation is gone, and with it all that is parked.
+    pub fn client_is_gone(&mut self, conversation: u32) {
+        self.discard_held(|held| held.conversation == conversation, Why::ClientGone);
+    }
+
+    /// A parked request is of no use to anybody any more.
+    pub fn discard(&mut self, sequence: u64) {
+        self.finish_held(sequence, OutcomeKind::Discarded, "", Why::ClientGone.as_str(), None);
+    }
+
+    pub(super) fn discard_held(&mut self, which: impl Fn(&Held) -> bool, why: Why) {
+        for sequence in self.held_where(which) {
+            self.finish_held(sequence, OutcomeKind::Discarded, "", why.as_str(), None);
+        }
+    }
+
+    fn held_where(&self, which: impl Fn(&Held) -> bool) -> Vec<u64> {
+        self.intercept.parked_where(|parked| which(&parked.held()))
+    }
+
+    /// Holds nothing any more: the proxy is ending.
+    pub fn stop_holding(&mut self) {
+        self.intercept.disarm();
+    }
+
+    /// Holds everything from now on, or nothing but what breakpoints match. In the second case what is
+    /// held goes on; how many that were comes back.
+    pub fn set_mode(&mut self, mode: Mode, owner: Owner) -> usize {
+        self.intercept.set_mode(mode, owner);
+        let released = match mode {
+            Mode::Passthrough => self.let_all_go(|_| true, Why::Passthrough),
+            Mode::Intercept => 0,
+        };
+        self.bus.publish(|| Event::Changed);
+        released
+    }
+
+    fn let_all_go(&mut self, which: impl FnMut(&Parked) -> bool, why: Why) -> usize {
+        let all = self.intercept.parked_where(which);
+        all.iter().for_each(|sequence| self.let_go(*sequence, OutcomeKind::Released, "", why.as_str()));
+        all.len()
+    }
+
+    pub fn add_breakpoint(
+        &mut self,
+        name: Option<String>,
+        filter: Filter,
+        owner: Owner,
+    ) -> Result<String, BreakpointError> {
+        let name = self.intercept.add(name, filter, owner)?;
+        self.bus.publish(|| Event::Changed);
+        Ok(name.to_string())
+    }
+
+    /// Removes a breakpoint. What it held stays held until somebody decides.
+    pub fn remove_breakpoint(&mut self, name: &str) -> bool {
+        let removed = self.intercept.remove(name);
+        self.bus.publish(|| Event::Changed);
+        removed
+    }
+
+    /// Whether a face is there that may decide. When it has gone, what was held for it alone follows the
+    /// fallback.
+    pub fn set_face(&mut self, face: bool) {
+        let waited = self.intercept.parked_where(|parked| &*parked.why == crate::intercept::WAITS_FOR_FACE);
+        self.intercept.set_face(face);
+        if face && self.intercept.mode().0 == Mode::Passthrough {
+            for sequence in waited {
+                self.let_go(sequence, OutcomeKind::Released, "", Why::FaceCame.as_str());
+            }
+        }
+        if !face {
+            for sequence in self.intercept.parked_where(|parked| parked.owner != Owner::Command) {
+                self.fall_back(sequence);
+            }
+        }
+        self.bus.publish(|| Event::Changed);
+    }
+
+    fn fall_back(&mut self, sequence: u64) {
+        let why = Why::Detached.as_str();
+        match self.intercept.on_detach() {
+            Fallback::Forward => self.let_go(sequence, OutcomeKind::Released, "", why),
+            Fallback::Drop => self.finish_held(sequence, OutcomeKind::Dropped, "", why, None),
+            Fallback::Error => {
+                let Some(parked) = self.intercept.get(sequence) else { return };
+                let message = &parked.judged.message().message;
+                let waits = matches!(message.glance().kind, Kind::Request | Kind::Response | Kind::Error);
+                let error = message.id().filter(|_| waits).map(|id| reply::error(&id, &Refusal::Dropped));
+                let what = if error.is_some() { OutcomeKind::Refused } else { OutcomeKind::Dropped };
+                self.finish_held(sequence, what, "", why, error);
+            }
+        }
+    }
+
+    /// Marks a message, or notes something beside it.
+    pub fn mark(&mut self, sequence: u64, mark: Mark) {
+        let now_ns = self.clock.now_ns();
+        self.recorder.mark(sequence, now_ns, &mark);
+        self.bus.publish(|| Event::Marked { sequence, mark: mark.into() });
+    }
+
+    /// Notes something about the session.
+    pub fn note_session(&mut self, notes: &BTreeMap<String, String>) {
+        let now_ns = self.clock.now_ns();
+        self.recorder.note(now_ns, notes);
+        self.bus.publish(|| Event::Changed);
+    }
+
+    /// How far a recording reaches that has all of what passed so far.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+}
+
+/// How a parked message ends.
+#[derive(Default)]
+struct Ends {
+    goes_on: bool,
+    raw_headers: bool,
+    answer: Option<bytes::Bytes>,
+    /// The id of the request as it came, if that is not what it has now.
+    request: Option<Option<Id>>,
+}
+
+fn request_id(judged: &Judged) -> Option<Id> {
+    let message = &judged.message().message;
+    message.id().filter(|_| message.glance().kind == Kind::Request)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! How a pipeline stands, for whoever asks.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::Pipeline;
+use crate::conversation::{Conversation, Opening, Speaker};
+use crate::envelope::ProxyMessage;
+use crate::intercept::{Breakpoint, Fallback, Held, Mode, Owner};
+
+/// Clients that are remembered, the newest of them; a listener may have had thousands.
+const CLIENTS_MAX: usize = 64;
+
+#[derive(Clone, Debug)]
+pub struct Status {
+    pub mode: Mode,
+    pub mode_owner: Owner,
+    pub breakpoints: Vec<Breakpoint>,
+    pub held: Vec<Held>,
+    pub hold_limit: Option<Duration>,
+    pub on_detach: Fallback,
+    pub has_face: bool,
+    /// The sequence of the newest message.
+    pub sequence: u64,
+    /// Conversations so far.
+    pub conversations: u32,
+    /// The newest clients by their conversations, the last one last.
+    pub clients: Vec<(u32, Speaker)>,
+}
+
+/// The newest clients.
+#[derive(Default)]
+pub(super) struct Clients(VecDeque<(u32, Speaker)>);
+
+impl Clients {
+    fn note(&mut self, conversation: u32, speaker: &Speaker) {
+        match self.0.iter_mut().rev().find(|(number, _)| *number == conversation) {
+            Some((_, known)) => known.clone_from(speaker),
+            None => self.0.push_back((conversation, speaker.clone())),
+        }
+        if self.0.len() > CLIENTS_MAX {
+            self.0.pop_front();
+        }
+    }
+}
+
+impl Pipeline {
+    pub fn status(&self) -> Status {
+        let (mode, mode_owner) = self.intercept.mode();
+        Status {
+            mode,
+            mode_owner,
+            breakpoints: self.intercept.breakpoints().to_vec(),
+            held: self.intercept.held(),
+            hold_limit: self.intercept.limit(),
+            on_detach: self.intercept.on_detach(),
+            has_face: self.intercept.has_face(),
+            sequence: self.sequence,
+            conversations: self.conversations.max(1),
+            clients: self.clients.0.iter().cloned().collect(),
+        }
+    }
+
+    /// Learns from a message who speaks.
+    #[cold]
+    pub(super) fn meet(&mut self, talk: &mut Conversation, message: &ProxyMessage) {
+        talk.opening = match talk.opening {
+            Opening::Awaited if talk.speaker.introduce(&message.message) => Opening::Asked(message.sequence),
+            Opening::Asked(_) => {
+                talk.speaker.agree(&message.message);
+                Opening::Over
+            }
+            Opening::Awaited | Opening::Over => Opening::Over,
+        };
+        self.clients.note(talk.number(), &talk.speaker);
+    }
+}
