@@ -10,9 +10,10 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use mcp_store::StateDir;
 use mcp_transport::http::target::{HeaderName, HeaderValue};
 
+use crate::face::FaceCommand;
 use crate::failure::{Failure, exit};
 use crate::report::{self, ColorChoice, Page};
-use crate::{demo, doctor, export, inspect, mock, replay, run, sessions};
+use crate::{demo, doctor, export, face, inspect, mock, replay, run, sessions};
 
 /// Where clients of HTTP connect unless told otherwise.
 pub const LISTEN_PORT: u16 = 8888;
@@ -60,6 +61,8 @@ enum Command {
         #[command(subcommand)]
         command: sessions::SessionsCommand,
     },
+    #[command(flatten)]
+    Face(FaceCommand),
     /// See it work: a bundled server, a scripted client, no network
     Demo(demo::DemoArgs),
     /// Check that everything mcp-proxy needs is in order
@@ -325,6 +328,7 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Run(args) => return run::run(args, cli.state_dir()),
         Command::Replay(args) => return replay::replay(args, cli.state_dir()?, cli.color),
         Command::Mock(args) => return mock::mock(args, cli.state_dir()?),
+        Command::Face(command) => return face::face(command, &cli.state_dir()?, cli.color),
         Command::Doctor => return doctor::doctor(&cli.state_dir()?, cli.color),
         Command::Inspect(args) => inspect::inspect(args, &cli.state_dir()?, cli.color),
         Command::Export(args) => export::export(args, &cli.state_dir()?),

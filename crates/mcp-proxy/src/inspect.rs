@@ -4,10 +4,10 @@
 mod ahead;
 mod exchanges;
 mod header;
-mod json;
-mod lines;
+pub mod json;
+pub mod lines;
 mod mirror;
-mod payload;
+pub mod payload;
 
 use std::path::PathBuf;
 use std::time::Duration;

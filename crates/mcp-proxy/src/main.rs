@@ -8,6 +8,7 @@ mod doctor;
 mod duplex;
 mod edit;
 mod export;
+mod face;
 mod failure;
 mod indexer;
 mod inner;

@@ -24,6 +24,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use crate::chosen::{self, Chosen, ChosenArgs};
 use crate::cli::{TargetArgs, UrlTransportArg};
 use crate::edit::{Assignment, assignment};
+use crate::face::{self, replay::Live};
 use crate::failure::{Failure, exit};
 use crate::inner;
 use crate::plan::ServerSide;
@@ -34,11 +35,17 @@ use draft::Draft;
 
 #[derive(Args)]
 #[command(
-    override_usage = "mcp-proxy replay [OPTIONS] SESSION --target-command CMD\n       mcp-proxy replay [OPTIONS] SESSION --target-url URL\n       mcp-proxy replay [OPTIONS] SESSION -- CMD [ARGS]..."
+    override_usage = "mcp-proxy replay [OPTIONS] SESSION --target-command CMD\n       mcp-proxy replay [OPTIONS] SESSION --target-url URL\n       mcp-proxy replay [OPTIONS] SESSION -- CMD [ARGS]...\n       mcp-proxy replay --live [--set PATH=VALUE]... [--timeout SECONDS] [INSTANCE] MESSAGE"
 )]
 pub struct ReplayArgs {
     #[command(flatten)]
     chosen: ChosenArgs,
+    /// With --live: the message by its number, such as `#12`, if an instance stands before it
+    #[arg(requires = "live")]
+    message: Option<String>,
+    /// Send one message of a running instance's client to its server again, and print the answer
+    #[arg(long, conflicts_with_all = ["session_file", "conversation", "target_command", "target_url", "command", "transport", "no_handshake", "only", "ignore", "learn", "compare_notifications", "edit", "pace", "output", "junit", "name"])]
+    live: bool,
     #[command(flatten)]
     target: TargetArgs,
     /// How the server at --target-url is reached [default: streamable-http]
@@ -126,6 +133,10 @@ impl Played {
 }
 
 pub fn replay(args: &ReplayArgs, state: StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
+    if args.live {
+        let words = args.chosen.session.iter().chain(&args.message).map(String::as_str).collect();
+        return face::replay::replay(&Live { words, set: &args.set, timeout: args.timeout }, &state, color);
+    }
     let drafts = (Draft::begin(args.output.as_deref())?, Draft::begin(args.junit.as_deref())?);
     let only =
         args.only.as_deref().map(Filter::parse).transpose().map_err(|error| Failure::usage(error.to_string()))?;

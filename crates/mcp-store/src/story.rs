@@ -72,8 +72,8 @@ pub struct Asked {
     pub name: Option<Box<str>>,
     /// `params.uri`: the resource.
     pub uri: Option<Box<str>>,
-    /// The sequence of the first request of the operation, and when it came. A retry after
-    /// `input_required` has another id and is the same operation.
+    /// The sequence of the first request of the operation, and when it came (0 if nobody says). A retry
+    /// after `input_required` has another id and is the same operation.
     pub operation: u64,
     pub operation_began_ns: u64,
     /// From 1; each retry is a further round.
@@ -330,6 +330,26 @@ impl Story {
 }
 
 impl Told {
+    /// A message whose story somebody else knows, who says what it answers.
+    pub fn retold(recorded: Recorded, asked: Option<Asked>) -> Self {
+        let message = Message::new(recorded.raw.clone());
+        let kind = MessageKind::of(&recorded, &message);
+        let answers = asked.as_ref().filter(|_| kind != MessageKind::Request).map(|asked| asked.sequence);
+        Self {
+            recorded,
+            message,
+            kind,
+            asked: asked.map(Arc::new),
+            answers,
+            server: None,
+            client: None,
+            revision: None,
+            headers: None,
+            is_replay: false,
+            status: OnceLock::new(),
+        }
+    }
+
     /// Of an answer, the method of the request that it answers.
     pub fn method(&self) -> Option<Cow<'_, str>> {
         match &self.asked {

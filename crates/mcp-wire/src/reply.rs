@@ -10,6 +10,8 @@ use crate::scan;
 
 /// The code of a denial. Readers of recordings tell by it what the proxy refused because of a rule.
 pub const DENIED: i64 = -32000;
+/// The code of an error that a person answers with, unless they choose one.
+pub const REFUSED_BY_HAND: i64 = 5080;
 
 /// Why the proxy answers in a peer's place. Peers get a short text; commands, paths and what the
 /// server printed stay in the log.

@@ -108,7 +108,7 @@ fn verbatim(json: &[u8]) -> Option<&RawValue> {
 }
 
 /// The same JSON on one line, with nothing in it that a terminal would obey or hide.
-fn inert(json: &str) -> String {
+pub fn inert(json: &str) -> String {
     let mut line = String::with_capacity(json.len());
     for c in json.chars() {
         match c {

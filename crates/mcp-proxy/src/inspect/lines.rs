@@ -74,7 +74,8 @@ fn what(told: &Told) -> String {
 fn round(told: &Told) -> Option<String> {
     let asked = told.asked.as_ref().filter(|asked| asked.round > 1)?;
     let mut round = format!("round {} of #{:03}", asked.round, asked.operation);
-    if told.answers.is_some() && told.status() != Some(&Status::InputRequired) {
+    let is_over = told.answers.is_some() && told.status() != Some(&Status::InputRequired);
+    if is_over && asked.operation_began_ns > 0 {
         let took = told.recorded.time_ns.saturating_sub(asked.operation_began_ns);
         round.push_str(&format!(", {} in all", report::duration(took)));
     }

@@ -39,6 +39,7 @@ mod identity;
 mod identity_to_client;
 mod identity_to_server;
 mod inspect;
+mod instances;
 mod kit;
 mod large_files;
 mod mock;

@@ -1,0 +1,202 @@
+//! The command line as a face: commands that speak to a running instance through its control API.
+
+mod answer;
+mod breakpoints;
+mod decide;
+mod held;
+mod hold;
+mod modify;
+mod ps;
+pub mod replay;
+mod save;
+mod show;
+mod tail;
+mod which;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+use mcp_control::api::{Code, Hand};
+use mcp_control::instances::{FindError, InstanceError, Running};
+use mcp_control::{Address, Client, ClientError, Instances};
+use mcp_store::StateDir;
+use mcp_wire::visible::visible;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::failure::{Failure, exit, quoted};
+use crate::report::ColorChoice;
+
+/// Instances that are named in an error.
+const CANDIDATES_SHOWN: usize = 8;
+/// The longest name that an instance takes for whoever acts.
+const BY_BYTES_MAX: usize = 64;
+
+#[derive(Subcommand)]
+pub enum FaceCommand {
+    /// List the running instances
+    Ps(ps::PsArgs),
+    /// Print the messages of a running instance as they pass
+    Tail(tail::TailArgs),
+    /// Hold every message for somebody to decide, or stop that and let all go on
+    Hold(hold::HoldArgs),
+    /// Hold only the messages that a filter matches
+    Break {
+        #[command(subcommand)]
+        command: breakpoints::BreakCommand,
+    },
+    /// List the messages that are held
+    Held(held::HeldArgs),
+    /// Send a held message on as it came
+    Forward(decide::ForwardArgs),
+    /// Do not send a held message on; say nothing, or answer with an error
+    Drop(decide::DropArgs),
+    /// Send a held message on with other content
+    Modify(modify::ModifyArgs),
+    /// Answer a held request in its peer's place
+    Answer(answer::AnswerArgs),
+    /// Allow a call that a rule asks about; for a version with rules
+    #[command(hide = true)]
+    Approve(decide::ReservedArgs),
+    /// Refuse a call that a rule asks about; for a version with rules
+    #[command(hide = true)]
+    Deny(decide::ReservedArgs),
+    /// Write what an instance has recorded so far to a session file
+    Save(save::SaveArgs),
+}
+
+pub fn face(command: &FaceCommand, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
+    let answered = match command {
+        FaceCommand::Tail(args) => tail::tail(args, state, color),
+        FaceCommand::Ps(args) => done(ps::ps(args, state, color)),
+        FaceCommand::Hold(args) => done(hold::hold(args, state)),
+        FaceCommand::Break { command } => done(breakpoints::breakpoints(command, state, color)),
+        FaceCommand::Held(args) => done(held::held(args, state, color)),
+        FaceCommand::Forward(args) => done(decide::forward(args, state)),
+        FaceCommand::Drop(args) => done(decide::drop_held(args, state)),
+        FaceCommand::Modify(args) => done(modify::modify(args, state)),
+        FaceCommand::Answer(args) => done(answer::answer(args, state)),
+        FaceCommand::Approve(_) => Err(decide::reserved("approve")),
+        FaceCommand::Deny(_) => Err(decide::reserved("deny")),
+        FaceCommand::Save(args) => done(save::save(args, state)),
+    };
+    answered.or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) })
+}
+
+fn done(answered: Result<(), Failure>) -> Result<ExitCode, Failure> {
+    answered.map(|()| ExitCode::SUCCESS)
+}
+
+/// One instance, to be asked and told things.
+pub struct Face {
+    pub running: Running,
+    pub client: Client,
+    runtime: Runtime,
+}
+
+impl Face {
+    /// Finds the instance that is meant. That it answers shows when it is asked.
+    pub fn attach(state: &StateDir, wanted: Option<&str>, take: bool) -> Result<Self, Failure> {
+        let running = Instances::below(state.root()).find(wanted)?;
+        let hand = Hand { lease: None, by: Some(who()), take };
+        let client = Client::new(Address::Socket(running.socket.clone())).acting_as(hand);
+        Ok(Self { running, client, runtime: runtime()? })
+    }
+
+    pub fn ask<T>(&self, answer: impl Future<Output = Result<T, ClientError>>) -> Result<T, Failure> {
+        Ok(self.runtime.block_on(answer)?)
+    }
+
+    /// Waits for what may take its time; everything of the runtime is at hand.
+    pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    Ok(Builder::new_current_thread().enable_io().enable_time().build()?)
+}
+
+/// What is written down as the one who acted.
+fn who() -> String {
+    let name =
+        ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
+    let name = name.unwrap_or_else(|| rustix::process::getuid().as_raw().to_string());
+    let mut who = format!("command line ({name})");
+    who.truncate(who.floor_char_boundary(BY_BYTES_MAX));
+    who
+}
+
+/// How people are shown an instance: `7f3a9a52 (files)`.
+pub fn label(running: &Running) -> String {
+    let description = &running.description;
+    match &description.name {
+        Some(name) => format!("{} ({})", description.short_id(), visible(name)),
+        None => description.short_id(),
+    }
+}
+
+impl From<InstanceError> for Failure {
+    fn from(error: InstanceError) -> Self {
+        let failure = Self::caused_by(exit::CANNOT_RUN, &error);
+        match error {
+            InstanceError::NotPrivate { path } => failure.hint(format!(
+                "give another directory with --state-dir, or `chmod 700 {}` if it is yours",
+                quoted(&path)
+            )),
+            InstanceError::Io { .. } => failure,
+        }
+    }
+}
+
+impl From<FindError> for Failure {
+    fn from(error: FindError) -> Self {
+        let candidates = error.candidates();
+        let mut shown: Vec<String> = candidates
+            .iter()
+            .take(CANDIDATES_SHOWN)
+            .map(|running| format!("{}  {}", label(running), visible(running.description.server())))
+            .collect();
+        if let more @ 1.. = candidates.len().saturating_sub(CANDIDATES_SHOWN) {
+            shown.push(format!("and {more} more"));
+        }
+        let what = error.to_string();
+        match error {
+            FindError::NoneRuns => Self::new(exit::CANNOT_RUN, "no instance is running")
+                .hint("start one with `mcp-proxy run -- CMD`, or a client whose config says so"),
+            FindError::Unknown { .. } => Self::new(exit::CANNOT_RUN, what)
+                .evidence("running", &shown.join("\n"))
+                .hint("`mcp-proxy ps` shows more"),
+            FindError::Several { .. } | FindError::Ambiguous { .. } => Self::usage(what)
+                .evidence("running", &shown.join("\n"))
+                .hint("say which with --in, by its name, its id, or the beginning of its id"),
+            FindError::Instances(error) => error.into(),
+        }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        let ClientError::Refused { fault, .. } = error else {
+            return Self::caused_by(exit::CANNOT_RUN, &error).hint("`mcp-proxy ps` shows which instances answer");
+        };
+        let code = match fault.code {
+            Code::BadRequest | Code::BadFilter | Code::TooLarge => exit::USAGE,
+            Code::NotHeld
+            | Code::NotARequest
+            | Code::NotJsonRpc
+            | Code::NotFound
+            | Code::NotPossible
+            | Code::Exists
+            | Code::TooMany
+            | Code::Locked => exit::NEGATIVE,
+            _ => exit::CANNOT_RUN,
+        };
+        let failure = Self::new(code, fault.message);
+        match fault.code {
+            Code::NotHeld => failure.hint("`mcp-proxy held` shows what is held now"),
+            Code::NotJsonRpc => failure.hint("--not-json-rpc sends it all the same"),
+            Code::Locked => failure.hint("--take acts all the same"),
+            _ => failure,
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A held message in an editor. What is wrong with an edit is shown in the file and it is opened again;
+//! a file that is saved as it was ends it. The work is not lost: what cannot be sent stays in its file.
+
+use std::io::Write;
+use std::path::Path;
+
+use bytes::Bytes;
+use mcp_control::ClientError;
+use mcp_control::api::Code;
+use serde_json::value::RawValue;
+use tempfile::NamedTempFile;
+
+use super::json;
+use crate::edit::editor;
+use crate::edit::layout::indented;
+use crate::failure::{Failure, exit, quoted};
+use crate::report::say;
+
+const INTRODUCTION: &str =
+    "# This message goes on when you leave the editor. Lines that begin with `#`, up here, do not.
+# Leave nothing, or change nothing, and it stays held.
+";
+
+pub struct ByHand {
+    file: NamedTempFile,
+    before: String,
+}
+
+impl ByHand {
+    pub fn begin(message: &Bytes) -> Result<Self, Failure> {
+        let before = indented(message);
+        let mut file = tempfile::Builder::new().prefix("mcp-proxy-held-").suffix(".json").tempfile()?;
+        write!(file, "{INTRODUCTION}\n{before}\n")?;
+        file.flush()?;
+        Ok(Self { file, before })
+    }
+
+    /// Lets a person edit until the message is sent, or they give up.
+    pub fn edit(self, send: impl Fn(Box<RawValue>) -> Result<(), ClientError>) -> Result<(), Failure> {
+        let mut last = self.before.clone();
+        loop {
+            editor::open(self.file.path())?;
+            let edited = without_comments(&std::fs::read_to_string(self.file.path())?);
+            if edited.is_empty() || edited == self.before.trim() {
+                return Err(Failure::new(exit::NEGATIVE, "nothing was changed; the message is still held"));
+            }
+            let (failure, can_be_mended) = match json(&edited).map(&send) {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) => {
+                    let can_be_mended = is_about_content(&error);
+                    (Failure::from(error), can_be_mended)
+                }
+                Err(not_json) => (Failure::usage(not_json), true),
+            };
+            // The same once more: whoever edits has given up, or nobody is there.
+            if edited == last.trim() || !can_be_mended {
+                return Err(self.keep(failure));
+            }
+            self.show(&failure, &edited)?;
+            last = edited;
+        }
+    }
+
+    /// Puts what is wrong above the message.
+    fn show(&self, failure: &Failure, edited: &str) -> Result<(), Failure> {
+        let wrong: String = failure.what().lines().map(|line| format!("# {line}\n")).collect();
+        Ok(std::fs::write(self.file.path(), format!("# It was not sent:\n{wrong}{INTRODUCTION}\n{edited}\n"))?)
+    }
+
+    fn keep(self, failure: Failure) -> Failure {
+        match self.file.keep() {
+            Ok((_, path)) => say(&format!("mcp-proxy: your edit is kept in {}", quoted(Path::new(&path)))),
+            Err(error) => say(&format!("mcp-proxy: your edit is lost: {error}")),
+        }
+        failure
+    }
+}
+
+/// Another edit helps where this one was refused, but not where the message is gone.
+fn is_about_content(error: &ClientError) -> bool {
+    let ClientError::Refused { fault, .. } = error else { return false };
+    matches!(fault.code, Code::NotJsonRpc | Code::BadRequest | Code::TooLarge)
+}
+
+fn without_comments(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().skip_while(|line| line.trim().is_empty() || line.starts_with('#')).collect();
+    lines.join("\n").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_comments;
+
+    #[test]
+    fn only_the_message_is_read_back() {
+        assert_eq!(without_comments("# a\n\n# b\n\n{\n  \"x\": \"# y\"\n}\n"), "{\n  \"x\": \"# y\"\n}");
+        assert_eq!(without_comments("# a\n \n"), "");
+    }
+}

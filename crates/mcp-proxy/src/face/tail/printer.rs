@@ -1,0 +1,132 @@
+//! What `tail` prints of each event: a line for people, or an object for scripts.
+
+use std::collections::VecDeque;
+use std::io;
+
+use mcp_control::api::{Event, Held, Message, Mode, Outcome, OutcomeKind};
+use mcp_wire::visible::visible;
+use serde_json::json;
+
+use crate::face::show;
+use crate::inspect::json::inert;
+use crate::inspect::lines::Lines;
+use crate::report::{ColorChoice, Page, Style, duration};
+
+/// Messages that are remembered to have been printed, so that a filter leaves out what becomes of
+/// others. More than are held at once.
+const REMEMBERED: usize = 16_384;
+
+pub struct Printer {
+    page: Page,
+    lines: Lines,
+    json: bool,
+    is_filtered: bool,
+    printed: VecDeque<u64>,
+    first_conversation: Option<u32>,
+}
+
+impl Printer {
+    pub fn new(json: bool, is_filtered: bool, color: ColorChoice) -> Self {
+        Self {
+            page: Page::new(color),
+            lines: Lines::default(),
+            json,
+            is_filtered,
+            printed: VecDeque::new(),
+            first_conversation: None,
+        }
+    }
+
+    pub fn message(&mut self, message: &Message) -> io::Result<()> {
+        if self.is_filtered {
+            if self.printed.len() == REMEMBERED {
+                self.printed.pop_front();
+            }
+            self.printed.push_back(message.sequence);
+        }
+        if self.json {
+            let line = serde_json::to_string(message).expect("plain data always serialises");
+            return self.page.line(&inert(&line));
+        }
+        // From the second conversation on, lines say which they belong to.
+        let first = *self.first_conversation.get_or_insert(message.conversation);
+        self.lines.show_conversation |= message.conversation != first;
+        let line = self.lines.line(&self.page, &show::told(message));
+        self.page.line(&line)
+    }
+
+    /// What is not a message. Who is in control and which breakpoints there are is not told here.
+    pub fn event(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::Held(held) if self.is_of_interest(held.sequence) => self.held(held),
+            Event::Outcome(outcome) if self.is_of_interest(outcome.sequence) => self.outcome(outcome),
+            Event::Gap(gap) if self.json => self.object(json!({ "kind": "gap", "missed": gap.missed })),
+            Event::Gap(gap) => {
+                let missed = if gap.missed == 1 { "1 event".to_owned() } else { format!("{} events", gap.missed) };
+                self.bad(&format!("… {missed} missed: this face did not keep up; `mcp-proxy inspect` has all messages"))
+            }
+            Event::Mode(change) if self.json => self.object(json!({ "kind": "mode", "mode": change.mode })),
+            Event::Mode(change) => self.faint(match change.mode {
+                Mode::Intercept => "… from here on every message is held",
+                Mode::Passthrough => "… from here on messages pass",
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn held(&mut self, held: &Held) -> io::Result<()> {
+        let limit = held.released_in_ms;
+        if self.json {
+            let (sequence, why) = (held.sequence, &held.why);
+            return self.object(json!({ "kind": "held", "sequence": sequence, "why": why, "released_in_ms": limit }));
+        }
+        let limit = limit.map(|ms| format!(" for up to {}", duration(ms * 1_000_000))).unwrap_or_default();
+        self.faint(&format!("#{:03} ⏸ held by {}{limit}", held.sequence, visible(&held.why)))
+    }
+
+    fn outcome(&mut self, outcome: &Outcome) -> io::Result<()> {
+        if self.json {
+            return self.object(json!({
+                "kind": "outcome",
+                "sequence": outcome.sequence,
+                "outcome": outcome.what,
+                "decided_by": Some(&outcome.by).filter(|by| !by.is_empty()),
+                "held_ns": outcome.held_ns,
+                "modified": outcome.edited,
+            }));
+        }
+        let sign = match outcome.what {
+            OutcomeKind::Forwarded | OutcomeKind::Modified | OutcomeKind::Released => "▶",
+            _ => "✗",
+        };
+        let by = if outcome.by.is_empty() { String::new() } else { format!(" by {}", visible(&outcome.by)) };
+        let (sequence, what, after) = (outcome.sequence, outcome.what.as_str(), duration(outcome.held_ns));
+        self.faint(&format!("#{sequence:03} {sign} {what}{by} after {after}"))
+    }
+
+    fn is_of_interest(&self, sequence: u64) -> bool {
+        !self.is_filtered || self.printed.contains(&sequence)
+    }
+
+    fn object(&mut self, object: serde_json::Value) -> io::Result<()> {
+        self.page.line(&inert(&object.to_string()))
+    }
+
+    fn faint(&mut self, text: &str) -> io::Result<()> {
+        let line = self.page.styled(Style::Faint, text);
+        self.page.line(&line)
+    }
+
+    fn bad(&mut self, text: &str) -> io::Result<()> {
+        let line = self.page.styled(Style::Bad, text);
+        self.page.line(&line)
+    }
+
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.page.flush()
+    }
+
+    pub fn end(self) -> io::Result<()> {
+        self.page.end()
+    }
+}
