@@ -143,8 +143,9 @@ impl Conversation {
         self.renamed.push((from, now, known));
     }
 
+    /// Whether an answer may need its id put right.
     #[inline]
-    pub(crate) fn has_renamed(&self) -> bool {
+    pub fn has_renamed(&self) -> bool {
         !self.renamed.is_empty()
     }
 

@@ -2,8 +2,6 @@
 //! whatever thread, leaves an order; the loop that owns the pipeline carries it out between two
 //! batches. Nothing is shared, and nothing on the path is locked.
 
-use std::task::{Context, Poll};
-
 use tokio::sync::{mpsc, oneshot};
 
 use crate::pipeline::Pipeline;
@@ -50,8 +48,15 @@ impl Desk {
     pub async fn next(&mut self) -> Option<Order> {
         self.0.recv().await
     }
+}
 
-    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Order>> {
-        self.0.poll_recv(cx)
+/// The next order; never, where none can come any more.
+pub async fn next_order(desk: &mut Option<Desk>) -> Order {
+    if let Some(open) = desk {
+        if let Some(order) = open.next().await {
+            return order;
+        }
+        *desk = None;
     }
+    std::future::pending().await
 }

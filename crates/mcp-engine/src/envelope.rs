@@ -36,6 +36,8 @@ pub struct Lane<'a> {
     pub exchange: u64,
     /// The id of the SSE event it came in, if that had one.
     pub event_id: &'a [u8],
+    /// That is the id we give it if it leaves now; if it is parked, it will have another.
+    pub is_foretold: bool,
     /// The request that this exchange was opened for. Clients that give every request the same id
     /// are told apart by it.
     pub asked: Option<&'a Asked>,
@@ -43,7 +45,8 @@ pub struct Lane<'a> {
 
 impl Lane<'_> {
     /// A pipe: nothing but the messages themselves.
-    pub const PIPE: Self = Self { transport: Transport::Stdio, exchange: 0, event_id: b"", asked: None };
+    pub const PIPE: Self =
+        Self { transport: Transport::Stdio, exchange: 0, event_id: b"", is_foretold: false, asked: None };
 }
 
 /// A request that waits for its answer in an exchange of its own.

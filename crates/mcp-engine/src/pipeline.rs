@@ -46,10 +46,18 @@ pub struct Pipeline {
 pub struct Outbox {
     pub to_client: Vec<Outgoing>,
     pub to_server: Vec<Outgoing>,
-    /// The sequences of messages that were parked: they leave later, as a [`Release`], or not at all.
-    pub parked: Vec<u64>,
+    /// Messages that were parked: they leave later, as a [`Release`], or not at all.
+    pub parked: Vec<ParkedMark>,
     /// Messages that go nowhere, because they take back what was parked.
     pub withheld: usize,
+}
+
+/// What a parked message is known by.
+#[derive(Clone, Copy, Debug)]
+pub struct ParkedMark {
+    pub sequence: u64,
+    /// The sequence of the request that it answers.
+    pub correlated: Option<u64>,
 }
 
 #[derive(Debug)]

@@ -42,7 +42,7 @@ impl From<Lane<'_>> for KeptLane {
 
 impl KeptLane {
     pub fn lane(self) -> Lane<'static> {
-        Lane { transport: self.transport, exchange: self.exchange, event_id: b"", asked: None }
+        Lane { transport: self.transport, exchange: self.exchange, ..Lane::PIPE }
     }
 }
 

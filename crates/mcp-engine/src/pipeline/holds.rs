@@ -9,7 +9,7 @@ use mcp_wire::splice::with_id;
 use mcp_wire::{Id, Kind, Message};
 use tokio::time::Instant;
 
-use super::{Outbox, Outgoing, Pipeline};
+use super::{Outbox, Outgoing, ParkedMark, Pipeline};
 use crate::bus::{Event, Origin};
 use crate::conversation::Conversation;
 use crate::envelope::{Lane, ProxyMessage, Side};
@@ -35,8 +35,8 @@ pub struct Release {
     pub request: Option<Id>,
     /// It leaves otherwise than it came.
     pub is_edited: bool,
-    /// Headers that repeat parts of it stay as they came all the same.
-    pub raw_headers: bool,
+    /// The message as it came, if headers that repeat parts of it are to repeat those all the same.
+    pub raw_headers: Option<Message>,
     /// Its sender took it back.
     pub is_taken_back: bool,
     /// Whoever it was for, or came from, is gone. That it waits for an answer is still true.
@@ -80,8 +80,10 @@ impl Pipeline {
                 }
             },
             Passed::Held(judged, why, owner) => {
-                self.keep_held(&came(&judged), lane);
-                out.parked.push(judged.message().sequence);
+                let event_id = if lane.is_foretold { b"" } else { lane.event_id };
+                self.keep_held(&came(&judged), Lane { event_id, ..lane });
+                let ProxyMessage { sequence, correlated, .. } = *judged.message();
+                out.parked.push(ParkedMark { sequence, correlated });
                 let since = Instant::now();
                 let deadline = self.intercept.limit().map(|limit| since + limit);
                 let is_changed = renamed.is_some();
@@ -155,6 +157,7 @@ impl Pipeline {
     fn replace(&mut self, sequence: u64, edited: Message, raw_headers: bool, by: &str) {
         let Some(mut parked) = self.intercept.take(sequence) else { return };
         let request = request_id(&parked.judged);
+        let raw_headers = raw_headers.then(|| parked.judged.message().message.clone());
         let message = ProxyMessage { message: edited, ..parked.judged.into_message() };
         parked.judged = match self.policy.permit(resolve(message)) {
             Verdict::Permitted(judged) => judged,
@@ -267,6 +270,11 @@ impl Pipeline {
     /// The client of a conversation is gone, and with it all that is parked.
     pub fn client_is_gone(&mut self, conversation: u32) {
         self.discard_held(|held| held.conversation == conversation, Why::ClientGone);
+    }
+
+    /// A message was parked that had left already.
+    pub fn release_late(&mut self, sequence: u64) {
+        self.let_go(sequence, OutcomeKind::Released, "", "it had left before");
     }
 
     /// A parked request is of no use to anybody any more.
@@ -383,7 +391,7 @@ impl Pipeline {
 #[derive(Default)]
 struct Ends {
     goes_on: bool,
-    raw_headers: bool,
+    raw_headers: Option<Message>,
     answer: Option<bytes::Bytes>,
     /// The id of the request as it came, if that is not what it has now.
     request: Option<Option<Id>>,

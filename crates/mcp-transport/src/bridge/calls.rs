@@ -96,12 +96,16 @@ impl Calls {
         let method = message.glance().method.map(|span| message.slice(span)).unwrap_or_default();
         let (is_initialize, lists_tools) = (method == b"\"initialize\"", method == b"\"tools/list\"");
         let mut request = message.bytes().clone();
-        let (mut known, mut original_id) = (asked.id.clone(), None);
+        // Somebody may have given it another id on its way.
+        let (mut known, mut original_id) = match message.id() {
+            Some(id) if id != asked.id => (id, Some(asked.id.to_string().into())),
+            _ => (asked.id.clone(), None),
+        };
         if self.open.contains_key(&known)
             && let Some(span) = message.glance().id
         {
             known = self.fresh_id();
-            original_id = Some(request.slice(span.range()));
+            original_id = original_id.or_else(|| Some(request.slice(span.range())));
             request = splice(&request, span, known.to_string().as_bytes());
         }
         let (mut token, mut original_token) = (None, None);

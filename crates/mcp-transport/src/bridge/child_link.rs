@@ -137,6 +137,7 @@ fn gone(talk: &Rc<Talk>, status: &str, last_words: &LastWords) {
     let words = last_words.text(LAST_WORDS_LINES);
     let said = if words.is_empty() { String::new() } else { format!("; its last words: {words}") };
     talk.note(Side::Server, &format!("the server ended ({status}){said}"));
+    talk.server_is_gone();
     talk.answer_open_calls(&Refusal::ServerGone { status: status.to_owned() });
     talk.end();
 }

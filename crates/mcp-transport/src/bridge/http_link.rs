@@ -54,6 +54,8 @@ pub struct HttpLink {
     calls: RefCell<HashMap<Id, AbortHandle, RandomState>>,
     listening: RefCell<Option<AbortHandle>>,
     tools: RefCell<ToolParams>,
+    /// Requests that were edited, by their ids, as they came: their headers are to say what those say.
+    as_they_came: RefCell<HashMap<Id, Message, RandomState>>,
     /// Whether the server was ever reached, and whether it ever was not.
     reached: Cell<bool>,
     missed: Cell<bool>,
@@ -82,6 +84,7 @@ impl HttpLink {
             calls: RefCell::default(),
             listening: RefCell::default(),
             tools: RefCell::default(),
+            as_they_came: RefCell::default(),
             reached: Cell::new(false),
             missed: Cell::new(false),
         });
@@ -93,6 +96,13 @@ impl HttpLink {
             }
         });
         link
+    }
+
+    /// The headers of `edited` are to repeat what the message said as it came.
+    pub fn keep_headers(&self, edited: Option<&Bytes>, came: &Message) {
+        if let Some(id) = edited.and_then(|edited| Message::new(edited.clone()).id()) {
+            self.as_they_came.borrow_mut().insert(id, came.clone());
+        }
     }
 
     /// Whether the server was tried for, and never once reached.
@@ -251,6 +261,9 @@ impl HttpLink {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         if era == Era::Modern {
+            let mut edited = self.as_they_came.borrow_mut();
+            let came = if edited.is_empty() { None } else { message.id().and_then(|id| edited.remove(&id)) };
+            let message = came.as_ref().unwrap_or(message);
             let mirrored = mirror::derive(message);
             let version = message_version(message);
             for (name, value) in [(VERSION, version), (METHOD, mirrored.method), (NAME, mirrored.name)] {

@@ -42,6 +42,10 @@ pub async fn serve(talk: &Rc<Talk>, mut stdin: Pipe) {
             break;
         }
     }
+    // What is held goes on in the end, or somebody decides otherwise.
+    while talk.holds_from_client() && !talk.is_over() {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
     let answered = async {
         while talk.conversation.borrow().open_calls(Side::Client) > 0 || !talk.server_was_told_all() {
             tokio::time::sleep(LOOK_AGAIN).await;

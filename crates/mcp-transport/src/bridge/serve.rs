@@ -50,6 +50,7 @@ pub async fn serve(
     let mut signals = Signals::listen()?;
     let hub = Hub::new(pipeline, message_bytes_max, tell);
     let committer = tokio::task::spawn_local(Rc::clone(&hub).keep_committing());
+    let obeyer = tokio::task::spawn_local(Rc::clone(&hub).keep_obeying());
     let out = Rc::new(Outflow::default());
     let conversation = Rc::new(RefCell::new(Conversation::only()));
     let talk = Talk::new(&hub, conversation, ClientEnd::Pipe(Rc::clone(&out)));
@@ -85,8 +86,10 @@ pub async fn serve(
         }
     }
     writing.abort();
-    committer.abort();
-    let _ = committer.await;
+    for task in [committer, obeyer] {
+        task.abort();
+        let _ = task.await;
+    }
     let (pipeline, store_failed) = hub.take_back();
     Ok(Ended { pipeline, store_failed, interrupted, missed })
 }

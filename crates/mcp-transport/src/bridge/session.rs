@@ -2,6 +2,8 @@
 //! client's exchanges each message of the server belongs to, and what is kept for a client whose
 //! connection broke.
 
+mod held;
+
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -20,6 +22,7 @@ use uuid::Uuid;
 use super::calls::{Call, Calls, replace_items};
 use super::event_log::{BYTES_MAX, EVENTS_MAX, EventId, EventLog};
 use super::outlet::Outlet;
+use super::session::held::Asking;
 use super::stream::Stream;
 use super::talk::Talk;
 use crate::http::beats::{Beat, Beats};
@@ -101,28 +104,36 @@ impl Session {
         let (message, cancelled) = self.cancelled_by(talk, message);
         let (asked, out) = {
             let conversation = &mut talk.conversation.borrow_mut();
-            let lane =
-                Lane { transport: Transport::StreamableHttp, exchange: exchange.number, event_id: b"", asked: None };
+            let lane = exchange.lane(b"", None);
             talk.hub.pass(|pipeline, out| pipeline.pass_opening(conversation, lane, message.clone(), out))
         };
+        if let Some(sequence) = out.parked.first().map(|parked| parked.sequence).filter(|_| !talk.is_over()) {
+            return self.wait_for(talk, sequence, Asking { exchange, stream, asked, message });
+        }
+        if out.withheld > 0 {
+            return None;
+        }
         // Nothing goes on that could not be recorded, nor to a server that is gone.
         if out.to_server.is_empty() || talk.is_over() {
             stream.detach();
             return Some(stream);
         }
-        let bytes = match asked {
-            Some(asked) => self.calls.borrow_mut().remember(exchange, &stream, asked, &message),
-            None if message.glance().kind == Kind::Batch => {
-                self.calls.borrow_mut().remember_batch(exchange, &stream, message.bytes())
-            }
-            None => message.bytes().clone(),
-        };
-        self.give_up_oldest(talk);
-        talk.send(bytes);
+        self.ask(talk, exchange, &stream, asked, &message);
         if let Some(call) = cancelled {
             self.close_call(&call);
         }
         stream.is_open().then_some(stream)
+    }
+
+    /// Sends a message to the server, and remembers who waits for an answer to it.
+    fn ask(&self, talk: &Talk, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked: Option<Asked>, message: &Message) {
+        let bytes = match (asked, message.glance().kind) {
+            (Some(asked), Kind::Request) => self.calls.borrow_mut().remember(exchange, stream, asked, message),
+            (None, Kind::Batch) => self.calls.borrow_mut().remember_batch(exchange, stream, message.bytes()),
+            _ => message.bytes().clone(),
+        };
+        self.give_up_oldest(talk);
+        talk.send(bytes);
     }
 
     /// The call that a message takes back. It is given up, and named as the server knows it.
@@ -202,13 +213,18 @@ impl Session {
         let (exchange, given) = self.way(&found);
         let given = given.map(|id| id.to_string());
         let event_id = given.as_deref().map_or(event_id, str::as_bytes);
-        let lane = Lane { transport, exchange, event_id, asked };
+        let lane = Lane { transport, exchange, event_id, is_foretold: given.is_some(), asked };
         let ((), out) = {
             let conversation = &mut talk.conversation.borrow_mut();
             talk.hub.pass(|pipeline, out| pipeline.pass_one(conversation, Side::Server, lane, message, out))
         };
         match out.to_client.first() {
             Some(outgoing) => self.route(found, outgoing.frame().bytes),
+            None if !out.parked.is_empty() => {
+                let sequence = out.parked[0].sequence;
+                talk.when_released(sequence, move |talk, release| held::to_client(talk, found, release));
+            }
+            None if out.withheld > 0 => {}
             // It could not be recorded; whoever waits for it is told so.
             None => {
                 if let Found::Answered(calls) = found {

@@ -17,6 +17,8 @@ pub struct Stream {
     place: Cell<u64>,
     /// Requests that are still to be answered on it.
     open: Cell<usize>,
+    /// What was sent on it to the server, while that is parked.
+    pub parked: Cell<Option<u64>>,
     state: RefCell<State>,
 }
 
@@ -26,6 +28,8 @@ enum State {
     /// The answer came first, and alone.
     Answered(Bytes),
     Streaming(Rc<Outlet>),
+    /// Nothing will come, and the client was kept waiting long enough.
+    Late,
     /// The client left.
     Detached,
 }
@@ -34,6 +38,7 @@ enum State {
 pub enum First {
     Json(Bytes),
     Stream(Rc<Outlet>),
+    Late,
 }
 
 impl Stream {
@@ -49,7 +54,7 @@ impl Stream {
 
     fn new(number: u64, exchange: u64, state: State) -> Rc<Self> {
         let (exchange, place, open) = (Cell::new(exchange), Cell::new(0), Cell::new(0));
-        Rc::new(Self { number, exchange, place, open, state: RefCell::new(state) })
+        Rc::new(Self { number, exchange, place, open, parked: Cell::default(), state: RefCell::new(state) })
     }
 
     pub fn poll_first(&self, cx: &mut Context<'_>) -> Poll<Option<First>> {
@@ -65,6 +70,10 @@ impl Stream {
                 Poll::Ready(Some(First::Json(bytes)))
             }
             State::Streaming(outlet) => Poll::Ready(Some(First::Stream(Rc::clone(outlet)))),
+            State::Late => {
+                *state = State::Detached;
+                Poll::Ready(Some(First::Late))
+            }
             State::Detached => Poll::Ready(None),
         }
     }
@@ -139,6 +148,13 @@ impl Stream {
     /// Answers a client that waits.
     pub fn answer(&self, message: Bytes) {
         self.replace(State::Answered(message));
+    }
+
+    /// Nothing will come; a client that still waits is told so.
+    pub fn give_up(&self) {
+        if self.is_waiting() {
+            self.replace(State::Late);
+        }
     }
 
     /// Its events go to `outlet` from now on; whatever they went to before is over.

@@ -2,10 +2,10 @@
 //! and goes to whatever stands on the other side.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use bytes::Bytes;
-use mcp_engine::{Conversation, Lane, Outbox, Pipeline, Side};
+use mcp_engine::{Conversation, Lane, Outbox, Pipeline, Release, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_event;
 use mcp_wire::reply::Refusal;
@@ -22,6 +22,7 @@ use crate::http::exchange::Exchange;
 use crate::http::hub::Hub;
 
 pub struct Talk {
+    me: Weak<Self>,
     pub hub: Rc<Hub>,
     pub conversation: Rc<RefCell<Conversation>>,
     pub client: ClientEnd,
@@ -53,7 +54,8 @@ const CLIENT_WAITING_MAX: usize = 4 * 1024 * 1024;
 impl Talk {
     pub fn new(hub: &Rc<Hub>, conversation: Rc<RefCell<Conversation>>, client: ClientEnd) -> Rc<Self> {
         let (server, over, ended) = (OnceCell::new(), Cell::new(false), Notify::new());
-        Rc::new(Self { hub: Rc::clone(hub), conversation, client, server, over, ended })
+        let hub = Rc::clone(hub);
+        Rc::new_cyclic(|me| Self { me: me.clone(), hub, conversation, client, server, over, ended })
     }
 
     pub fn connect(&self, server: ServerEnd) {
@@ -112,8 +114,53 @@ impl Talk {
         self.answer_with(|pipeline, talk, out| pipeline.refuse_too_large(talk, Side::Server, found, out));
     }
 
+    /// Does `then` when the parked message `sequence` is free, if this conversation still lasts.
+    pub fn when_released(&self, sequence: u64, then: impl FnOnce(&Self, Release) + 'static) {
+        let me = self.me.clone();
+        self.hub.when_released(sequence, move |release| {
+            if let Some(talk) = me.upgrade().filter(|talk| !talk.is_over()) {
+                then(&talk, release);
+            }
+        });
+    }
+
+    /// Sends what is left of a message that was parked.
+    fn released(&self, release: Release) {
+        self.conversation.borrow_mut().settle(&release);
+        if let (Some(came), Some(ServerEnd::Http(link))) = (&release.raw_headers, self.server.get()) {
+            link.keep_headers(release.onward.as_ref().map(|outgoing| outgoing.frame().bytes), came);
+        }
+        let (onward, back) = (release.onward, release.back);
+        let (to_server, to_client) = match release.from {
+            Side::Client => (onward, back),
+            Side::Server => (back, onward),
+        };
+        if let Some(outgoing) = to_server {
+            self.send(outgoing.frame().bytes.clone());
+        }
+        if let Some(outgoing) = to_client {
+            self.deliver(outgoing.frame().bytes);
+        }
+    }
+
+    /// The server is gone: nothing more is held for it, and what it said goes on.
+    pub fn server_is_gone(&self) {
+        let conversation = self.conversation.borrow().number();
+        self.hub.note(|pipeline| pipeline.server_is_gone(conversation));
+        self.hub.give_back();
+    }
+
+    /// Whether something that the client sent is parked.
+    pub fn holds_from_client(&self) -> bool {
+        let conversation = self.conversation.borrow().number();
+        self.hub.look(|pipeline| pipeline.holds_from(conversation, Side::Client))
+    }
+
     /// Hands everything to where it goes.
     pub fn dispatch(&self, out: &Outbox) {
+        for parked in &out.parked {
+            self.when_released(parked.sequence, Self::released);
+        }
         for outgoing in &out.to_server {
             self.send(outgoing.frame().bytes.clone());
         }
@@ -228,6 +275,8 @@ impl Talk {
         if self.over.replace(true) {
             return;
         }
+        let conversation = self.conversation.borrow().number();
+        self.hub.note(|pipeline| pipeline.client_is_gone(conversation));
         match &self.client {
             ClientEnd::Pipe(pipe) => pipe.close(),
             ClientEnd::Stream(outlet) => outlet.end(),

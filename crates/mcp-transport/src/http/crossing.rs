@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
-use mcp_engine::{Lane, Side};
+use mcp_engine::Side;
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_endpoint;
 use mcp_wire::mirror::{self, Seen, ToolParams};
@@ -63,7 +63,6 @@ pub struct Crossings {
     /// SSE connections, by the id in their message endpoint.
     streams: RefCell<HashMap<Uuid, Rc<Talk>, RandomState>>,
     children: Rc<Cell<usize>>,
-    tools: Rc<RefCell<ToolParams>>,
 }
 
 /// A server process, for as long as anything of it is there.
@@ -186,7 +185,7 @@ pub async fn post(site: Rc<Site>, peer: IpAddr, parts: Parts, body: Incoming) ->
         return refuse(&refused(StatusCode::NOT_FOUND, "no such session"));
     };
     if session.era == Era::Modern
-        && let Err(what) = check_headers(&site.crossings.tools.borrow(), &message, &parts.headers)
+        && let Err(what) = check_headers(&site.hub.tools.borrow(), &message, &parts.headers)
     {
         return mismatched(&exchange, body, &what);
     }
@@ -202,6 +201,7 @@ pub async fn post(site: Rc<Site>, peer: IpAddr, parts: Parts, body: Incoming) ->
             json_response(status, Some(answer))
         }
         Some(First::Stream(outlet)) => waiting.stream(outlet),
+        Some(First::Late) => plain(StatusCode::GATEWAY_TIMEOUT, "no answer comes\n"),
         None if site.hub.has_failed() => {
             let (status, refusal) = (StatusCode::INTERNAL_SERVER_ERROR, Refusal::NotRecorded);
             return refuse(&Refused { status, refusal });
@@ -271,7 +271,7 @@ fn new_session(site: &Rc<Site>) -> Result<Rc<Talk>, Refused> {
 }
 
 fn session(site: &Site, id: Option<Uuid>, era: Era) -> ClientEnd {
-    let (beats, tools) = (Rc::clone(&site.hub.beats), Rc::clone(&site.crossings.tools));
+    let (beats, tools) = (Rc::clone(&site.hub.beats), Rc::clone(&site.hub.tools));
     ClientEnd::Session(Box::new(Session::new(id, era, beats, tools)))
 }
 
@@ -315,7 +315,7 @@ fn check_headers(tools: &ToolParams, message: &Message, headers: &HeaderMap) -> 
 
 /// Headers and body of a request disagree, and its server would see the body only.
 fn mismatched(exchange: &Exchange, body: Bytes, what: &str) -> Response<ToClient> {
-    let _ = exchange.from_client(body);
+    exchange.keep_from_client(body);
     let refusal = Refusal::HeaderMismatch { what: what.to_owned() };
     let body = exchange.refuse(&refusal).unwrap_or_else(|| reply::error_without_id(&refusal));
     respond(exchange, json_response(StatusCode::BAD_REQUEST, Some(body)), StatusCode::BAD_REQUEST)
@@ -440,6 +440,11 @@ impl Drop for Waiting {
 /// for again; since then this is how a call is cancelled.
 fn leave(talk: &Rc<Talk>, stream: &Rc<Stream>, outlet: Option<&Rc<Outlet>>) {
     let ClientEnd::Session(session) = &talk.client else { return };
+    if session.era == Era::Modern
+        && let Some(parked) = stream.parked.take()
+    {
+        talk.hub.discard(parked);
+    }
     if session.era == Era::Legacy {
         return match outlet {
             Some(outlet) => session.left(stream, outlet),
@@ -491,6 +496,6 @@ pub async fn post_to_stream(site: &Rc<Site>, parts: Parts, body: Incoming) -> Re
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::Sse, Era::Legacy);
     exchange.request_head(&parts.method, target(&parts), &parts.headers);
     talk.server_room().await;
-    talk.from_client(Lane { transport: Transport::Sse, exchange: exchange.number, event_id: b"", asked: None }, body);
+    talk.from_client(exchange.lane(b"", None), body);
     respond(&exchange, plain(StatusCode::ACCEPTED, "Accepted"), StatusCode::ACCEPTED)
 }

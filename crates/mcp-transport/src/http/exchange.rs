@@ -12,11 +12,12 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming, SizeHint};
 use hyper::header::HeaderMap;
 use hyper::{Method, StatusCode};
-use mcp_engine::{Asked, Conversation, ExchangeMark, Lane, Side};
+use mcp_engine::pipeline::Outgoing;
+use mcp_engine::{Asked, Conversation, ExchangeMark, Lane, Outbox, Release, Side};
 use mcp_store::Transport;
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
-use mcp_wire::scan;
+use mcp_wire::{Kind, Message, scan};
 use tokio::time::{Sleep, sleep};
 
 use super::body::{BodyError, poll_client_data};
@@ -39,6 +40,8 @@ pub struct Exchange {
     pub transport: Transport,
     pub era: Era,
     asked: RefCell<Option<Asked>>,
+    /// The client asked for the tools, whose arguments headers may have to repeat.
+    lists_tools: Cell<bool>,
     /// Counts while this exchange is about a message.
     call: RefCell<Option<OpenCall>>,
     /// How it ended, if not as it should.
@@ -59,6 +62,7 @@ impl Exchange {
             transport,
             era,
             asked: RefCell::default(),
+            lists_tools: Cell::default(),
             call: RefCell::default(),
             ended: Cell::default(),
             refused: RefCell::default(),
@@ -85,9 +89,14 @@ impl Exchange {
         ExchangeMark { number: self.number, conversation: self.conversation, from, transport: self.transport }
     }
 
-    /// Passes the message that a client's body held. Nothing comes back if it must not go on.
-    pub fn from_client(&self, message: Bytes) -> Option<Bytes> {
+    /// Passes the message that a client's body held.
+    pub fn from_client(&self, message: Bytes) -> Passed {
         let lane = self.lane(b"", None);
+        let message = Message::new(message);
+        if self.era == Era::Modern {
+            let method = message.glance().method.map(|span| message.slice(span));
+            self.lists_tools.set(method == Some(b"\"tools/list\""));
+        }
         let talk = &mut self.talk.borrow_mut();
         let (asked, out) = self.hub.pass(|pipeline, out| pipeline.pass_opening(talk, lane, message, out));
         if let Some(asked) = asked.as_ref().filter(|_| !self.is_answered_here()) {
@@ -96,24 +105,56 @@ impl Exchange {
         }
         *self.asked.borrow_mut() = asked;
         *self.call.borrow_mut() = Some(self.hub.open_call());
-        out.to_server.first().map(|outgoing| outgoing.frame().bytes.clone())
+        Passed::of(&out, &out.to_server)
+    }
+
+    /// Takes note of a message that goes nowhere.
+    pub fn keep_from_client(&self, message: Bytes) {
+        if let Passed::Parked(sequence) = self.from_client(message) {
+            self.hub.discard(sequence);
+        }
+    }
+
+    /// Takes note of what became of the parked message that opened this exchange.
+    pub fn settle(&self, release: &Release) {
+        let talk = &mut self.talk.borrow_mut();
+        if !self.is_answered_here() {
+            return talk.settle(release);
+        }
+        let mut asked = self.asked.borrow_mut();
+        let left = release.onward.as_ref().map(|outgoing| Message::new(outgoing.frame().bytes.clone()));
+        match (&mut *asked, left.and_then(|left| left.id().filter(|_| left.glance().kind == Kind::Request))) {
+            (Some(asked), Some(now)) if now != asked.id => {
+                talk.rename(Side::Client, now.clone(), std::mem::replace(&mut asked.id, now));
+            }
+            (_, Some(_)) => {}
+            (asked, None) => *asked = None,
+        }
     }
 
     /// Passes a message that came from the server within this exchange.
-    pub fn from_server(&self, message: Bytes, event_id: &[u8]) -> Option<Bytes> {
+    pub fn from_server(&self, message: Bytes, event_id: &[u8]) -> Passed {
         let asked = self.asked.borrow();
         let lane = self.lane(event_id, asked.as_ref().filter(|_| self.is_answered_here()));
         let talk = &mut self.talk.borrow_mut();
         let ((), out) = self.hub.pass(|pipeline, out| pipeline.pass_one(talk, Side::Server, lane, message, out));
-        let judged = out.to_client.first()?;
-        let answers = judged.correlated();
-        let bytes = judged.frame().bytes.clone();
+        let passed = Passed::of(&out, &out.to_client);
+        if self.lists_tools.get()
+            && let Passed::Onward(bytes) = &passed
+        {
+            self.hub.tools.borrow_mut().learn(bytes);
+        }
+        // An answer that is parked has come as well.
+        let answers = match out.to_client.first() {
+            Some(judged) => judged.correlated(),
+            None => out.parked.first().and_then(|parked| parked.correlated),
+        };
         let is_answered = asked.as_ref().is_some_and(|asked| answers == Some(asked.sequence));
         drop(asked);
         if is_answered {
             self.asked.take();
         }
-        Some(bytes)
+        passed
     }
 
     /// An event of the server was too large to hold; whoever waits for it is told.
@@ -148,6 +189,11 @@ impl Exchange {
         self.refused.take()
     }
 
+    /// Whether messages must be whole, and may be held or changed, before anything of them leaves.
+    pub fn looks_first(&self) -> bool {
+        self.hub.watches() || self.talk.borrow().has_renamed()
+    }
+
     pub fn ended(&self, how: &'static str) {
         self.ended.set(how);
     }
@@ -163,7 +209,7 @@ impl Exchange {
     }
 
     pub fn lane<'a>(&self, event_id: &'a [u8], asked: Option<&'a Asked>) -> Lane<'a> {
-        Lane { transport: self.transport, exchange: self.number, event_id, asked }
+        Lane { transport: self.transport, exchange: self.number, event_id, is_foretold: false, asked }
     }
 }
 
@@ -174,6 +220,28 @@ impl Drop for Exchange {
         }
         let how = self.ended.get();
         self.hub.note(|pipeline| pipeline.exchange_end(&self.mark(Side::Server), how));
+    }
+}
+
+/// What became of a message.
+pub enum Passed {
+    Onward(Bytes),
+    /// It is parked under this sequence.
+    Parked(u64),
+    /// It goes nowhere, because it takes back what was parked.
+    Withheld,
+    /// It must not go on unrecorded.
+    NotRecorded,
+}
+
+impl Passed {
+    fn of(out: &Outbox, onward: &[Outgoing]) -> Self {
+        match (onward.first(), out.parked.first()) {
+            (Some(outgoing), _) => Self::Onward(outgoing.frame().bytes.clone()),
+            (None, Some(parked)) => Self::Parked(parked.sequence),
+            (None, None) if out.withheld > 0 => Self::Withheld,
+            (None, None) => Self::NotRecorded,
+        }
     }
 }
 
@@ -234,7 +302,7 @@ async fn receive_more(
     if upload.rest.is_end_stream() {
         return Ok(Received::Whole(first));
     }
-    let wait_for = if hub.records_first { limit } else { WAITED_FOR.min(limit) };
+    let wait_for = if hub.records_first || hub.watches() { limit } else { WAITED_FOR.min(limit) };
     upload.seen.reserve(upload.hint.upper().map_or(0, |upper| upper.min(limit as u64) as usize));
     upload.seen.extend_from_slice(&first);
     upload.first.push_back(first);

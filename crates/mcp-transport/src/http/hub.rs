@@ -5,14 +5,17 @@
 //! exchanges that had something to do at the same time.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::rc::Rc;
 
 use foldhash::fast::RandomState;
+use mcp_engine::desk::next_order;
 use mcp_engine::pipeline::Outgoing;
-use mcp_engine::{Bus, Outbox, Pipeline, Recorder, StoreFailed};
-use tokio::sync::Notify;
+use mcp_engine::{Bus, Outbox, Pipeline, Recorder, Release, StoreFailed};
+use mcp_wire::mirror::ToolParams;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep_until};
 
 use super::beats::Beats;
 
@@ -41,7 +44,13 @@ pub struct Hub {
     /// Kept for the next decision.
     outbox: Cell<Outbox>,
     calls: Rc<Cell<usize>>,
+    /// What is to be done with messages that are parked, once they are free.
+    waiting: RefCell<HashMap<u64, Waiter, RandomState>>,
+    /// Something was parked, or came free.
+    parked: Notify,
     pub beats: Rc<Beats>,
+    /// What the server says of headers that repeat arguments.
+    pub tools: Rc<RefCell<ToolParams>>,
     /// For telling heads apart that were recorded before.
     pub hash_state: RandomState,
     pub scratch: RefCell<Vec<u8>>,
@@ -73,6 +82,8 @@ impl Drop for Decided<'_> {
     }
 }
 
+type Waiter = Box<dyn FnOnce(Release)>;
+
 /// A call that somebody waits for, while it is open.
 pub struct OpenCall(Rc<Cell<usize>>);
 
@@ -96,7 +107,10 @@ impl Hub {
             stop: Notify::new(),
             outbox: Cell::default(),
             calls: Rc::default(),
+            waiting: RefCell::default(),
+            parked: Notify::new(),
             beats: Rc::default(),
+            tools: Rc::default(),
             hash_state: RandomState::default(),
             scratch: RefCell::default(),
             tell,
@@ -123,7 +137,67 @@ impl Hub {
             drop(pipeline);
             self.commit_soon(&out);
         }
+        if !out.parked.is_empty() || out.withheld > 0 {
+            self.parked.notify_one();
+        }
         (result, Decided { out, hub: self })
+    }
+
+    /// Does `then` when the parked message `sequence` is free. If the proxy ends first it is never done.
+    pub fn when_released(&self, sequence: u64, then: impl FnOnce(Release) + 'static) {
+        self.waiting.borrow_mut().insert(sequence, Box::new(then));
+    }
+
+    /// The same for a task that waits.
+    pub fn released(&self, sequence: u64) -> oneshot::Receiver<Release> {
+        let (sender, receiver) = oneshot::channel();
+        self.when_released(sequence, move |release| drop(sender.send(release)));
+        receiver
+    }
+
+    /// Whether messages are held, or could be.
+    pub fn watches(&self) -> bool {
+        self.look(|pipeline| pipeline.watches())
+    }
+
+    /// The parked message `sequence` is of no use to anybody any more.
+    pub fn discard(&self, sequence: u64) {
+        self.waiting.borrow_mut().remove(&sequence);
+        self.note(|pipeline| pipeline.discard(sequence));
+        self.parked.notify_one();
+    }
+
+    /// A message was parked that had left already.
+    pub fn release_late(&self, sequence: u64) {
+        self.note(|pipeline| pipeline.release_late(sequence));
+        self.parked.notify_one();
+    }
+
+    /// Carries out orders, and lets messages go that were held long enough, over and over.
+    pub async fn keep_obeying(self: Rc<Self>) {
+        let mut desk = self.look(Pipeline::take_desk);
+        loop {
+            let deadline = self.look(|pipeline| pipeline.deadline());
+            tokio::select! {
+                order = next_order(&mut desk) => self.look(|pipeline| order.carry_out(pipeline)),
+                () = self.parked.notified() => {}
+                () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
+                    self.look(Pipeline::release_overdue);
+                }
+            }
+            self.give_back();
+        }
+    }
+
+    /// Hands what came free to whoever waits for it.
+    pub fn give_back(&self) {
+        let (released, _) = self.pass(|pipeline, _| pipeline.take_released());
+        for release in released {
+            let waiter = self.waiting.borrow_mut().remove(&release.sequence);
+            if let Some(waiter) = waiter.filter(|_| !self.has_failed()) {
+                waiter(release);
+            }
+        }
     }
 
     fn commit_soon(&self, out: &Outbox) {

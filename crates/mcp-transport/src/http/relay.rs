@@ -1,41 +1,41 @@
 //! Streamable HTTP to Streamable HTTP, and SSE to SSE: one exchange in, one exchange out, on one
 //! task. Statuses, headers and bodies pass as they are; the bodies are looked at on their way.
 
+mod held;
+mod tee;
+mod voice;
+
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use hyper::body::{Incoming, SizeHint};
+use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request;
 use hyper::http::response::Parts;
 use hyper::{Method, Request, Response, StatusCode, Uri, Version};
 use mcp_engine::{Conversation, Side};
 use mcp_store::Transport;
-use mcp_wire::Gather;
-use mcp_wire::framing::sse::{SseCut, SseDeframer, SseEvent, encode_endpoint, encode_event};
+use mcp_wire::framing::sse::SseDeframer;
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::{self, Era};
 use mcp_wire::visible::visible_bytes;
 
-use super::body::{BodyError, ToClient, ToServer};
-use super::exchange::{Exchange, Received, receive};
+use super::body::{ToClient, ToServer};
+use super::exchange::{Exchange, Passed, Received, receive};
 use super::heads::{is_media_type, strip_hop_by_hop};
 use super::resource::OwnResource;
 use super::site::{Site, refusal_response};
 use super::upstream::{Call, ServerBody, Upstream, UpstreamError};
+pub use tee::RelayBody;
+use tee::{Stream, Tee};
+use voice::{Inbox, Voice};
 
 const SESSION_ID: HeaderName = HeaderName::from_static(revision::SESSION_HEADER);
 const VERSION: HeaderName = HeaderName::from_static(revision::VERSION_HEADER);
-
-/// What of a body that is no message is quoted in the recording.
-const QUOTED: usize = 512;
-/// A larger description of a resource is passed on as it is.
-const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// What an exchange is about.
 #[derive(Clone, Debug)]
@@ -55,6 +55,8 @@ pub enum Route {
 pub struct Connection {
     pub talk: Rc<RefCell<Conversation>>,
     pub endpoint: Uri,
+    /// What we have to say on its stream ourselves.
+    inbox: Rc<Inbox>,
 }
 
 /// Relays one exchange.
@@ -103,24 +105,31 @@ pub async fn relay(
     upstream.target.add_headers(&mut parts.headers);
     let ends_session = if parts.method == Method::DELETE { parts.headers.get(&SESSION_ID).cloned() } else { None };
     let carries_on = era == Era::Legacy && parts.method == Method::POST;
+    let voice = (parts.method == Method::GET || site.hub.watches()).then(|| Voice::of(&parts));
+    let answer = Answer { exchange, route, upstream, site, carries_on, ends_session, own, voice };
     let body = match received {
         Received::Whole(bytes) if bytes.is_empty() => ToServer::empty(),
-        Received::Whole(bytes) if matches!(route, Route::Metadata) => ToServer::Whole(Some(bytes)),
-        Received::Whole(bytes) => match exchange.from_client(bytes) {
-            Some(bytes) => ToServer::Whole(Some(bytes)),
-            None => return not_recorded(&exchange),
+        Received::Whole(bytes) if matches!(answer.route, Route::Metadata) => ToServer::Whole(Some(bytes)),
+        Received::Whole(bytes) => match answer.exchange.from_client(bytes) {
+            Passed::Onward(bytes) => ToServer::Whole(Some(bytes)),
+            Passed::Parked(sequence) => match Box::pin(held::request(&answer, &mut parts, sequence)).await {
+                Ok(bytes) => ToServer::Whole(Some(bytes)),
+                Err(response) => return response,
+            },
+            Passed::Withheld => return held::accepted(&answer.exchange),
+            Passed::NotRecorded => return not_recorded(&answer.exchange),
         },
-        Received::Rest(upload) => ToServer::Upload(upload.for_exchange(&exchange)),
+        Received::Rest(upload) => ToServer::Upload(upload.for_exchange(&answer.exchange)),
     };
-    let reached = match upstream.reach().await {
+    let reached = match answer.upstream.reach().await {
         Ok(reached) => reached,
-        Err(error) => return Box::pin(not_reached(&exchange, body, &error)).await,
+        Err(error) => return Box::pin(not_reached(&answer.exchange, body, &error)).await,
     };
-    let mut waiting = Waiting {
-        call: Some(reached.send(Request::from_parts(parts, body))),
-        answer: Answer { exchange, route, upstream, site, carries_on, ends_session, own },
-    };
+    let mut waiting = Waiting { call: Some(reached.send(Request::from_parts(parts, body))), answer };
     match (&mut waiting).await {
+        Ok((parts, body)) if waiting.answer.is_to_be_seen(&parts, &body) => {
+            Box::pin(held::answer(&waiting.answer, parts, body)).await
+        }
         Ok((parts, body)) => waiting.answer.begin(parts, body),
         Err(error) => unreachable(&waiting.answer.exchange, &error),
     }
@@ -137,7 +146,7 @@ fn not_recorded(exchange: &Exchange) -> Response<ToClient> {
 async fn not_reached(exchange: &Exchange, body: ToServer, error: &UpstreamError) -> Response<ToClient> {
     if let ToServer::Upload(upload) = body {
         match upload.whole().await {
-            Ok(message) => drop(exchange.from_client(message)),
+            Ok(message) => exchange.keep_from_client(message),
             Err(refused) => return refusal_response(&refused),
         }
     }
@@ -190,10 +199,36 @@ struct Answer {
     ends_session: Option<HeaderValue>,
     /// Whom the client is to take for the resource that the server protects.
     own: Option<OwnResource>,
+    /// How to speak to the server in the client's place, if that may become necessary.
+    voice: Option<Rc<Voice>>,
 }
 
 impl Answer {
-    fn begin(&self, mut parts: Parts, body: ServerBody) -> Response<ToClient> {
+    /// The same for a task that goes on without the client.
+    fn without_client(&self) -> Self {
+        Self {
+            exchange: Rc::clone(&self.exchange),
+            route: self.route.clone(),
+            upstream: Rc::clone(&self.upstream),
+            site: Rc::clone(&self.site),
+            carries_on: false,
+            ends_session: None,
+            own: None,
+            voice: self.voice.clone(),
+        }
+    }
+
+    /// Whether an answer has to be whole, and may be held, before anything of it leaves.
+    fn is_to_be_seen(&self, parts: &Parts, body: &ServerBody) -> bool {
+        self.exchange.looks_first()
+            && matches!(self.route, Route::Endpoint)
+            && !body.is_end()
+            && !parts.headers.contains_key(header::CONTENT_ENCODING)
+            && is_media_type(&parts.headers, "application/json")
+    }
+
+    /// Takes note of the head of an answer, and makes it ours.
+    fn take_head(&self, parts: &mut Parts) {
         let Self { exchange, route, .. } = self;
         exchange.response_head(parts.status, &parts.headers);
         if let (Route::Endpoint, Some(id)) = (route, parts.headers.get(&SESSION_ID)) {
@@ -209,26 +244,19 @@ impl Answer {
         if let Some(own) = &self.own {
             own.in_head(&mut parts.headers, &self.upstream.target);
         }
+    }
+
+    fn begin(&self, mut parts: Parts, body: ServerBody) -> Response<ToClient> {
+        self.take_head(&mut parts);
         if body.is_end() {
             return Response::from_parts(parts, ToClient::empty());
         }
         let tee = self.tee(&parts.headers);
-        let is_stream = matches!(tee, Tee::Events(_) | Tee::Connection(_));
-        let holds = self.site.hub.records_first || matches!(tee, Tee::Connection(_) | Tee::Document(..));
-        if holds {
+        let relay = RelayBody::new(self, body, tee);
+        if relay.holds() {
             // What leaves in the end may be an answer of our own.
             parts.headers.remove(header::CONTENT_LENGTH);
         }
-        let relay = RelayBody {
-            body: Some(body),
-            tee,
-            ready: VecDeque::new(),
-            holds,
-            is_stream,
-            exchange: Rc::clone(exchange),
-            site: Rc::clone(&self.site),
-            carries_on: self.carries_on,
-        };
         Response::from_parts(parts, ToClient::Relay(Box::new(relay)))
     }
 
@@ -245,11 +273,9 @@ impl Answer {
                 Some(own) => Tee::Document(own, BytesMut::new()),
                 None => Tee::Nothing,
             },
-            Route::Stream if is_media_type(headers, "text/event-stream") => Tee::Connection(Box::new(Stream {
-                deframer: SseDeframer::new(limit),
-                upstream: Rc::clone(&self.upstream),
-                registered: None,
-            })),
+            Route::Stream if is_media_type(headers, "text/event-stream") => {
+                Tee::Connection(Box::new(Stream::new(limit, &self.upstream)))
+            }
             _ if is_media_type(headers, "text/event-stream") => Tee::Events(Box::new(SseDeframer::new(limit))),
             _ if is_media_type(headers, "application/json") => Tee::Json(BytesMut::new()),
             _ => Tee::Text(BytesMut::new()),
@@ -277,18 +303,10 @@ impl Future for Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         let Some(call) = self.call.take() else { return };
-        let Answer { exchange, route, upstream, site, carries_on, .. } = &self.answer;
+        let Answer { exchange, site, carries_on, .. } = &self.answer;
         exchange.ended("client left");
         if *carries_on && let Some(place) = site.carried_on() {
-            let answer = Answer {
-                exchange: Rc::clone(exchange),
-                route: route.clone(),
-                upstream: Rc::clone(upstream),
-                site: Rc::clone(site),
-                carries_on: false,
-                ends_session: None,
-                own: None,
-            };
+            let answer = self.answer.without_client();
             tokio::task::spawn_local(async move {
                 let _place = place;
                 if let Ok((parts, body)) = call.await
@@ -298,275 +316,5 @@ impl Drop for Waiting {
                 }
             });
         }
-    }
-}
-
-/// An answer on its way to the client.
-pub struct RelayBody {
-    /// Gone once it has ended.
-    body: Option<ServerBody>,
-    tee: Tee,
-    /// Looked at and ready to leave.
-    ready: VecDeque<Bytes>,
-    /// Nothing leaves before it was looked at.
-    holds: bool,
-    is_stream: bool,
-    exchange: Rc<Exchange>,
-    site: Rc<Site>,
-    carries_on: bool,
-}
-
-enum Tee {
-    Nothing,
-    /// What says which resource the server protects.
-    Document(OwnResource, BytesMut),
-    /// A message.
-    Json(BytesMut),
-    /// A stream of messages.
-    Events(Box<SseDeframer>),
-    /// The stream of an SSE connection, which also says where messages go.
-    Connection(Box<Stream>),
-    /// Something else, such as the error page of a server in between.
-    Text(BytesMut),
-}
-
-struct Stream {
-    deframer: SseDeframer,
-    upstream: Rc<Upstream>,
-    /// The connection as we announced it.
-    registered: Option<super::site::Registered>,
-}
-
-impl RelayBody {
-    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
-        loop {
-            if let Some(ready) = self.ready.pop_front() {
-                return Poll::Ready(Some(Ok(ready)));
-            }
-            let Some(body) = &mut self.body else { return Poll::Ready(None) };
-            match ready!(body.poll_data(cx)) {
-                Some(Ok(data)) => {
-                    let is_end = body.is_end();
-                    self.look(data, is_end);
-                    if is_end {
-                        self.finish();
-                    }
-                }
-                Some(Err(error)) => {
-                    self.exchange.ended("server broke off");
-                    self.body = None;
-                    return Poll::Ready(Some(Err(error.into())));
-                }
-                None => self.finish(),
-            }
-        }
-    }
-
-    /// Looks at what came, and puts what may leave into `ready`.
-    fn look(&mut self, data: Bytes, is_end: bool) {
-        if !self.holds {
-            self.ready.push_back(data.clone());
-        }
-        match &mut self.tee {
-            Tee::Nothing => {
-                if self.holds {
-                    self.ready.push_back(data);
-                }
-            }
-            Tee::Document(_, seen) => {
-                seen.extend_from_slice(&data);
-                if seen.len() > DOCUMENT_BYTES_MAX {
-                    self.ready.push_back(seen.split().freeze());
-                    self.tee = Tee::Nothing;
-                }
-            }
-            Tee::Json(seen) if seen.is_empty() && is_end && data.len() <= self.site.hub.message_bytes_max => {
-                let passed = self.answer(data);
-                self.let_out(passed);
-            }
-            Tee::Json(seen) => {
-                // Past the limit it is passed on, but no longer kept.
-                if seen.len() <= self.site.hub.message_bytes_max {
-                    seen.extend_from_slice(&data);
-                }
-            }
-            Tee::Text(seen) => {
-                let room = QUOTED.saturating_sub(seen.len());
-                seen.extend_from_slice(&data[..data.len().min(room)]);
-                if self.holds {
-                    self.ready.push_back(data);
-                }
-            }
-            Tee::Events(deframer) => {
-                let mut cuts = Vec::new();
-                deframer.push(&data, &mut cuts);
-                for cut in cuts {
-                    if let (SseCut::TooLarge { size, .. }, false) = (&cut, self.holds) {
-                        let text = format!("an event of {size} bytes was passed on unrecorded");
-                        self.exchange.note(Side::Server, &text);
-                        continue;
-                    }
-                    let passed = look_at_event(&self.exchange, cut);
-                    self.let_out(passed);
-                }
-            }
-            Tee::Connection(stream) => {
-                let mut cuts = Vec::new();
-                stream.deframer.push(&data, &mut cuts);
-                for cut in cuts {
-                    let passed = match cut {
-                        SseCut::Event(event) if event.event.as_deref() == Some(b"endpoint") => {
-                            let announced = stream.announce(&self.site, &self.exchange, &event);
-                            if announced.is_none() {
-                                // Without one the client would wait for ever.
-                                self.exchange.ended("no endpoint");
-                                self.body = None;
-                                return;
-                            }
-                            announced
-                        }
-                        cut => look_at_event(&self.exchange, cut),
-                    };
-                    self.ready.extend(passed);
-                }
-            }
-        }
-    }
-
-    /// Passes the answer on; what must not pass unrecorded gives way to a refusal.
-    fn answer(&self, message: Bytes) -> Option<Bytes> {
-        let passed = self.exchange.from_server(message, b"");
-        passed.or_else(|| self.exchange.refuse(&Refusal::NotRecorded))
-    }
-
-    fn let_out(&mut self, passed: Option<Bytes>) {
-        if self.holds {
-            self.ready.extend(passed);
-        }
-    }
-
-    fn finish(&mut self) {
-        self.body = None;
-        match std::mem::replace(&mut self.tee, Tee::Nothing) {
-            Tee::Nothing => {}
-            Tee::Document(own, seen) => {
-                let document = seen.freeze();
-                let told = own.in_document(&document);
-                if told.is_some() {
-                    self.exchange.note(Side::Server, "the metadata was passed on with this proxy as the resource");
-                }
-                self.ready.push_back(told.unwrap_or(document));
-            }
-            Tee::Json(seen) if seen.is_empty() => {}
-            Tee::Json(seen) if seen.len() > self.site.hub.message_bytes_max && self.holds => {
-                let limit = self.site.hub.message_bytes_max;
-                self.exchange.note(Side::Server, &format!("an answer of more than {limit} bytes was not passed on"));
-                let refused = self.exchange.refuse(&Refusal::TooLarge { limit });
-                self.let_out(refused);
-            }
-            Tee::Json(seen) if seen.len() > self.site.hub.message_bytes_max => {
-                let limit = self.site.hub.message_bytes_max;
-                let text = format!("an answer of more than {limit} bytes was passed on unrecorded");
-                self.exchange.note(Side::Server, &text);
-            }
-            Tee::Json(seen) => {
-                let passed = self.answer(seen.freeze());
-                self.let_out(passed);
-            }
-            Tee::Text(seen) => {
-                if !seen.is_empty() {
-                    self.exchange.note(Side::Server, &format!("a body that is no message: {}", visible_bytes(&seen)));
-                }
-            }
-            Tee::Events(mut deframer) => {
-                let rest = deframer.finish();
-                self.note_cut(rest.as_deref());
-                self.let_out(rest);
-            }
-            Tee::Connection(mut stream) => self.note_cut(stream.deframer.finish().as_deref()),
-        }
-    }
-
-    /// By the standard, an event that no blank line ended counts for nothing.
-    fn note_cut(&self, rest: Option<&[u8]>) {
-        if let Some(rest) = rest {
-            let shown = visible_bytes(&rest[..rest.len().min(QUOTED)]);
-            self.exchange.note(Side::Server, &format!("the stream ended in the middle of an event: {shown}"));
-        }
-    }
-
-    pub fn is_end(&self) -> bool {
-        self.body.is_none() && self.ready.is_empty()
-    }
-
-    pub fn size_hint(&self) -> SizeHint {
-        match &self.body {
-            Some(body) if !self.is_stream && !self.holds => body.size_hint(),
-            _ => SizeHint::default(),
-        }
-    }
-
-    /// Lets everything pass with nobody to take it.
-    pub async fn drain(&mut self) {
-        while let Some(Ok(_)) = std::future::poll_fn(|cx| self.poll_data(cx)).await {}
-    }
-}
-
-impl Drop for RelayBody {
-    fn drop(&mut self) {
-        if self.body.is_none() {
-            return;
-        }
-        self.exchange.ended("client left");
-        if self.carries_on
-            && let Some(place) = self.site.carried_on()
-        {
-            let mut relay = Self {
-                body: self.body.take(),
-                tee: std::mem::replace(&mut self.tee, Tee::Nothing),
-                ready: VecDeque::new(),
-                holds: self.holds,
-                is_stream: self.is_stream,
-                exchange: Rc::clone(&self.exchange),
-                site: Rc::clone(&self.site),
-                carries_on: false,
-            };
-            tokio::task::spawn_local(async move {
-                let _place = place;
-                relay.drain().await;
-            });
-        }
-    }
-}
-
-/// Passes the message of an event, if it holds one. What comes back is the event as it came.
-fn look_at_event(exchange: &Exchange, cut: SseCut) -> Option<Bytes> {
-    match cut {
-        SseCut::Event(SseEvent { raw, data, id, .. }) => match data.filter(|data| !data.is_empty()) {
-            Some(data) => exchange.from_server(data, id.as_deref().unwrap_or_default()).map(|_| raw),
-            None => Some(raw),
-        },
-        SseCut::TooLarge { size, head, tail } => exchange.too_large((size, &head, &tail)).map(|answer| {
-            let mut out = Gather::default();
-            encode_event(None, &answer, &mut out);
-            out.to_bytes()
-        }),
-    }
-}
-
-impl Stream {
-    /// Announces an endpoint of our own in place of the server's.
-    fn announce(&mut self, site: &Rc<Site>, exchange: &Exchange, event: &SseEvent) -> Option<Bytes> {
-        let named = String::from_utf8_lossy(event.data.as_deref().unwrap_or_default()).into_owned();
-        let Some(endpoint) = self.upstream.target.resolve(&named) else {
-            let named = visible_bytes(named.as_bytes()).to_string();
-            exchange.note(Side::Server, &format!("the server names an endpoint on another origin: {named}"));
-            return None;
-        };
-        let registered = site.register(Connection { talk: Rc::clone(&exchange.talk), endpoint })?;
-        let mut out = Gather::default();
-        encode_endpoint(&registered.path(), &mut out);
-        self.registered = Some(registered);
-        Some(out.to_bytes())
     }
 }

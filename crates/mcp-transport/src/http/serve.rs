@@ -58,6 +58,7 @@ pub async fn serve(
     tell(options.greeting);
     let hub = Hub::new(pipeline, options.message_bytes_max, tell);
     let committer = tokio::task::spawn_local(Rc::clone(&hub).keep_committing());
+    let obeyer = tokio::task::spawn_local(Rc::clone(&hub).keep_obeying());
     let gate = Gate::new(listener.local_addr()?, options.token);
     let front = Front::new(listener, Site::new(Rc::clone(&hub), gate, server, options.own_resource));
     let mut interrupted = false;
@@ -73,8 +74,10 @@ pub async fn serve(
     }
     front.end_servers().await;
     drop(front);
-    committer.abort();
-    let _ = committer.await;
+    for task in [committer, obeyer] {
+        task.abort();
+        let _ = task.await;
+    }
     let (pipeline, store_failed) = hub.take_back();
     Ok(Ended { pipeline, store_failed, interrupted })
 }

@@ -250,6 +250,10 @@ impl Registered {
     pub fn path(&self) -> String {
         format!("{MESSAGE}?session={}", self.id)
     }
+
+    pub fn connection(&self) -> Option<Rc<Connection>> {
+        self.site.upgrade()?.connections.borrow().get(&self.id).cloned()
+    }
 }
 
 impl Drop for Registered {

@@ -6,7 +6,7 @@ use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use mcp_engine::desk::{Desk, Order};
+use mcp_engine::desk::{Desk, next_order};
 use mcp_engine::{Pipeline, Side, StoreFailed};
 use mcp_wire::reply::Refusal;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -270,17 +270,6 @@ impl Conversation {
             }
         }
     }
-}
-
-/// The next order; never, where none can come.
-async fn next_order(desk: &mut Option<Desk>) -> Order {
-    if let Some(open) = desk {
-        if let Some(order) = open.next().await {
-            return order;
-        }
-        *desk = None;
-    }
-    std::future::pending().await
 }
 
 /// Watches whether a server takes anything at all of what a client left for it.

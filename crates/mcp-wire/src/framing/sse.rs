@@ -93,6 +93,11 @@ impl SseDeframer {
         }
     }
 
+    /// Whether nothing of an event has come whose end has not.
+    pub fn is_between_events(&self) -> bool {
+        self.held.is_empty() && self.oversize.is_none()
+    }
+
     /// Ends the stream. By the standard an event that no blank line ended does not count; it comes
     /// back here, so that its loss can be told. Comments alone are no loss.
     pub fn finish(&mut self) -> Option<Bytes> {

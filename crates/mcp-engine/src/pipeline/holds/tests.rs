@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcp_store::Transport;
 
 use super::*;
 use crate::bus::{Bus, Subscription};
@@ -38,8 +37,13 @@ impl Play {
     }
 
     fn sends(&mut self, from: Side, text: &str) {
-        let lane = Lane { transport: Transport::Stdio, exchange: 0, event_id: b"", asked: None };
-        self.pipeline.pass_one(&mut self.talk, from, lane, Bytes::copy_from_slice(text.as_bytes()), &mut self.out);
+        self.pipeline.pass_one(
+            &mut self.talk,
+            from,
+            Lane::PIPE,
+            Bytes::copy_from_slice(text.as_bytes()),
+            &mut self.out,
+        );
     }
 
     /// What has left for `side` since it was last asked.

@@ -1,0 +1,100 @@
+//! Messages of a session that are parked, and what becomes of the exchanges that wait for them.
+
+use std::rc::Rc;
+
+use mcp_engine::{Asked, Release};
+use mcp_wire::reply::Refusal;
+use mcp_wire::{Kind, Message};
+
+use super::{Found, Session};
+use crate::bridge::outlet::Outlet;
+use crate::bridge::stream::Stream;
+use crate::bridge::talk::{ClientEnd, Talk};
+use crate::http::exchange::Exchange;
+
+/// A message of the client's, and the exchange that waits because of it.
+pub(super) struct Asking<'a> {
+    pub exchange: &'a Rc<Exchange>,
+    pub stream: Rc<Stream>,
+    pub asked: Option<Asked>,
+    pub message: Message,
+}
+
+impl Session {
+    /// Has the exchange of a parked message wait, if an answer is wanted. The stream of that comes back.
+    pub(super) fn wait_for(&self, talk: &Talk, sequence: u64, asking: Asking<'_>) -> Option<Rc<Stream>> {
+        let Asking { exchange, stream, asked, message } = asking;
+        let waits = asked.is_some() || message.glance().kind == Kind::Batch;
+        stream.parked.set(Some(sequence));
+        let (exchange, held) = (Rc::clone(exchange), Rc::clone(&stream));
+        talk.when_released(sequence, move |talk, release| from_client(talk, &exchange, &held, asked, release));
+        waits.then_some(stream)
+    }
+
+    /// Whoever waits on `stream` hears no more; an answer would be to nothing.
+    fn end_quietly(&self, stream: &Stream) {
+        if stream.is_waiting() {
+            stream.attach(&Outlet::new(Rc::clone(&self.drained)));
+        }
+        stream.end_events();
+    }
+}
+
+/// Sends on what the client sent and somebody held.
+fn from_client(talk: &Talk, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked: Option<Asked>, release: Release) {
+    let ClientEnd::Session(session) = &talk.client else { return };
+    stream.parked.take();
+    if let Some(outgoing) = &release.onward {
+        let message = Message::new(outgoing.frame().bytes.clone());
+        session.ask(talk, exchange, stream, asked, &message);
+        if !stream.is_open() {
+            // What went on asks for nothing, so nothing will come back.
+            give_up_later(talk, stream);
+        }
+        return;
+    }
+    match &release.back {
+        Some(answer) => stream.answer(answer.frame().bytes.clone()),
+        None if release.is_taken_back => session.end_quietly(stream),
+        None if release.is_discarded => {
+            if let Some(asked) = asked {
+                let refusal = Refusal::ServerGone { status: "while the message was held".into() };
+                let conversation = talk.conversation.borrow();
+                let lane = exchange.lane(b"", None);
+                let out =
+                    talk.hub.pass(|pipeline, out| pipeline.answer_asked(&conversation, &asked, &refusal, lane, out)).1;
+                if let Some(answer) = out.to_client.first() {
+                    stream.answer(answer.frame().bytes.clone());
+                }
+            }
+        }
+        None => give_up_later(talk, stream),
+    }
+}
+
+/// Sends on what the server sent and somebody held.
+pub(super) fn to_client(talk: &Talk, found: Found, release: Release) {
+    let ClientEnd::Session(session) = &talk.client else { return };
+    if let Some(outgoing) = &release.onward {
+        return session.route(found, outgoing.frame().bytes);
+    }
+    if let Some(answer) = &release.back {
+        return talk.send(answer.frame().bytes.clone());
+    }
+    if let Found::Answered(calls) = found {
+        calls.iter().for_each(|call| give_up_later(talk, &call.stream));
+    }
+}
+
+/// A request that nothing answers stays open until its client leaves, but not longer than it could have
+/// been held.
+fn give_up_later(talk: &Talk, stream: &Rc<Stream>) {
+    let Some(limit) = talk.hub.look(|pipeline| pipeline.hold_limit()) else { return };
+    let stream = Rc::downgrade(stream);
+    tokio::task::spawn_local(async move {
+        tokio::time::sleep(limit).await;
+        if let Some(stream) = stream.upgrade() {
+            stream.give_up();
+        }
+    });
+}
