@@ -3,7 +3,7 @@
 
 mod cause;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 use mcp_store::{Direction, Told};
@@ -25,6 +25,8 @@ pub struct Transcript {
     open: HashMap<(Direction, Id), VecDeque<usize>>,
     /// The last round of each operation, by its first request.
     rounds: HashMap<u64, usize>,
+    /// Requests that somebody kept from whom they were for.
+    withheld: HashSet<u64>,
     causes: Causes,
 }
 
@@ -64,6 +66,15 @@ impl Transcript {
         // cancellation: there the client left.
         let is_ours = told.recorded.from_proxy && told.recorded.direction == Direction::ClientToServer;
         if !told.is_message() || is_ours && told.message.cancelled_id().is_none() {
+            return;
+        }
+        // Nor was what somebody kept back, and what he answered in the other's place: a server that has
+        // not seen a call must not get it from a replay.
+        if !told.recorded.went_on() {
+            self.withheld.insert(told.recorded.sequence);
+            return;
+        }
+        if told.answers.is_some_and(|request| self.withheld.contains(&request)) {
             return;
         }
         if told.message.kind() != Kind::Batch {

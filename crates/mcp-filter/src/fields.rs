@@ -209,9 +209,9 @@ pub const FIELDS: &[Field] = &[
         "verdict:deny",
         "What was decided about the message.",
     )),
-    later(field(Asks::Held, "held", Values::Flag, "held:yes", "Whether it was held for somebody to look at.")),
+    field(Asks::Held, "held", Values::Flag, "held:yes", "Whether it was held for somebody to look at."),
     field(Asks::Edited, "edited", Values::Flag, "edited:yes", "Whether it left otherwise than it came."),
-    later(field(Asks::Mark, "mark", Values::Text, "mark:*", "What somebody marked the message with.")),
+    field(Asks::Mark, "mark", Values::Text, "mark:*", "What somebody marked the message with."),
     field(
         Asks::Noise,
         "noise",

@@ -4,6 +4,7 @@
 mod ahead;
 mod exchanges;
 mod header;
+mod hold;
 pub mod json;
 pub mod lines;
 mod mirror;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use clap::Args;
 use mcp_filter::Filter;
-use mcp_store::{Entries, SessionEntry, StateDir, Story, Told};
+use mcp_store::{Amendment, Entries, SessionEntry, StateDir, Story, Told};
 
 use crate::failure::Failure;
 use crate::report::{ColorChoice, Page, Style, say};
@@ -137,6 +138,9 @@ impl Inspection<'_> {
             let told = self.story.tell(message);
             return self.print_message(&told);
         }
+        if let SessionEntry::Amendment(amendment) = &entry {
+            return self.print_amendment(amendment);
+        }
         if self.filter.as_ref().is_some_and(|filter| filter.needs().headers) {
             self.story.hear(entry.clone());
         }
@@ -165,6 +169,15 @@ impl Inspection<'_> {
             payload::print(&mut self.page, &told.recorded, &beside)?;
         }
         Ok(())
+    }
+
+    /// What became of a message that was printed before. A filter was asked about that one, and is not again.
+    fn print_amendment(&mut self, amendment: &Amendment) -> Result<(), Failure> {
+        match (self.filter.is_some(), self.args.json) {
+            (true, _) => Ok(()),
+            (false, true) => Ok(self.page.line(&json::amendment(amendment))?),
+            (false, false) => Ok(self.page.line(&hold::line(&self.page, amendment))?),
+        }
     }
 
     fn print_lines(&mut self, lines: impl FnOnce(&mut Exchanges, &Page) -> Vec<String>) -> Result<(), Failure> {

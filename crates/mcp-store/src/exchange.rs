@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::recorded::Recorded;
+use crate::recorded::{Direction, Recorded};
+use crate::segment::{Mark, Outcome};
 
 /// How many exchanges a reader keeps in mind that have not ended, and how many bytes of their heads.
 /// That is more than a person follows at once, and little beside what a message may weigh.
@@ -18,6 +19,26 @@ pub enum SessionEntry {
     Answer(ExchangeMark, AnswerHead),
     /// An exchange is over; with how, if not as it should be.
     End(ExchangeMark, Option<String>),
+    /// Something about a message that was told before this was known; only while a session is followed.
+    Amendment(Amendment),
+}
+
+/// What became of an earlier message, or what somebody wrote beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Amendment {
+    /// The message.
+    pub sequence: u64,
+    pub conversation: u32,
+    pub direction: Direction,
+    /// When this happened.
+    pub time_ns: u64,
+    pub said: Said,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    Outcome(Outcome),
+    Mark(Mark),
 }
 
 impl SessionEntry {
@@ -25,6 +46,7 @@ impl SessionEntry {
         match self {
             Self::Message(message) => message.conversation,
             Self::Request(mark, _) | Self::Answer(mark, _) | Self::End(mark, _) => mark.conversation,
+            Self::Amendment(amendment) => amendment.conversation,
         }
     }
 }

@@ -142,6 +142,10 @@ pub fn export(
         if !go_on(ending.all) {
             return Err(Stopped::Asked);
         }
+        // About a message that could not be read.
+        if matches!(entry, SessionEntry::Amendment(_)) {
+            return Ok(());
+        }
         if !matches!(entry, SessionEntry::Message(_)) {
             let entry = redacted(entry, redactor);
             if chosen.takes_exchange(&entry) {
@@ -210,9 +214,13 @@ fn redacted(entry: SessionEntry, redactor: &mut Redactor) -> SessionEntry {
     match entry {
         SessionEntry::Message(message) => SessionEntry::Message(Recorded {
             raw: redactor.message(&message.raw),
+            decided_by: redacted_text(message.decided_by, redactor),
+            why: redacted_text(message.why, redactor),
+            mark: redacted_text(message.mark, redactor),
+            note: redacted_text(message.note, redactor),
             original_raw: message.original_raw.map(|raw| redactor.message(&raw)),
-            event: message.event.map(|event| redactor.text(&event).into_owned()),
-            event_id: message.event_id.map(|id| redactor.text(&id).into_owned()),
+            event: redacted_text(message.event, redactor),
+            event_id: redacted_text(message.event_id, redactor),
             ..message
         }),
         SessionEntry::Request(mark, head) => {
@@ -224,8 +232,13 @@ fn redacted(entry: SessionEntry, redactor: &mut Redactor) -> SessionEntry {
             let headers = redacted_headers(head.headers, redactor);
             SessionEntry::Answer(mark, AnswerHead { headers, ..head })
         }
-        SessionEntry::End(mark, how) => SessionEntry::End(mark, how.map(|how| redactor.text(&how).into_owned())),
+        SessionEntry::End(mark, how) => SessionEntry::End(mark, redacted_text(how, redactor)),
+        SessionEntry::Amendment(_) => entry,
     }
+}
+
+fn redacted_text(text: Option<String>, redactor: &mut Redactor) -> Option<String> {
+    text.map(|text| redactor.text(&text).into_owned())
 }
 
 fn redacted_headers(headers: Headers, redactor: &mut Redactor) -> Headers {

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::StoreError;
 use crate::exchange::{AnswerHead, ExchangeMark, Headers, RequestHead, SessionEntry};
 use crate::recorded::{Direction, Recorded, SessionHeader, sequence_of};
-use crate::segment::{self, End, HeadKey, RecordHead, RecordKind, SegmentWriter};
+use crate::segment::{self, End, HeadKey, Mark, Outcome, OutcomeKind, RecordHead, RecordKind, SegmentWriter};
 use crate::session::{Session, Summary};
 use crate::session_file;
 use crate::state_dir::{StateDir, create_private};
@@ -26,6 +26,8 @@ use crate::state_dir::{StateDir, create_private};
 const REQUESTS_MAX: usize = 65_536;
 /// A message with a longer id is not remembered.
 const ID_BYTES_MAX: usize = 256;
+/// What stands before an edited message in its record, and more.
+const AROUND_EDITED_MAX: usize = 4 * 1024;
 /// Gathered before it is written.
 const COMMIT_BYTES: usize = 1024 * 1024;
 /// A file with this ending is on its way in, or was when somebody was killed.
@@ -169,7 +171,6 @@ struct Conversion {
     gathered: usize,
     sequence: u64,
     renumbered: u64,
-    changed: u64,
     open: Requests,
     hasher: RandomState,
 }
@@ -183,7 +184,6 @@ impl Conversion {
             gathered: 0,
             sequence: 0,
             renumbered: 0,
-            changed: 0,
             open: Requests::default(),
             hasher: RandomState::new(),
         })
@@ -194,6 +194,7 @@ impl Conversion {
             SessionEntry::Message(message) => self.message(message)?,
             SessionEntry::Request(mark, head) => self.head(&mark, Direction::ClientToServer, request_text(&head)),
             SessionEntry::Answer(mark, head) => self.head(&mark, Direction::ServerToClient, answer_text(&head)),
+            SessionEntry::Amendment(_) => {}
             SessionEntry::End(mark, how) => {
                 let head = exchange_head(RecordKind::ExchangeEnd, &mark, Direction::ServerToClient);
                 self.writer.push(&head, &Bytes::from(how.unwrap_or_default()));
@@ -206,19 +207,20 @@ impl Conversion {
         Ok(())
     }
 
-    fn message(&mut self, message: Recorded) -> Result<(), StoreError> {
+    fn message(&mut self, mut message: Recorded) -> Result<(), StoreError> {
+        let (outcome, mark) = amendments(&mut message);
         let (kind, payload) = match message.event {
             Some(event) => (RecordKind::Event, Bytes::from(event)),
             None => (RecordKind::Message, message.raw),
         };
-        if u32::try_from(payload.len()).is_err() {
+        let edited_len = outcome.as_ref().and_then(|outcome| outcome.edited.as_ref()).map_or(0, Bytes::len);
+        if u32::try_from(payload.len().max(edited_len + AROUND_EDITED_MAX)).is_err() {
             return Err(StoreError::not_a_session(&self.path, format!("message {} is too large", message.sequence)));
         }
         // Sequences tell messages apart, so each must be greater than the one before.
         let in_order = message.sequence > self.sequence;
         self.sequence = if in_order { message.sequence } else { self.sequence + 1 };
         self.renumbered += u64::from(!in_order);
-        self.changed += u64::from(message.modified || message.original_raw.is_some());
         let correlated = message.correlated_id.and_then(|id| self.asked(&id)).unwrap_or(0);
         // The ids of our own files say what they are, unless they got new numbers.
         if sequence_of(&self.session, &message.id) != Some(self.sequence)
@@ -229,6 +231,7 @@ impl Conversion {
         let mut flags = RecordHead::arrived_on(message.transport);
         flags |= if message.noise { RecordHead::NOISE } else { 0 };
         flags |= if message.from_proxy { RecordHead::FROM_PROXY } else { 0 };
+        flags |= if message.held { RecordHead::HELD } else { 0 };
         let head = RecordHead {
             kind,
             direction: message.direction,
@@ -238,13 +241,21 @@ impl Conversion {
             time_ns: message.time_ns,
             correlated,
         };
-        self.gathered += payload.len();
+        self.gathered += payload.len() + edited_len;
         match message.exchange {
             None => self.writer.push(&head, &payload),
             Some(exchange) => {
                 let event_id = message.event_id.unwrap_or_default();
                 self.writer.push_linked(&head, exchange, event_id.as_bytes(), &payload);
             }
+        }
+        let about = RecordHead { correlated: self.sequence, ..head };
+        if let Some(outcome) = outcome {
+            let time_ns = head.time_ns.saturating_add(outcome.held_ns);
+            self.writer.push_outcome(&RecordHead { time_ns, ..about }, &outcome);
+        }
+        if let Some(mark) = mark {
+            self.writer.push_mark(&about, &mark);
         }
         Ok(())
     }
@@ -268,15 +279,25 @@ impl Conversion {
         if self.renumbered > 0 {
             findings.push(format!("{} messages were out of order and got new numbers", self.renumbered));
         }
-        if self.changed > 0 {
-            findings.push(format!(
-                "{} messages are marked as changed; that, and what they were before, is not kept",
-                self.changed
-            ));
-        }
         self.writer.finish(time_ns, &End::default()).map_err(StoreError::io("write", &self.path))?;
         Ok(findings)
     }
+}
+
+/// What stands in records of its own beside a message; the message becomes what it was when it came.
+fn amendments(message: &mut Recorded) -> (Option<Outcome>, Option<Mark>) {
+    let edited = message.original_raw.take().map(|original| std::mem::replace(&mut message.raw, original));
+    let is_changed = message.modified || edited.is_some();
+    let what = message.outcome.or(is_changed.then_some(OutcomeKind::Modified));
+    let outcome = what.map(|what| Outcome {
+        what,
+        by: message.decided_by.take().unwrap_or_default(),
+        why: message.why.take().unwrap_or_default(),
+        held_ns: message.held_ns.unwrap_or(0),
+        edited,
+    });
+    let mark = Mark { mark: message.mark.take(), note: message.note.take() };
+    (outcome, Some(mark).filter(|mark| *mark != Mark::default()))
 }
 
 fn exchange_head(kind: RecordKind, mark: &ExchangeMark, direction: Direction) -> RecordHead {

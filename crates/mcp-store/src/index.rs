@@ -32,7 +32,7 @@ pub use search::{Hit, MessageReader, pick};
 pub use snippet::{Piece, Snippets};
 pub use words::{TEXT_BYTES_MAX, text_of};
 
-const CACHE: Cache = Cache { name: "index", version: 1, make: make_tables, instead: "" };
+const CACHE: Cache = Cache { name: "index", version: 2, make: make_tables, instead: "" };
 /// A shard takes no further session once it holds this much text: what has to be read again when one
 /// of them is removed stays a matter of seconds.
 const SHARD_TEXT_MAX: u64 = 64 * 1024 * 1024;
@@ -42,11 +42,13 @@ const GATHERED_BYTES: i64 = 16 * 1024 * 1024;
 /// A message's row is numbered by its session and its place in it.
 const PLACE_BITS: u32 = 32;
 /// `direction` and `kind` are those of the segment and of [`crate::MessageKind`]; `method` and `tool` of
-/// an answer are those of its request; `place` is where its record begins in the segment.
+/// an answer are those of its request; `place` is where its record begins in the segment. Those in
+/// `edited` can be found by what they were changed to as well.
 const SCHEMA: &str = "
     DROP TABLE IF EXISTS shards;
     DROP TABLE IF EXISTS sessions;
     DROP TABLE IF EXISTS messages;
+    DROP TABLE IF EXISTS edited;
     CREATE TABLE shards (
         number INTEGER PRIMARY KEY,
         text_bytes INTEGER NOT NULL
@@ -71,7 +73,8 @@ const SCHEMA: &str = "
         status TEXT,
         size INTEGER NOT NULL,
         place INTEGER NOT NULL
-    ) STRICT;";
+    ) STRICT;
+    CREATE TABLE edited (number INTEGER PRIMARY KEY) STRICT;";
 /// Words are letters and digits; case and accents make no difference. The text itself is in the
 /// segment and is not kept a second time.
 const FULL_TEXT: &str = "fts5(body, content='', columnsize=0, tokenize='unicode61 remove_diacritics 2')";
@@ -248,6 +251,7 @@ fn numbers(session: i64) -> (i64, i64) {
 fn remove_messages(connection: &Connection, session: i64) -> Result<(), rusqlite::Error> {
     let (first, last) = numbers(session);
     connection.execute("DELETE FROM messages WHERE number BETWEEN ?1 AND ?2", [first, last])?;
+    connection.execute("DELETE FROM edited WHERE number BETWEEN ?1 AND ?2", [first, last])?;
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use catalogue::{Catalogue, Entry};
-pub use exchange::{AnswerHead, ExchangeMark, Headers, RequestHead, SessionEntry};
+pub use exchange::{Amendment, AnswerHead, ExchangeMark, Headers, RequestHead, Said, SessionEntry};
 pub use index::Index;
 pub use recorded::{Direction, Recorded, SessionHeader, Transport};
 pub use segment::{

@@ -8,6 +8,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::exchange::Said;
+use crate::segment::OutcomeKind;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -81,12 +84,23 @@ pub struct Recorded {
     /// The HTTP exchange it came in, and the id of the SSE event that carried it.
     pub exchange: Option<u64>,
     pub event_id: Option<String>,
-    /// Verbatim, JSON or not. Empty for an event.
+    /// Verbatim, JSON or not: what went on, if somebody changed it. Empty for an event.
     pub raw: Bytes,
     /// The id of the request that this answers.
     pub correlated_id: Option<String>,
     pub modified: bool,
+    /// What came, if something else went on.
     pub original_raw: Option<Bytes>,
+    /// It was held for somebody to decide.
+    pub held: bool,
+    /// How long, how that ended and who decided, once it has ended.
+    pub held_ns: Option<u64>,
+    pub outcome: Option<OutcomeKind>,
+    pub decided_by: Option<String>,
+    pub why: Option<String>,
+    /// What somebody wrote beside it.
+    pub mark: Option<String>,
+    pub note: Option<String>,
     /// A line of the server's standard output that was no message, and was kept from the client.
     pub noise: bool,
     /// The proxy made this message itself.
@@ -96,6 +110,57 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// A message of which nothing else is known.
+    pub fn bare(sequence: u64, direction: Direction, raw: impl Into<Bytes>) -> Self {
+        Self {
+            id: sequence.to_string(),
+            sequence,
+            time_ns: 0,
+            direction,
+            conversation: 0,
+            transport: Transport::Stdio,
+            exchange: None,
+            event_id: None,
+            raw: raw.into(),
+            correlated_id: None,
+            modified: false,
+            original_raw: None,
+            held: false,
+            held_ns: None,
+            outcome: None,
+            decided_by: None,
+            why: None,
+            mark: None,
+            note: None,
+            noise: false,
+            from_proxy: false,
+            event: None,
+        }
+    }
+
+    /// Takes what was said of it later.
+    pub fn amend(&mut self, said: Said) {
+        match said {
+            Said::Outcome(outcome) => {
+                self.modified = outcome.what == OutcomeKind::Modified || outcome.edited.is_some();
+                if let Some(edited) = outcome.edited {
+                    let came = std::mem::replace(&mut self.raw, edited);
+                    self.original_raw.get_or_insert(came);
+                }
+                self.held_ns = Some(outcome.held_ns).filter(|_| self.held);
+                self.outcome = Some(outcome.what);
+                self.decided_by = Some(outcome.by).filter(|by| !by.is_empty());
+                self.why = Some(outcome.why).filter(|why| !why.is_empty());
+            }
+            Said::Mark(mark) => (self.mark, self.note) = (mark.mark, mark.note),
+        }
+    }
+
+    /// Whether whoever it was for got it, as it came or changed. What is still held is not there yet.
+    pub fn went_on(&self) -> bool {
+        self.outcome.map_or(!self.held, OutcomeKind::reached_the_other_side)
+    }
+
     pub fn timestamp(&self) -> Timestamp {
         timestamp(self.time_ns)
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::recorded::{Direction, Transport};
 
 pub use outcome::{MARK_BYTES_MAX, Mark, NOTE_BYTES_MAX, Outcome, OutcomeKind};
-pub use reader::{SegmentReader, Tail, append_end, append_note, cut_tail, is_live};
+pub use reader::{SegmentReader, Tail, append_end, append_mark, append_note, cut_tail, is_live};
 pub use repeated::HeadKey;
 pub use writer::{OnSynced, SegmentWriter};
 
@@ -225,8 +225,26 @@ pub struct End {
     /// The session that goes on from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continued_in: Option<uuid::Uuid>,
+    /// How many records there are of some kinds.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
+}
+
+impl End {
+    const AMENDMENTS: &str = "amendments";
+
+    /// How many outcomes and marks there are. Without any, nobody has to look for them.
+    pub fn amendments(&self) -> u64 {
+        self.counts.get(Self::AMENDMENTS).copied().unwrap_or(0)
+    }
+
+    /// The same end, with this said.
+    pub fn with_amendments(mut self, count: u64) -> Self {
+        if count > 0 {
+            self.counts.insert(Self::AMENDMENTS.to_owned(), count);
+        }
+        self
+    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,19 @@
 //! A session as its readers see it, whether it lies in the store or in a file somebody sent.
 
 mod entries;
+mod later;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use uuid::Uuid;
-
 pub use entries::Entries;
 use entries::Tally;
+pub(crate) use later::Later;
+use later::amendment;
 
 use crate::StoreError;
 use crate::exchange::{AnswerHead, ExchangeMark, RequestHead, SessionEntry};
-use crate::recorded::{Direction, Recorded, SessionHeader, Transport, message_id};
+use crate::recorded::{Direction, Recorded, SessionHeader, message_id};
 use crate::segment::{self, End, Record, RecordHead, RecordKind, SegmentReader};
 use crate::session_file::{self, FileSession};
 use crate::state_dir::StateDir;
@@ -38,6 +39,8 @@ pub struct Summary {
     pub messages: u64,
     pub several_conversations: bool,
     pub has_exchanges: bool,
+    /// Outcomes and marks, which are told with their messages.
+    pub amendments: u64,
     pub notes: BTreeMap<String, String>,
     /// What a reader must be told: a torn tail, damaged records, messages never written.
     pub warnings: Vec<String>,
@@ -90,9 +93,10 @@ impl Session {
             Source::File(file) => file.for_each_entry(visit),
             Source::Segment(path) => {
                 let mut reader = SegmentReader::open(path)?;
-                let (session, transport) = (reader.header().id, reader.header().transport);
+                let mut later = Later::open(path, reader.file_len())?;
+                let header = reader.header().clone();
                 while let Some(record) = reader.next_record().map_err(StoreError::io("read", path))? {
-                    if let Some(entry) = entry(&session, transport, record) {
+                    if let Some(entry) = entry(&header, record, reader.last_record(), Some(&mut later))? {
                         visit(entry)?;
                     }
                 }
@@ -102,12 +106,24 @@ impl Session {
     }
 }
 
-/// What a record says of the traffic, if it does.
-pub(crate) fn entry(session: &Uuid, transport: Transport, record: Record) -> Option<SessionEntry> {
+/// What the record at `place` says of the traffic, if it does. A message is told with what is known to be
+/// said of it later; without that, it stands as it came and what is said of it by itself.
+pub(crate) fn entry(
+    header: &SessionHeader,
+    record: Record,
+    place: u64,
+    later: Option<&mut Later>,
+) -> Result<Option<SessionEntry>, StoreError> {
     let RecordHead { kind, direction, conversation, sequence, time_ns, .. } = record.head;
     let mark = ExchangeMark { exchange: sequence, conversation, time_ns };
-    Some(match (kind, direction) {
-        (RecordKind::Message | RecordKind::Event, _) => SessionEntry::Message(recorded(session, transport, record)),
+    Ok(Some(match (kind, direction) {
+        (RecordKind::Message | RecordKind::Event, _) => {
+            let mut message = recorded(header, record);
+            if let Some(later) = later {
+                later.amend(&mut message)?;
+            }
+            SessionEntry::Message(message)
+        }
         (RecordKind::Exchange, Direction::ClientToServer) => {
             SessionEntry::Request(mark, RequestHead::parse(&record.payload))
         }
@@ -115,13 +131,20 @@ pub(crate) fn entry(session: &Uuid, transport: Transport, record: Record) -> Opt
             SessionEntry::Answer(mark, AnswerHead::parse(&record.payload))
         }
         (RecordKind::ExchangeEnd, _) => SessionEntry::End(mark, text(&record.payload)),
-        (RecordKind::Note | RecordKind::Gap | RecordKind::End | RecordKind::Outcome | RecordKind::Mark, _) => {
-            return None;
+        (RecordKind::Outcome | RecordKind::Mark, _) => {
+            return Ok(later.map_or_else(|| amendment(&record), |later| later.untold(&record, place)));
         }
-    })
+        (RecordKind::Note | RecordKind::Gap | RecordKind::End, _) => return Ok(None),
+    }))
 }
 
-fn recorded(session: &Uuid, transport: Transport, record: Record) -> Recorded {
+/// The message that a record holds, as it came.
+pub(crate) fn message(header: &SessionHeader, record: Record) -> Option<Recorded> {
+    record.head.kind.is_message().then(|| recorded(header, record))
+}
+
+fn recorded(header: &SessionHeader, record: Record) -> Recorded {
+    let session = &header.id;
     let Record { head, link, payload } = record;
     let (raw, event) = match head.kind {
         RecordKind::Event => (bytes::Bytes::new(), Some(String::from_utf8_lossy(&payload).into_owned())),
@@ -129,20 +152,17 @@ fn recorded(session: &Uuid, transport: Transport, record: Record) -> Recorded {
     };
     Recorded {
         id: message_id(session, head.sequence),
-        sequence: head.sequence,
         time_ns: head.time_ns,
-        direction: head.direction,
         conversation: head.conversation,
-        transport: head.transport().unwrap_or(transport),
+        transport: head.transport().unwrap_or(header.transport),
         exchange: link.as_ref().map(|link| link.exchange),
         event_id: link.and_then(|link| text(&link.event_id)),
-        raw,
         correlated_id: (head.correlated > 0).then(|| message_id(session, head.correlated)),
-        modified: false,
-        original_raw: None,
+        held: head.flags & RecordHead::HELD != 0,
         noise: head.flags & RecordHead::NOISE != 0,
         from_proxy: head.flags & RecordHead::FROM_PROXY != 0,
         event,
+        ..Recorded::bare(head.sequence, head.direction, raw)
     }
 }
 
@@ -190,7 +210,8 @@ pub fn recover(path: &Path, summary: &Summary) -> Result<Option<String>, StoreEr
     if summary.torn {
         segment::cut_tail(path, summary.whole_len)?;
     }
-    segment::append_end(path, summary.last_ns, &End { recovered: true, ..End::default() })?;
+    let end = End { recovered: true, ..End::default() }.with_amendments(summary.amendments);
+    segment::append_end(path, summary.last_ns, &end)?;
     let count = match summary.messages {
         1 => "its one message is whole".to_owned(),
         count => format!("its {count} messages are whole"),

@@ -180,6 +180,7 @@ impl Story {
                 open.answer = Some(Arc::new(head.headers));
             }
             SessionEntry::End(mark, _) => drop(self.exchanges.remove(mark.exchange)),
+            SessionEntry::Amendment(_) => {}
         }
         while self.exchanges.pop_excess().is_some() {}
         None

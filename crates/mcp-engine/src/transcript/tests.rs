@@ -21,23 +21,32 @@ pub fn transcript(text: &str) -> Transcript {
 
 /// A message of a client's, a millisecond after the one before.
 pub fn recorded(at: usize, raw: &str) -> Recorded {
-    Recorded {
-        id: at.to_string(),
-        sequence: at as u64 + 1,
-        time_ns: at as u64 * 1_000_000,
-        direction: Direction::ClientToServer,
-        conversation: 0,
-        transport: Transport::Stdio,
-        exchange: None,
-        event_id: None,
-        raw: raw.to_owned().into(),
-        correlated_id: None,
-        modified: false,
-        original_raw: None,
-        noise: false,
-        from_proxy: false,
-        event: None,
-    }
+    let time_ns = at as u64 * 1_000_000;
+    let bare = Recorded::bare(at as u64 + 1, Direction::ClientToServer, raw.to_owned());
+    Recorded { id: at.to_string(), time_ns, ..bare }
+}
+
+/// What was held counts as what went on; what did not go on is no part of the conversation, nor is the
+/// answer that somebody gave in its place.
+#[test]
+fn what_never_reached_the_other_side_is_left_out() {
+    use mcp_store::OutcomeKind::{Answered, Discarded, Dropped, Forwarded, Modified};
+    let (up, down) = (Direction::ClientToServer, Direction::ServerToClient);
+    let mut story = Story::default();
+    let mut transcript = Transcript::default();
+    let mut add = |at: usize, direction, outcome, raw: &str| {
+        let held = at != 5;
+        transcript.add(&story.tell(Recorded { direction, held, outcome, ..recorded(at, raw) }));
+    };
+    add(0, up, Some(Forwarded), r#"{"id":1,"method":"a"}"#);
+    add(1, up, Some(Dropped), r#"{"id":2,"method":"b"}"#);
+    add(2, up, Some(Answered), r#"{"id":3,"method":"c"}"#);
+    add(3, down, Some(Discarded), r#"{"method":"d"}"#);
+    add(4, up, Some(Modified), r#"{"id":4,"method":"e"}"#);
+    add(5, down, None, r#"{"id":3,"result":{}}"#);
+    add(6, up, None, r#"{"id":5,"method":"still held"}"#);
+    let methods: Vec<_> = transcript.lines().iter().map(|line| line.method().into_owned()).collect();
+    assert_eq!(methods, ["a", "e"]);
 }
 
 #[track_caller]

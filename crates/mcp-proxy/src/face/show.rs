@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use mcp_control::api::{self, Message};
 use mcp_store::story::Asked;
-use mcp_store::{Direction, Recorded, Told, Transport};
+use mcp_store::{Direction, OutcomeKind, Recorded, Told, Transport};
 
 /// The bytes of a message, if they came with it.
 pub fn bytes(message: &Message) -> Option<Bytes> {
@@ -20,9 +20,7 @@ pub fn told(message: &Message) -> Told {
     let time_ns = nanoseconds(&message.timestamp);
     let recorded = Recorded {
         id: message.id.clone(),
-        sequence: message.sequence,
         time_ns,
-        direction: direction(message.direction),
         conversation: message.conversation,
         transport: match message.transport {
             api::Transport::Stdio => Transport::Stdio,
@@ -31,13 +29,18 @@ pub fn told(message: &Message) -> Told {
         },
         exchange: message.exchange,
         event_id: message.event_id.clone(),
-        raw: bytes(message).unwrap_or_default(),
         correlated_id: message.correlated_id.clone(),
         modified: message.modified,
-        original_raw: None,
+        held: message.held_ns.is_some(),
+        held_ns: message.held_ns,
+        outcome: message.outcome.as_ref().and_then(|outcome| OutcomeKind::from_name(outcome.as_str())),
+        decided_by: message.decided_by.clone(),
+        mark: message.mark.clone(),
+        note: message.note.clone(),
         noise: message.noise,
         from_proxy: message.origin.as_deref() == Some("proxy"),
         event: message.event.clone(),
+        ..Recorded::bare(message.sequence, direction(message.direction), bytes(message).unwrap_or_default())
     };
     Told::retold(recorded, asked(message, time_ns))
 }

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use mcp_store::{Entries, SessionEntry, StoreError};
+use mcp_store::{Entries, Said, SessionEntry, StoreError};
 
 /// How far: enough for what belongs together, little enough to be read in no time.
 const ENTRIES_AHEAD: usize = 1024;
@@ -50,6 +50,10 @@ impl Ahead {
 fn weight(entry: &SessionEntry) -> usize {
     match entry {
         SessionEntry::Message(message) => message.raw.len() + message.original_raw.as_ref().map_or(0, |raw| raw.len()),
+        SessionEntry::Amendment(amendment) => match &amendment.said {
+            Said::Outcome(outcome) => outcome.edited.as_ref().map_or(0, |edited| edited.len()),
+            Said::Mark(_) => 0,
+        },
         _ => 0,
     }
 }

@@ -58,14 +58,14 @@ impl Exchanges {
         let exchange = match entry {
             SessionEntry::Message(message) => message.exchange,
             SessionEntry::Request(mark, _) | SessionEntry::Answer(mark, _) => Some(mark.exchange),
-            SessionEntry::End(..) => None,
+            SessionEntry::End(..) | SessionEntry::Amendment(_) => None,
         };
         let Some(exchange) = exchange else { return };
         let known = self.foreseen.keep(exchange, &Headers::default());
         match entry {
             SessionEntry::Message(_) => known.has_messages = true,
             SessionEntry::Answer(_, head) => known.answer = Some(outcome(head)),
-            SessionEntry::Request(..) | SessionEntry::End(..) => {}
+            SessionEntry::Request(..) | SessionEntry::End(..) | SessionEntry::Amendment(_) => {}
         }
         while self.foreseen.pop_excess().is_some() {}
     }
@@ -74,7 +74,7 @@ impl Exchanges {
     pub fn pass(&mut self, page: &Page, entry: SessionEntry) -> Vec<String> {
         let mut lines = Vec::new();
         match entry {
-            SessionEntry::Message(_) => {}
+            SessionEntry::Message(_) | SessionEntry::Amendment(_) => {}
             SessionEntry::Request(mark, head) => {
                 self.open.remove(mark.exchange);
                 let open = self.open.keep(mark.exchange, &head.headers);

@@ -6,8 +6,9 @@ use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use mcp_store::recorded::timestamp;
 use mcp_store::story::{Fault, Status};
-use mcp_store::{Direction, MessageKind, Told, Transport};
+use mcp_store::{Amendment, Direction, Mark, MessageKind, OutcomeKind, Said, Told, Transport};
 use mcp_wire::visible::is_deceptive;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -51,16 +52,90 @@ struct Object<'a> {
     event: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     opaque: Option<String>,
+    #[serde(flatten)]
+    hold: Hold<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mark: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     original_raw: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original_raw_base64: Option<String>,
     raw: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     raw_base64: Option<String>,
 }
 
+/// What became of a message that was held.
+#[derive(Serialize)]
+struct Hold<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<OutcomeKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decided_by: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
+}
+
+/// What was said of a message that an earlier line is about; its kind is `outcome` or `mark`.
+#[derive(Serialize)]
+struct Amended<'a> {
+    sequence: u64,
+    timestamp: String,
+    direction: Direction,
+    kind: &'static str,
+    conversation: u32,
+    #[serde(flatten)]
+    hold: Option<Hold<'a>>,
+    #[serde(flatten)]
+    mark: Option<&'a Mark>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raw_base64: Option<String>,
+}
+
+pub fn amendment(amendment: &Amendment) -> String {
+    let outcome = match &amendment.said {
+        Said::Outcome(outcome) => Some(outcome),
+        Said::Mark(_) => None,
+    };
+    let edited = outcome.and_then(|outcome| outcome.edited.as_deref());
+    let raw = edited.and_then(verbatim);
+    let text = |text: &'_ String| !text.is_empty();
+    let object = Amended {
+        sequence: amendment.sequence,
+        timestamp: timestamp(amendment.time_ns).to_string(),
+        direction: amendment.direction,
+        kind: if outcome.is_some() { "outcome" } else { "mark" },
+        conversation: amendment.conversation,
+        hold: outcome.map(|outcome| Hold {
+            held: Some(true),
+            held_ns: Some(outcome.held_ns),
+            outcome: Some(outcome.what),
+            decided_by: Some(&outcome.by).filter(|by| text(by)).map(String::as_str),
+            why: Some(&outcome.why).filter(|why| text(why)).map(String::as_str),
+        }),
+        mark: match &amendment.said {
+            Said::Mark(mark) => Some(mark),
+            Said::Outcome(_) => None,
+        },
+        raw_base64: edited.filter(|_| raw.is_none()).map(|edited| BASE64.encode(edited)),
+        raw,
+    };
+    inert(&serde_json::to_string(&object).expect("plain data always serialises"))
+}
+
 /// The message as an object, without a line break in it.
 pub fn object(told: &Told) -> String {
     let recorded = &told.recorded;
+    let original = recorded.original_raw.as_deref();
+    let original_raw = original.and_then(verbatim);
     let raw = verbatim(&recorded.raw).filter(|_| !recorded.noise && told.kind != MessageKind::NotJson);
     let object = Object {
         sequence: recorded.sequence,
@@ -95,7 +170,17 @@ pub fn object(told: &Told) -> String {
         origin: recorded.from_proxy.then_some("proxy"),
         event: recorded.event.as_deref(),
         opaque: told.message.peek().ambiguity.filter(|_| told.is_message()).map(|ambiguity| ambiguity.to_string()),
-        original_raw: recorded.original_raw.as_deref().and_then(verbatim),
+        hold: Hold {
+            held: recorded.held.then_some(true),
+            held_ns: recorded.held_ns,
+            outcome: recorded.outcome,
+            decided_by: recorded.decided_by.as_deref(),
+            why: recorded.why.as_deref(),
+        },
+        mark: recorded.mark.as_deref(),
+        note: recorded.note.as_deref(),
+        original_raw_base64: original.filter(|_| original_raw.is_none()).map(|original| BASE64.encode(original)),
+        original_raw,
         raw_base64: (raw.is_none() && recorded.event.is_none()).then(|| BASE64.encode(&recorded.raw)),
         raw,
     };

@@ -5,6 +5,7 @@ use mcp_store::{MessageKind, Told};
 use mcp_wire::reply;
 use mcp_wire::visible::visible_bytes;
 
+use super::hold;
 use crate::report::{self, Page, Style};
 
 /// Characters that are shown of a text, and of the name of a tool or resource.
@@ -28,9 +29,7 @@ impl Lines {
         if recorded.from_proxy {
             parts.push(if is_denial(told) { "denied by the proxy" } else { "by the proxy" }.into());
         }
-        if recorded.modified {
-            parts.push(page.styled(Style::Bad, "modified"));
-        }
+        parts.extend(hold::signs(page, recorded));
         if let Some(ambiguity) = told.message.peek().ambiguity.filter(|_| told.is_message()) {
             parts.push(page.styled(Style::Bad, &format!("opaque: {ambiguity}")));
         }

@@ -5,6 +5,7 @@ use mcp_store::{Direction, Recorded};
 use mcp_wire::visible::{visible, visible_bytes, visible_lines};
 use mcp_wire::{Kind, Message};
 
+use super::hold;
 use crate::failure::Failure;
 use crate::report::{self, Page, Style};
 
@@ -31,12 +32,16 @@ pub fn print(page: &mut Page, recorded: &Recorded, beside: &[String]) -> Result<
     for line in beside {
         page.line(line)?;
     }
-    if is_message {
-        print_body(page, &recorded.raw)?;
+    for line in hold::details(page, recorded) {
+        page.line(&line)?;
     }
     if let Some(original) = &recorded.original_raw {
         page.line(&page.styled(Style::Faint, &format!("    it came as, {} bytes", original.len())))?;
         print_body(page, original)?;
+        page.line(&page.styled(Style::Faint, "    and went on as"))?;
+    }
+    if is_message {
+        print_body(page, &recorded.raw)?;
     }
     Ok(())
 }

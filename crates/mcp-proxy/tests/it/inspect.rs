@@ -8,7 +8,9 @@ use std::process::Stdio;
 
 use bytes::Bytes;
 use mcp_store::segment::End;
-use mcp_store::{Direction, RecordHead, RecordKind, SegmentWriter, SessionHeader, Transport};
+use mcp_store::{
+    Direction, Mark, Outcome, OutcomeKind, RecordHead, RecordKind, SegmentWriter, SessionHeader, Transport,
+};
 use rustix::process::Signal;
 
 use crate::commands::snapshot_settings;
@@ -48,8 +50,70 @@ impl Recording {
         self.writer.commit().unwrap();
     }
 
+    /// What became of a message after three seconds.
+    fn decide(&mut self, sequence: u64, what: OutcomeKind, edited: Option<&str>) {
+        let edited = edited.map(|edited| Bytes::copy_from_slice(edited.as_bytes()));
+        let outcome = Outcome { what, by: "ann\u{1b}[2J".into(), why: "b1".into(), held_ns: 3_200_000_000, edited };
+        self.writer.push_outcome(&about(sequence), &outcome);
+        self.writer.commit().unwrap();
+    }
+
+    fn mark(&mut self, sequence: u64, mark: &str, note: Option<&str>) {
+        let mark = Mark { mark: Some(mark.to_owned()), note: note.map(str::to_owned) };
+        self.writer.push_mark(&about(sequence), &mark);
+        self.writer.commit().unwrap();
+    }
+
     fn end(self) {
         self.writer.finish(1_800_000_001_000_000_000, &End::default()).unwrap();
+    }
+}
+
+fn about(sequence: u64) -> RecordHead {
+    let time_ns = 1_800_000_000_500_000_000;
+    let (kind, direction) = (RecordKind::Outcome, UP);
+    RecordHead { kind, direction, flags: 0, conversation: 1, sequence: 0, time_ns, correlated: sequence }
+}
+
+fn call(id: u64, tool: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}"}}}}"#)
+}
+
+/// Messages that were held, and what became of them.
+#[test]
+fn what_was_held_is_marked() {
+    let sandbox = Sandbox::new();
+    let mut recording = Recording::begin(&sandbox.path("s.mcpseg"));
+    for (id, tool) in [(1, "send"), (2, "write"), (3, "delete"), (4, "ask"), (5, "wait")] {
+        recording.add(UP, RecordHead::HELD, 0, call(id, tool).as_bytes());
+    }
+    recording.decide(1, OutcomeKind::Forwarded, None);
+    recording.decide(2, OutcomeKind::Modified, Some(&call(2, "write_less")));
+    recording.decide(3, OutcomeKind::Dropped, None);
+    recording.decide(4, OutcomeKind::Answered, None);
+    recording.add(DOWN, RecordHead::FROM_PROXY, 4, br#"{"jsonrpc":"2.0","id":4,"result":{}}"#);
+    recording.add(DOWN, 0, 2, br#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
+    recording.mark(7, "odd\u{202e}", Some("first line\n\u{1b}[2Jsecond line"));
+    recording.end();
+    let mut shown = sandbox.stdout(["inspect", "s.mcpseg"]);
+    for expression in ["edited:yes", "held:yes not edited:yes", "mark:odd*"] {
+        shown.push_str(&format!("\n$ inspect -v --filter '{expression}'\n"));
+        shown.push_str(&sandbox.stdout(["inspect", "s.mcpseg", "-v", "--filter", expression]));
+    }
+    shown.push_str("\n$ inspect --json\n");
+    shown.push_str(&sandbox.stdout(["inspect", "s.mcpseg", "--json", "--filter", "held:yes or mark:*"]));
+    assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
+    snapshot_settings().bind(|| insta::assert_snapshot!("inspect_held", shown));
+    // A session file says the same.
+    sandbox.stdout(["export", "s.mcpseg", "--output-format", "json", "-o", "s.json"]);
+    let of_file = sandbox.stdout(["inspect", "s.json", "--json"]);
+    assert_eq!(of_file.lines().count(), 7);
+    for (line, of_file) in sandbox.stdout(["inspect", "s.mcpseg", "--json"]).lines().zip(of_file.lines()) {
+        let object = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+        let (mut recorded, mut filed) = (object(line), object(of_file));
+        // A session file has no name.
+        (recorded["server"], filed["server"]) = Default::default();
+        assert_eq!(recorded, filed);
     }
 }
 

@@ -115,6 +115,7 @@ impl Chosen {
                 Some(mark.exchange)
             }
             SessionEntry::Message(message) => message.exchange,
+            SessionEntry::Amendment(_) => None,
         };
         self.is_in_conversation(entry.conversation())
             && self.picked.as_ref().is_none_or(|picked| number.is_some_and(|number| picked.exchanges.contains(&number)))

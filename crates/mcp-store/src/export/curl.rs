@@ -36,6 +36,8 @@ pub struct Curl {
     too_many: u64,
     /// Answers to the server's own requests, which nobody will ask for again.
     answers: u64,
+    /// Calls that somebody kept from the server.
+    kept_back: u64,
 }
 
 /// One client's part of the script.
@@ -107,7 +109,9 @@ impl Exporter for Curl {
             self.learn_headers(message);
             return Ok(());
         }
-        if is_handshake(message) {
+        if !message.recorded.went_on() {
+            self.kept_back += 1;
+        } else if is_handshake(message) {
             self.remember(message, true);
         } else if self.calls >= CALLS_MAX || self.bytes + message.recorded.raw.len() > SCRIPT_BYTES_MAX {
             self.too_many += 1;
@@ -122,7 +126,8 @@ impl Exporter for Curl {
     }
 
     fn pass_over(&mut self, message: &Told) {
-        if message.recorded.direction == Direction::ClientToServer && is_handshake(message) {
+        let is_clients = message.recorded.direction == Direction::ClientToServer && message.recorded.went_on();
+        if is_clients && is_handshake(message) {
             self.remember(message, false);
         }
         self.learn_headers(message);
@@ -150,6 +155,9 @@ impl Exporter for Curl {
         }
         if self.answers > 0 {
             parts.push(format!("{} of the client to requests of the server", counted(self.answers, "answer")));
+        }
+        if self.kept_back > 0 {
+            parts.push(format!("{} that never reached the server", counted(self.kept_back, "call")));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }

@@ -84,7 +84,7 @@ impl Exporter for Html {
         }
         self.exchange_entries += 1;
         let value = match entry {
-            SessionEntry::Message(_) => return Ok(()),
+            SessionEntry::Message(_) | SessionEntry::Amendment(_) => return Ok(()),
             SessionEntry::Request(mark, head) => json!({
                 "x": mark.exchange,
                 "conv": mark.conversation,
@@ -205,6 +205,11 @@ impl Html {
             ("event_id", recorded.event_id.clone()),
             ("opaque", opaque),
             ("status", message.status().map(|status| status.as_str().to_owned())),
+            ("outcome", recorded.outcome.map(|outcome| outcome.as_str().to_owned())),
+            ("by", recorded.decided_by.clone()),
+            ("why", recorded.why.clone()),
+            ("mark", recorded.mark.clone()),
+            ("note", recorded.note.clone()),
         ] {
             if let Some(value) = value {
                 put(name, value.into());
@@ -225,6 +230,7 @@ impl Html {
         for (name, value) in [
             ("answers", message.answers),
             ("took", message.duration_ns().map(|ns| ns / 1_000)),
+            ("held_for", recorded.held_ns.map(|ns| ns / 1_000)),
             ("exchange", recorded.exchange),
             ("conv", Some(u64::from(recorded.conversation)).filter(|number| *number > 0)),
         ] {
@@ -234,6 +240,12 @@ impl Html {
         }
         if recorded.from_proxy {
             put("proxy", true.into());
+        }
+        if recorded.held {
+            put("held", true.into());
+        }
+        if !recorded.went_on() {
+            put("kept_back", true.into());
         }
         Value::Object(object)
     }

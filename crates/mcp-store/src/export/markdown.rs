@@ -14,7 +14,8 @@ use self::inline::{code_cell, duration};
 use self::summary::Facts;
 use super::{Ending, Exporter};
 use crate::exchange::{OpenExchanges, SessionEntry};
-use crate::recorded::timestamp;
+use crate::recorded::{Recorded, timestamp};
+use crate::segment::OutcomeKind;
 use crate::session::Summary;
 use crate::story::{Fault, MessageKind, Status, Told};
 
@@ -70,7 +71,7 @@ impl Exporter for Markdown {
 
     fn exchange(&mut self, _out: &mut dyn Write, entry: &SessionEntry) -> io::Result<()> {
         match entry {
-            SessionEntry::Message(_) => {}
+            SessionEntry::Message(_) | SessionEntry::Amendment(_) => {}
             SessionEntry::Request(mark, head) => {
                 *self.exchanges.keep(mark.exchange, &head.headers) = format!("{} {}", head.method, head.target);
             }
@@ -146,7 +147,10 @@ impl Markdown {
     fn look_for_evidence(&mut self, message: &Told) {
         let sent = message.answers.and_then(|sequence| self.open.remove(&sequence));
         let is_bad = message.status().is_some_and(Status::is_err) || message.kind == MessageKind::Event;
-        let is_changed = message.recorded.modified || sent.as_ref().is_some_and(|sent| sent.is_modified);
+        let is_changed = message.recorded.modified
+            || message.recorded.note.is_some()
+            || !message.recorded.went_on()
+            || sent.as_ref().is_some_and(|sent| sent.is_modified);
         if message.kind == MessageKind::Request {
             self.open.insert(message.recorded.sequence, Sent::of(message));
             if self.open.len() > OPEN_MAX {
@@ -204,14 +208,25 @@ fn row(message: &Told) -> String {
     let recorded = &message.recorded;
     let time = recorded.timestamp().strftime("%H:%M:%S.%3f").to_string();
     let mut marks = vec![];
-    marks.extend(recorded.modified.then_some("modified"));
-    marks.extend(recorded.from_proxy.then_some("by the proxy"));
+    marks.extend(recorded.modified.then(|| "modified".to_owned()));
+    marks.extend(recorded.from_proxy.then(|| "by the proxy".to_owned()));
+    marks.extend(recorded.held.then(|| held(recorded)));
+    marks.extend(recorded.mark.as_deref().map(|mark| format!("marked {}", code_cell(mark))));
     let what = what(message);
     let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join(", ")) };
     let took = message.duration_ns().map(duration).unwrap_or_default();
     let outcome = message.status().map(outcome).unwrap_or_default();
     let arrow = recorded.direction.arrow();
     format!("| {} | {time} | {arrow} | {}{marks} | {took} | {outcome} |", recorded.sequence, code_cell(&what))
+}
+
+/// `held 3.2 s, dropped`
+fn held(recorded: &Recorded) -> String {
+    let mut words = vec!["held".to_owned()];
+    words.extend(recorded.held_ns.map(duration));
+    let outcome = recorded.outcome.filter(|outcome| !matches!(outcome, OutcomeKind::Forwarded | OutcomeKind::Modified));
+    let outcome = outcome.map(|outcome| format!(", {}", outcome.as_str())).unwrap_or_default();
+    format!("{}{outcome}", words.join(" "))
 }
 
 /// `tools/call [read_note]`, or what it is instead.

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::*;
 use crate::redact::planted::planted;
-use crate::segment::{End, RecordHead, RecordKind, SegmentWriter};
+use crate::segment::{End, Mark, OutcomeKind, RecordHead, RecordKind, SegmentWriter};
 use crate::{Direction, SessionHeader, Transport};
 
 const ALL: [Format; 6] = [Format::Json, Format::Ndjson, Format::Har, Format::Markdown, Format::Html, Format::Curl];
@@ -235,4 +235,53 @@ fn answers_on_a_stream_of_the_older_transport_are_its_body() {
             "sse GET http://127.0.0.1:8888/sse 200 [2] - body",
         ]
     );
+}
+
+/// What left is what counts; reports show what came as well. Neither has a secret in it.
+#[test]
+fn what_was_held_is_told_and_both_versions_are_redacted() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("s.mcpseg");
+    let mut capture = Capture::begin(&path, Transport::Stdio, None);
+    let call = |id, tool: &str, token: &str| {
+        format!(
+            r#"{{"id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{"password":"{token}"}}}}}}"#
+        )
+    };
+    let mut hold = |id, tool: &str, what, edited: Option<String>| {
+        capture.messages += 1;
+        let head = capture.head(RecordKind::Message, Direction::ClientToServer, id, 0);
+        let head = RecordHead { flags: RecordHead::HELD, ..head };
+        capture.writer.push(&head, &call(id, tool, "came-with-this").into());
+        let (by, why, edited) = ("ann".to_owned(), "b1".to_owned(), edited.map(bytes::Bytes::from));
+        let outcome = crate::segment::Outcome { what, by, why, held_ns: 3_200_000_000, edited };
+        let about = RecordHead { correlated: id, ..head };
+        capture.writer.push_outcome(&about, &outcome);
+        let note = "see https://x/?access_token=left-in-a-note";
+        capture.writer.push_mark(&about, &Mark { mark: Some("odd".into()), note: Some(note.into()) });
+    };
+    hold(1, "before", OutcomeKind::Modified, Some(call(1, "after", "left-with-this")));
+    hold(2, "unwanted", OutcomeKind::Dropped, None);
+    capture.writer.finish(capture.time_ns + 1, &End::default()).expect("an end");
+    let session = Session::open_segment(&path).expect("a session");
+    let all: Vec<(Format, String)> =
+        ALL.into_iter().map(|format| (format, exported(&session, format, &mut Redactor::default()))).collect();
+    let of = |wanted| &all.iter().find(|(format, _)| *format == wanted).expect("it was exported").1;
+    for (format, text) in &all {
+        assert!(text.contains("after"), "{}: {text}", format.as_str());
+        for secret in ["came-with-this", "left-with-this", "left-in-a-note"] {
+            assert!(format.is_verbatim() || !text.contains(secret), "{secret} in {}: {text}", format.as_str());
+        }
+    }
+    for format in [Format::Json, Format::Ndjson, Format::Html, Format::Markdown] {
+        assert!(of(format).contains("before") && of(format).contains("dropped"), "{}", of(format));
+    }
+    let report = of(Format::Markdown);
+    assert!(report.contains("(modified, held 3.2 s, marked `odd`)"), "{report}");
+    assert!(report.contains("(held 3.2 s, dropped, marked `odd`)"), "{report}");
+    assert!(report.contains("It was held for 3.2 s, and dropped by `ann`: `b1`."), "{report}");
+    assert!(report.contains("This was changed to:"), "{report}");
+    assert!(of(Format::Har).contains("it was held, and never passed on (dropped)"), "{}", of(Format::Har));
+    let script = of(Format::Curl);
+    assert!(!script.contains("unwanted") && script.contains("1 call that never reached the server"), "{script}");
 }

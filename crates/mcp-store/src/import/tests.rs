@@ -56,6 +56,19 @@ impl Place {
         writer.push(&head(message, down, 3, 0, RecordHead::NOISE), &Bytes::from_static(b" \xffnoise"));
         writer.push(&head(message, down, 4, 0, RecordHead::FROM_PROXY), &text("null"));
         writer.push(&head(RecordKind::Event, up, 9, 0, 0), &text("a message was too large"));
+        let held = head(message, up, 10, 0, RecordHead::HELD);
+        writer.push(&held, &text("not JSON "));
+        let edited = Some(text("{\"id\":2,\"method\":\"b\"}"));
+        let (by, why) = ("ann".to_owned(), "b1".to_owned());
+        let outcome = Outcome { what: OutcomeKind::Modified, by, why, held_ns: 1_234, edited };
+        writer.push_outcome(&RecordHead { correlated: 10, ..held }, &outcome);
+        writer.push(&head(message, down, 11, 10, RecordHead::HELD), &text("{\"id\":2,\"result\":1}"));
+        let mark = Mark { mark: Some("★".into()), note: Some("two\nlines".into()) };
+        writer.push_mark(&RecordHead { correlated: 11, ..held }, &mark);
+        let dropped = head(message, down, 12, 0, RecordHead::HELD);
+        writer.push(&dropped, &text("{\"method\":\"c\"}"));
+        let outcome = Outcome { what: OutcomeKind::Dropped, by: String::new(), edited: None, ..outcome };
+        writer.push_outcome(&RecordHead { correlated: 12, ..dropped }, &outcome);
         writer.finish(2_000_000_000, &End::default()).unwrap();
         let file = self.dir.path().join("s.json");
         session_file::write(&file, &Session::open_segment(&segment).unwrap()).unwrap();
@@ -74,8 +87,20 @@ fn a_session_file_comes_back_byte_for_byte() {
     let place = place();
     let (_, file) = place.recorded();
     let imported = place.bring(&file);
-    assert_eq!((imported.summary.messages, imported.findings.len()), (5, 0));
-    assert_eq!(file_of(&imported.path, &place), fs::read_to_string(&file).unwrap());
+    assert_eq!((imported.summary.messages, imported.findings.len()), (8, 0));
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(file_of(&imported.path, &place), text);
+    for member in [
+        "\"original_raw\": null",
+        "\"original_raw_base64\": \"bm90IEpTT04g\"",
+        "\"held_ns\": 1234",
+        "\"outcome\": \"modified\"",
+        "\"decided_by\": \"ann\"",
+        "\"mark\": \"★\"",
+        "\"outcome\": \"dropped\"",
+    ] {
+        assert!(text.contains(member), "{member} in {text}");
+    }
 }
 
 #[test]
@@ -99,9 +124,10 @@ const OTHERS: &str = r#"{"messages":[
 fn files_of_related_tools_are_understood() {
     let place = place();
     let imported = place.bring(&place.file("others.json", OTHERS));
-    assert_eq!(imported.findings.len(), 2, "{:?}", imported.findings);
+    assert_eq!(imported.findings.len(), 1, "{:?}", imported.findings);
     let text = file_of(&imported.path, &place);
     assert!(text.contains("\"n\": \"1\"") && text.contains("\"raw\": {\"id\":1,\"method\":\"a\"}"), "{text}");
+    assert!(text.contains("\"modified\": true") && text.contains("\"original_raw\": {}"), "{text}");
     let id = crate::recorded::message_id(imported.summary.header.id.as_ref(), 1);
     assert!(text.contains(&format!("\"correlated_id\": \"{id}\"")), "{text}");
 }

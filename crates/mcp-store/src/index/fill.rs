@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use super::source::{Found, Source};
+use super::source::{Found, Next, Source, kept};
 use super::words::text_of;
 use super::{Index, Known, PLACE_BITS, Recording, SHARD_TEXT_MAX, empty_shard, make_shard, numbers, progress_of};
 use crate::StoreError;
+use crate::exchange::Said;
 use crate::recorded::Direction;
+use crate::segment::Outcome;
+use crate::story::Story;
 
 /// A request is looked for among so many rows before where it would stand if nothing had been lost.
 const LOST_BEFORE_MAX: i64 = 64;
@@ -58,7 +61,7 @@ impl Index {
             // Somebody else may have gone on from where we were.
             let source = match &mut source {
                 Some(source) if source.next_record() == known.next_record => source,
-                _ => match Source::open(&recording.path, known.next_record) {
+                _ => match Source::open_plain(&recording.path, known.next_record) {
                     Ok(opened) => source.insert(opened),
                     // Removed since the sessions were listed, or damaged: there is nothing to find in it.
                     Err(_) => return Ok(ControlFlow::Continue(())),
@@ -134,10 +137,15 @@ fn fill_batch(
         if text_bytes >= pace.batch_bytes() {
             break Filled::Part;
         }
-        let Some(found) = source.next()? else { break Filled::All };
-        if number >= last {
-            continue;
-        }
+        let found = match source.next()? {
+            None => break Filled::All,
+            Some(Next::Message(found)) if number < last => found,
+            Some(Next::Message(_)) => continue,
+            Some(Next::Outcome(sequence, outcome)) => {
+                text_bytes += add_edited(connection, known, source, sequence, outcome)?;
+                continue;
+            }
+        };
         number += 1;
         add_message(connection, number, &found)?;
         let text = text_of(&found.told.recorded);
@@ -183,6 +191,51 @@ fn add_message(connection: &Connection, number: i64, found: &Found) -> Result<()
         ],
     )?;
     Ok(())
+}
+
+/// A message that is in the index went on as another: it can be found by the words of both. Returns how
+/// much text that added.
+fn add_edited(
+    connection: &Connection,
+    known: &Known,
+    source: &Source,
+    sequence: u64,
+    outcome: Outcome,
+) -> Result<usize, StoreError> {
+    if outcome.edited.is_none() {
+        return Ok(0);
+    }
+    let (first, last) = numbers(known.number);
+    let place = first.saturating_add_unsigned(sequence).min(last);
+    let row = connection
+        .prepare_cached("SELECT number, place FROM messages WHERE number BETWEEN ?1 AND ?2 AND sequence = ?3")?
+        .query_row(params![(place - LOST_BEFORE_MAX).max(first), place, sequence.cast_signed()], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?.cast_unsigned()))
+        })
+        .optional()?;
+    let Some((number, place)) = row else { return Ok(0) };
+    // Only once: from then on its words are not those that it came with.
+    if connection.prepare_cached("INSERT OR IGNORE INTO edited VALUES (?1)")?.execute([number])? == 0 {
+        return Ok(0);
+    }
+    let Some(mut message) = source.as_it_came(place, sequence) else { return Ok(0) };
+    let text = format!("text_{}", known.shard);
+    // The table keeps no text, so it has to be told which words go.
+    connection
+        .prepare_cached(&format!("INSERT INTO {text} ({text}, rowid, body) VALUES ('delete', ?1, ?2)"))?
+        .execute(params![number, text_of(&message)])?;
+    message.amend(Said::Outcome(outcome));
+    let (words, size) = (text_of(&message), message.raw.len() as u64);
+    connection
+        .prepare_cached(&format!("INSERT INTO {text} (rowid, body) VALUES (?1, ?2)"))?
+        .execute(params![number, words])?;
+    let told = Story::default().tell(message);
+    connection
+        .prepare_cached(
+            "UPDATE messages SET method = coalesce(?2, method), tool = coalesce(?3, tool), size = ?4 WHERE number = ?1",
+        )?
+        .execute(params![number, told.method().map(kept), told.subject().map(kept), size.cast_signed()])?;
+    Ok(words.len())
 }
 
 /// Method and tool of a request that was added in another round. It stands where its sequence says,

@@ -8,14 +8,13 @@ use rusqlite::{Row, params};
 use uuid::Uuid;
 
 use super::query::Query;
-use super::source::Source;
+use super::source::{Next, Source};
 use super::{Index, PLACE_BITS, numbers, progress_of};
 use crate::StoreError;
 use crate::catalogue::Entry;
-use crate::exchange::SessionEntry;
 use crate::recorded::{Direction, Recorded};
 use crate::segment::SegmentReader;
-use crate::session;
+use crate::session::{self, Later};
 use crate::story::Told;
 
 /// A message that was found.
@@ -112,9 +111,10 @@ pub fn pick(
     most: usize,
     mut is_wanted: impl FnMut(&Told) -> ControlFlow<(), bool>,
 ) -> Result<Vec<Hit>, StoreError> {
-    let mut source = Source::open(&entry.path, 0)?;
+    let mut source = Source::open(&entry.path)?;
     let mut hits = VecDeque::new();
-    while let Some(found) = source.next()? {
+    while let Some(next) = source.next()? {
+        let Next::Message(found) = next else { continue };
         if places.is_some_and(|places| !places.contains(&found.place)) {
             continue;
         }
@@ -136,7 +136,7 @@ pub fn pick(
 pub struct MessageReader {
     paths: HashMap<Uuid, PathBuf>,
     /// Hits of one session come one after the other.
-    open: Option<(Uuid, SegmentReader)>,
+    open: Option<(Uuid, SegmentReader, Later)>,
 }
 
 impl MessageReader {
@@ -146,16 +146,17 @@ impl MessageReader {
 
     /// The message, if it is still there.
     pub fn read(&mut self, hit: &Hit) -> Option<Recorded> {
-        if self.open.as_ref().is_none_or(|(session, _)| *session != hit.session) {
-            self.open = Some((hit.session, SegmentReader::open(self.paths.get(&hit.session)?).ok()?));
+        if self.open.as_ref().is_none_or(|(session, ..)| *session != hit.session) {
+            let path = self.paths.get(&hit.session)?;
+            let reader = SegmentReader::open(path).ok()?;
+            let later = Later::open(path, reader.file_len()).ok()?;
+            self.open = Some((hit.session, reader, later));
         }
-        let (_, reader) = self.open.as_mut()?;
-        let transport = reader.header().transport;
+        let (_, reader, later) = self.open.as_mut()?;
         reader.go_to(hit.place).ok()?;
         let record = reader.next_record().ok()??;
-        match session::entry(&hit.session, transport, record) {
-            Some(SessionEntry::Message(message)) if message.sequence == hit.sequence => Some(message),
-            _ => None,
-        }
+        let mut message = session::message(reader.header(), record).filter(|it| it.sequence == hit.sequence)?;
+        later.amend(&mut message).ok()?;
+        Some(message)
     }
 }

@@ -4,8 +4,10 @@ use std::path::Path;
 
 use super::search::Hit;
 use crate::StoreError;
-use crate::segment::SegmentReader;
-use crate::session;
+use crate::exchange::{Amendment, Said, SessionEntry};
+use crate::recorded::{Recorded, SessionHeader};
+use crate::segment::{Outcome, SegmentReader};
+use crate::session::{self, Later};
 use crate::story::{Fault, Status, Story, Told};
 
 /// Names and ids are the peers' to choose; this much of them is kept.
@@ -13,7 +15,17 @@ const NAME_BYTES_MAX: usize = 256;
 
 pub(super) struct Source {
     reader: SegmentReader,
+    /// Without it, messages stand as they came.
+    later: Option<Later>,
+    header: SessionHeader,
     story: Story,
+}
+
+/// What comes next in a segment.
+pub(super) enum Next {
+    Message(Box<Found>),
+    /// What became of a message that was given out before as it came.
+    Outcome(u64, Outcome),
 }
 
 /// A message of a segment.
@@ -27,29 +39,49 @@ pub(super) struct Found {
 }
 
 impl Source {
-    /// From the record at `place` on, or from the first.
-    pub fn open(path: &Path, place: u64) -> Result<Self, StoreError> {
+    /// Messages with what became of them.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut source = Self::open_plain(path, 0)?;
+        source.later = Some(Later::open(path, source.file_len())?);
+        Ok(source)
+    }
+
+    /// Messages as they came, and what became of them where that stands; from the record at `place` on,
+    /// or from the first.
+    pub fn open_plain(path: &Path, place: u64) -> Result<Self, StoreError> {
         let mut reader = SegmentReader::open(path)?;
         if place > 0 {
             reader.go_to(place).map_err(StoreError::io("read", path))?;
         }
-        let story = Story::of(reader.header());
-        Ok(Self { reader, story })
+        let (story, header) = (Story::of(reader.header()), reader.header().clone());
+        Ok(Self { reader, later: None, header, story })
     }
 
-    /// The next message.
-    pub fn next(&mut self) -> Result<Option<Found>, StoreError> {
-        let header = self.reader.header();
-        let (session, transport) = (header.id, header.transport);
+    pub fn next(&mut self) -> Result<Option<Next>, StoreError> {
         loop {
             let record = self.reader.next_record();
             let Some(record) = record.map_err(StoreError::io("read", self.reader.path()))? else { return Ok(None) };
             let (place, answers) = (self.reader.last_record(), record.head.correlated);
-            let entry = session::entry(&session, transport, record);
-            if let Some(told) = entry.and_then(|entry| self.story.hear(entry)) {
-                return Ok(Some(Found { place, answers, session, told }));
+            match session::entry(&self.header, record, place, self.later.as_mut())? {
+                Some(SessionEntry::Amendment(Amendment { sequence, said: Said::Outcome(outcome), .. })) => {
+                    return Ok(Some(Next::Outcome(sequence, outcome)));
+                }
+                Some(entry) => {
+                    if let Some(told) = self.story.hear(entry) {
+                        let found = Found { place, answers, session: self.header.id, told };
+                        return Ok(Some(Next::Message(Box::new(found))));
+                    }
+                }
+                None => {}
             }
         }
+    }
+
+    /// A message that was given out before, as it came.
+    pub fn as_it_came(&self, place: u64, sequence: u64) -> Option<Recorded> {
+        let mut reader = SegmentReader::open(self.reader.path()).ok()?;
+        reader.go_to(place).ok()?;
+        session::message(&self.header, reader.next_record().ok()??).filter(|message| message.sequence == sequence)
     }
 
     /// Where the next record begins.
@@ -72,9 +104,9 @@ impl Found {
             time_ns: recorded.time_ns,
             direction: recorded.direction,
             kind: kind.as_str().to_owned(),
-            method: self.told.method().map(|name| kept(&name)),
-            tool: self.told.subject().map(|name| kept(&name)),
-            jsonrpc_id: self.told.id().map(|id| kept(&String::from_utf8_lossy(id))),
+            method: self.told.method().map(kept),
+            tool: self.told.subject().map(kept),
+            jsonrpc_id: self.told.id().map(|id| kept(String::from_utf8_lossy(id))),
             status: self.told.status().map(status_word),
             size: recorded.raw.len() as u64,
             place: self.place,
@@ -82,7 +114,8 @@ impl Found {
     }
 }
 
-fn kept(name: &str) -> String {
+pub(super) fn kept(name: impl AsRef<str>) -> String {
+    let name = name.as_ref();
     name[..name.floor_char_boundary(NAME_BYTES_MAX)].to_owned()
 }
 

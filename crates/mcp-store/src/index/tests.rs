@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::*;
 use crate::catalogue::Catalogue;
 use crate::recorded::{Direction, SessionHeader, Transport};
-use crate::segment::{End, RecordHead, RecordKind, SegmentWriter};
+use crate::segment::{End, Outcome, OutcomeKind, RecordHead, RecordKind, SegmentWriter};
 
 struct Place {
     _dir: tempfile::TempDir,
@@ -239,4 +239,60 @@ fn hostile_queries_find_nothing_or_something_and_never_fail() {
         }
     }
     assert_eq!(sequences(&index, "1=1; DROP"), [1]);
+}
+
+/// Whether the hold ends before the message is indexed or after, and however often that is asked.
+#[test]
+fn an_edited_message_is_found_by_what_it_was_and_what_it_became() {
+    let place = place();
+    let (id, mut writer) = place.begin(1);
+    let call = |name: &str| format!(r#"{{"id":1,"method":"tools/call","params":{{"name":"{name}"}}}}"#);
+    let held = |sequence| RecordHead {
+        kind: RecordKind::Message,
+        direction: Direction::ClientToServer,
+        flags: RecordHead::HELD,
+        conversation: 0,
+        sequence,
+        time_ns: sequence,
+        correlated: 0,
+    };
+    let mut hold = |sequence, name: &str, becomes: Option<&str>| {
+        match becomes {
+            None => writer.push(&held(sequence), &call(name).into()),
+            Some(becomes) => {
+                let (what, edited) = (OutcomeKind::Modified, Some(call(becomes).into()));
+                let outcome = Outcome { what, by: String::new(), why: String::new(), held_ns: 1, edited };
+                writer.push_outcome(&RecordHead { correlated: sequence, ..held(0) }, &outcome);
+            }
+        }
+        writer.commit().unwrap();
+    };
+    hold(1, "alpha", None);
+    hold(1, "alpha", Some("beta"));
+    hold(2, "gamma", None);
+    let index = place.updated();
+    assert_eq!(
+        (sequences(&index, "alpha"), sequences(&index, "beta"), sequences(&index, "gamma")),
+        (vec![1], vec![1], vec![2])
+    );
+    hold(2, "gamma", Some("delta"));
+    hold(2, "gamma", Some("epsilon"));
+    hold(3, "zeta", None);
+    drop(index);
+    let index = place.updated();
+    assert_eq!(
+        (sequences(&index, "gamma"), sequences(&index, "delta"), sequences(&index, "zeta")),
+        (vec![2], vec![2], vec![3])
+    );
+    assert!(sequences(&index, "epsilon").is_empty(), "a message goes on once");
+    assert_eq!(sequences(&index, "tools"), [3, 2, 1]);
+    let check = index.connection.execute("INSERT INTO text_1 (text_1) VALUES ('integrity-check')", []);
+    assert!(check.is_ok(), "{check:?}");
+    let found = hits(&index, "beta", Some(&id));
+    assert_eq!(found[0].tool.as_deref(), Some("beta"));
+    let entries = place.entries();
+    let read = MessageReader::new(&entries).read(&found[0]).unwrap();
+    assert_eq!((read.raw, read.original_raw), (Bytes::from(call("beta")), Some(Bytes::from(call("alpha")))));
+    let picked = pick(&entries[0], None, 9, |told| ControlFlow::Continue(told.recorded.modified)).unwrap();
+    assert_eq!(picked.iter().map(|hit| hit.sequence).collect::<Vec<_>>(), [2, 1]);
 }

@@ -1,6 +1,7 @@
 //! The text of a message that people search: what its strings, names and numbers say, decoded. Blobs
 //! are left out, and very long messages are cut, so that the index stays small beside the recording.
 
+use bytes::Bytes;
 use mcp_wire::{Kind, Message};
 
 use crate::recorded::Recorded;
@@ -15,17 +16,18 @@ const BLOB_PIECE_MIN: usize = 32;
 /// Stands for a blob that was left out.
 const LEFT_OUT: char = '…';
 
-/// The text that a message is found by.
+/// The text that a message is found by: what went on, and what came if that was something else.
 pub fn text_of(recorded: &Recorded) -> String {
     let mut text = Text::default();
     if let Some(event) = &recorded.event {
         text.push_str(event);
-    } else if recorded.noise || Message::new(recorded.raw.clone()).kind() == Kind::NotJson {
-        // Past the bound it is cut in any case.
-        let beginning = &recorded.raw[..recorded.raw.len().min(TEXT_BYTES_MAX)];
-        text.push_str(&String::from_utf8_lossy(beginning));
     } else {
-        text.push_json(&String::from_utf8_lossy(&recorded.raw));
+        text.push_message(&recorded.raw, recorded.noise);
+    }
+    if let Some(original) = &recorded.original_raw {
+        text.end_run();
+        text.push_str(" ");
+        text.push_message(original, false);
     }
     text.end()
 }
@@ -54,6 +56,16 @@ impl Run {
 impl Text {
     fn is_full(&self) -> bool {
         self.out.len() >= TEXT_BYTES_MAX
+    }
+
+    fn push_message(&mut self, raw: &Bytes, is_noise: bool) {
+        if is_noise || Message::new(raw.clone()).kind() == Kind::NotJson {
+            // Past the bound it is cut in any case.
+            let beginning = &raw[..raw.len().min(TEXT_BYTES_MAX)];
+            self.push_str(&String::from_utf8_lossy(beginning));
+        } else {
+            self.push_json(&String::from_utf8_lossy(raw));
+        }
     }
 
     fn push_str(&mut self, text: &str) {
@@ -218,27 +230,11 @@ fn unescaped(text: &str) -> (char, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorded::{Direction, Transport};
+    use crate::recorded::Direction;
     use proptest::prelude::*;
 
     fn recorded(raw: &[u8]) -> Recorded {
-        Recorded {
-            id: String::new(),
-            sequence: 1,
-            time_ns: 0,
-            direction: Direction::ClientToServer,
-            conversation: 0,
-            transport: Transport::Stdio,
-            exchange: None,
-            event_id: None,
-            raw: raw.to_vec().into(),
-            correlated_id: None,
-            modified: false,
-            original_raw: None,
-            noise: false,
-            from_proxy: false,
-            event: None,
-        }
+        Recorded::bare(1, Direction::ClientToServer, raw.to_vec())
     }
 
     #[track_caller]

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::repeated::Seen;
 use super::writer::bookkeeping;
-use super::{End, HEAD_LEN, Link, MAGIC, Record, RecordHead, RecordKind, checksum};
+use super::{End, HEAD_LEN, Link, MAGIC, Mark, Record, RecordHead, RecordKind, checksum};
 use crate::StoreError;
 use crate::recorded::SessionHeader;
 
@@ -37,6 +37,8 @@ pub struct SegmentReader {
     last: u64,
     len: u64,
     damaged: u64,
+    /// The record before was passed over unread.
+    is_unchecked: bool,
     tail: Tail,
     heads: Seen,
 }
@@ -55,6 +57,7 @@ impl SegmentReader {
             last: offset,
             len,
             damaged: 0,
+            is_unchecked: false,
             tail: Tail::Clean,
             heads: Seen::default(),
         })
@@ -93,10 +96,16 @@ impl SegmentReader {
         self.len
     }
 
+    /// Reads no further than `len`.
+    pub fn end_at(&mut self, len: u64) {
+        self.len = self.len.min(len.max(self.offset));
+    }
+
     /// Goes on reading at `offset`, where a record begins. Heads of HTTP exchanges that name an earlier
     /// one are empty unless that was read.
     pub fn go_to(&mut self, offset: u64) -> io::Result<()> {
         self.offset = offset.min(self.len);
+        self.is_unchecked = false;
         self.tail = Tail::Clean;
         self.input.seek(SeekFrom::Start(self.offset))?;
         Ok(())
@@ -125,6 +134,34 @@ impl SegmentReader {
                 },
             }
         }
+    }
+
+    /// The head of the next record. Its payload is passed over unread, and may be damaged.
+    pub fn next_head(&mut self) -> io::Result<Option<RecordHead>> {
+        let mut head = [0; HEAD_LEN];
+        if self.len - self.offset >= HEAD_LEN as u64 {
+            self.input.read_exact(&mut head)?;
+            if self.is_plausible(&head, self.offset) {
+                let length = u32::from_le_bytes(super::part(&head, 0));
+                self.input.seek_relative(i64::from(length))?;
+                self.last = self.offset;
+                self.offset += HEAD_LEN as u64 + u64::from(length);
+                self.is_unchecked = true;
+                return Ok(RecordHead::decode(&head));
+            }
+            self.input.seek(SeekFrom::Start(self.offset))?;
+        }
+        let is_unchecked = std::mem::take(&mut self.is_unchecked);
+        if is_unchecked && self.offset < self.len {
+            // The one before may have led here with a wrong length.
+            let before = self.last;
+            self.go_to(before)?;
+            let record = self.next_record()?;
+            if self.last != before {
+                return Ok(record.map(|record| record.head));
+            }
+        }
+        Ok(self.next_record()?.map(|record| record.head))
     }
 
     /// A head that names an earlier one, as if it stood there itself.
@@ -310,6 +347,12 @@ pub fn append_end(path: &Path, time_ns: u64, end: &End) -> Result<(), StoreError
 
 pub fn append_note(path: &Path, time_ns: u64, notes: &BTreeMap<String, String>) -> Result<(), StoreError> {
     append(path, &bookkeeping(RecordKind::Note, time_ns), serde_json::to_vec(notes))
+}
+
+/// Writes something beside the message `sequence` of a session that is over.
+pub fn append_mark(path: &Path, time_ns: u64, sequence: u64, mark: &Mark) -> Result<(), StoreError> {
+    let head = RecordHead { correlated: sequence, ..bookkeeping(RecordKind::Mark, time_ns) };
+    append(path, &head, Ok(mark.encode()))
 }
 
 fn append(path: &Path, head: &RecordHead, payload: serde_json::Result<Vec<u8>>) -> Result<(), StoreError> {

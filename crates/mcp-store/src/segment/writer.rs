@@ -35,6 +35,8 @@ pub struct SegmentWriter {
     messages: u64,
     /// Since something could not be written at all: how many messages.
     lost: Option<u64>,
+    /// Outcomes and marks.
+    amendments: u64,
     heads: Written,
     sync: Sync,
 }
@@ -64,7 +66,8 @@ impl SegmentWriter {
             let sync = Sync::start(file.try_clone()?, on_synced)?;
             let path = path.to_owned();
             let (lost, heads) = (None, Written::default());
-            let mut writer = Self { path, file, gather, whole_len: 0, gathered: 0, messages: 0, lost, heads, sync };
+            let mut writer =
+                Self { path, file, gather, whole_len: 0, gathered: 0, messages: 0, lost, amendments: 0, heads, sync };
             writer.write_gathered()?;
             Ok(writer)
         };
@@ -126,6 +129,7 @@ impl SegmentWriter {
 
     /// Adds how a hold of the message `head.correlated` ended.
     pub fn push_outcome(&mut self, head: &RecordHead, outcome: &Outcome) {
+        self.amendments += 1;
         let (words, edited) = (outcome.encode(), outcome.edited.clone().unwrap_or_default());
         self.push_head(&about_message(head, RecordKind::Outcome), &[&words, &edited]);
         self.gather.copy(&words);
@@ -134,6 +138,7 @@ impl SegmentWriter {
 
     /// Adds what somebody wrote beside the message `head.correlated`.
     pub fn push_mark(&mut self, head: &RecordHead, mark: &Mark) {
+        self.amendments += 1;
         let words = mark.encode();
         self.push_head(&about_message(head, RecordKind::Mark), &[&words]);
         self.gather.copy(&words);
@@ -175,7 +180,8 @@ impl SegmentWriter {
     pub fn finish(mut self, time_ns: u64, end: &End) -> io::Result<()> {
         // What is still gathered may be too much for the disk; the end is small and may fit.
         let _ = self.commit();
-        let payload = Bytes::from(serde_json::to_vec(end)?);
+        let end = end.clone().with_amendments(self.amendments);
+        let payload = Bytes::from(serde_json::to_vec(&end)?);
         self.push(&bookkeeping(RecordKind::End, time_ns), &payload);
         self.commit()
     }

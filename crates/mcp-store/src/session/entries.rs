@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Conversations, Summary, entry};
+use super::{Conversations, Later, Summary, entry};
 use crate::StoreError;
 use crate::catalogue::Catalogue;
 use crate::exchange::SessionEntry;
@@ -29,6 +29,7 @@ enum Source {
 
 struct Segment {
     reader: SegmentReader,
+    later: Later,
     tally: Tally,
     path: PathBuf,
 }
@@ -88,7 +89,7 @@ impl Entries {
                 summary.take(&record);
             }
         }
-        let segment = Segment { reader, tally, path: path.to_owned() };
+        let segment = Segment { later: Later::open(path, reader.file_len())?, reader, tally, path: path.to_owned() };
         Ok(Self { source: Source::Segment(Box::new(segment)), summary, is_whole: false })
     }
 
@@ -111,7 +112,7 @@ impl Entries {
         reason = "reading can fail, and a stream that grows goes on after its end"
     )]
     pub fn next(&mut self) -> Result<Option<SessionEntry>, StoreError> {
-        let Segment { reader, tally, path } = match &mut self.source {
+        let Segment { reader, later, tally, path } = match &mut self.source {
             Source::File(entries) => return entries.next(),
             Source::Stream(stream) => {
                 let entry = stream.next_entry()?;
@@ -129,8 +130,7 @@ impl Entries {
             tally.add(&record);
             self.summary.several_conversations = tally.conversations.several;
             self.summary.messages = tally.summary.messages;
-            let header = &self.summary.header;
-            if let Some(entry) = entry(&header.id, header.transport, record) {
+            if let Some(entry) = entry(&self.summary.header, record, reader.last_record(), Some(later))? {
                 return Ok(Some(entry));
             }
         }
@@ -148,10 +148,11 @@ impl Entries {
     /// by then is read by [`Entries::next`].
     pub fn look_again(&mut self) -> Result<(), StoreError> {
         let Source::Segment(segment) = &mut self.source else { return Ok(()) };
-        let Segment { reader, tally, path } = &mut **segment;
+        let Segment { reader, later, tally, path } = &mut **segment;
         // Asked before the length is: whoever has stopped writing by now has written all of it.
         let live = segment::is_live(path)?;
         reader.look_again().map_err(StoreError::io("read", path))?;
+        later.look_again(reader.file_len())?;
         tally.summary.live = live;
         self.summary.live = live;
         Ok(())
@@ -190,6 +191,7 @@ impl Tally {
             messages: 0,
             several_conversations: false,
             has_exchanges: false,
+            amendments: 0,
             notes: header.notes.clone(),
             warnings: Vec::new(),
             whole_len: 0,
@@ -213,7 +215,7 @@ impl Tally {
             }
             RecordKind::Exchange | RecordKind::ExchangeEnd => summary.has_exchanges = true,
             RecordKind::Note | RecordKind::End => summary.take(record),
-            RecordKind::Outcome | RecordKind::Mark => {}
+            RecordKind::Outcome | RecordKind::Mark => summary.amendments += 1,
         }
     }
 

@@ -41,7 +41,7 @@ impl ExchangeList {
     /// Takes the next entry of the session, and writes what is over by it.
     pub fn hear(&mut self, out: &mut (impl Write + ?Sized), entry: SessionEntry) -> io::Result<()> {
         match entry {
-            SessionEntry::Message(_) => {}
+            SessionEntry::Message(_) | SessionEntry::Amendment(_) => {}
             SessionEntry::Request(mark, head) => {
                 if let Some(other) = self.open.remove(mark.exchange) {
                     self.write(out, mark.exchange, &other)?;

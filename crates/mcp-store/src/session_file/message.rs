@@ -75,7 +75,7 @@ impl Statuses {
                 self.open.pop_excess();
             }
             SessionEntry::End(mark, _) => drop(self.open.remove(mark.exchange)),
-            SessionEntry::Request(..) | SessionEntry::Message(_) => {}
+            SessionEntry::Request(..) | SessionEntry::Message(_) | SessionEntry::Amendment(_) => {}
         }
     }
 
@@ -94,7 +94,8 @@ pub(crate) fn write_message(
 ) -> io::Result<()> {
     let scanned = Message::new(message.raw.clone());
     let peek = scanned.peek();
-    let is_json = scanned.kind() != Kind::NotJson && std::str::from_utf8(&message.raw).is_ok();
+    let is_json = is_json(&scanned);
+    let original = message.original_raw.as_ref();
     let mut object = Object::begin(out, layout)?;
     object.member("id", &message.id)?;
     object.member("sequence", &message.sequence)?;
@@ -106,7 +107,8 @@ pub(crate) fn write_message(
     object.member("method", &scanned.method().filter(|_| is_json))?;
     object.member("correlated_id", &message.correlated_id)?;
     object.member("modified", &message.modified)?;
-    object.verbatim("original_raw", message.original_raw.as_ref().map_or(b"null", |raw| raw.trim_ascii()))?;
+    let is_json_original = original.is_some_and(|raw| self::is_json(&Message::new(raw.clone())));
+    object.verbatim("original_raw", original.filter(|_| is_json_original).map_or(b"null", |raw| raw.trim_ascii()))?;
     if message.conversation != 0 {
         object.member("conversation", &message.conversation)?;
     }
@@ -119,12 +121,13 @@ pub(crate) fn write_message(
     if let Some(status) = status {
         object.member("http_status", &status)?;
     }
-    // What `raw` cannot hold: blanks around a message, a message that is not JSON, and one that
-    // would look as if there were none.
-    let is_verbatim = is_json && message.raw.trim_ascii().len() == message.raw.len() && message.raw != b"null"[..];
-    if message.event.is_none() && !is_verbatim {
+    if message.event.is_none() && !is_verbatim(&message.raw, is_json) {
         object.member("raw_base64", &BASE64.encode(&message.raw))?;
     }
+    if let Some(original) = original.filter(|raw| !is_verbatim(raw, is_json_original)) {
+        object.member("original_raw_base64", &BASE64.encode(original))?;
+    }
+    write_hold(&mut object, message)?;
     if message.noise {
         object.member("noise", &true)?;
     }
@@ -138,4 +141,35 @@ pub(crate) fn write_message(
         object.member("opaque", &ambiguity.to_string())?;
     }
     object.end()
+}
+
+/// What became of a message that was held, and what somebody wrote beside it.
+fn write_hold(object: &mut Object<'_, impl Write + ?Sized>, message: &Recorded) -> io::Result<()> {
+    if message.held {
+        object.member("held", &true)?;
+    }
+    if let Some(held_ns) = message.held_ns {
+        object.member("held_ns", &held_ns)?;
+    }
+    if let Some(outcome) = message.outcome {
+        object.member("outcome", outcome.as_str())?;
+    }
+    for (name, text) in
+        [("decided_by", &message.decided_by), ("why", &message.why), ("mark", &message.mark), ("note", &message.note)]
+    {
+        if let Some(text) = text {
+            object.member(name, text)?;
+        }
+    }
+    Ok(())
+}
+
+fn is_json(message: &Message) -> bool {
+    message.kind() != Kind::NotJson && std::str::from_utf8(message.bytes()).is_ok()
+}
+
+/// Whether a member that is JSON says all of it. It does not of blanks around a message, of a message
+/// that is not JSON, and of one that would look as if there were none.
+fn is_verbatim(raw: &[u8], is_json: bool) -> bool {
+    is_json && raw.trim_ascii().len() == raw.len() && raw != b"null"
 }

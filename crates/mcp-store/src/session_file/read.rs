@@ -22,6 +22,7 @@ use super::exchanges::{self, Listed, Part, Parts};
 use crate::StoreError;
 use crate::exchange::SessionEntry;
 use crate::recorded::{Direction, Recorded, SessionHeader, Transport, message_id};
+use crate::segment::OutcomeKind;
 use crate::session::{Conversations, Summary};
 use crate::state_dir::StateDir;
 
@@ -73,6 +74,23 @@ pub(super) struct Envelope<'a> {
     modified: bool,
     #[serde(borrow, default, alias = "original_payload")]
     original_raw: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    original_raw_base64: Option<Cow<'a, str>>,
+    #[serde(default)]
+    held: bool,
+    #[serde(default)]
+    held_ns: Option<u64>,
+    /// As text, so that a file of a later version can be read.
+    #[serde(default)]
+    outcome: Option<String>,
+    #[serde(default)]
+    decided_by: Option<String>,
+    #[serde(default)]
+    why: Option<String>,
+    #[serde(default)]
+    mark: Option<String>,
+    #[serde(default)]
+    note: Option<String>,
     #[serde(default)]
     noise: bool,
     #[serde(default)]
@@ -137,6 +155,7 @@ impl FileSession {
             messages: self.messages,
             several_conversations: self.several_conversations,
             has_exchanges: !self.parts.is_empty(),
+            amendments: 0,
             notes: self.header.notes.clone(),
             warnings: Vec::new(),
             whole_len: 0,
@@ -362,10 +381,14 @@ impl Envelope<'_> {
 impl Envelope<'_> {
     fn read(self, session: &Uuid, index: u64) -> Result<Recorded, String> {
         let sequence = self.sequence.unwrap_or(index + 1);
+        let decoded =
+            |name: &str, encoded: &str| BASE64.decode(encoded.as_bytes()).map_err(|error| format!("`{name}`: {error}"));
+        let original = match (&self.original_raw_base64, self.original_raw) {
+            (Some(encoded), _) => Some(decoded("original_raw_base64", encoded)?),
+            (None, raw) => raw.map(|raw| raw.get().as_bytes().to_vec()),
+        };
         let raw = match (&self.raw_base64, self.raw) {
-            (Some(encoded), _) => {
-                BASE64.decode(encoded.as_bytes()).map_err(|error| format!("`raw_base64`: {error}"))?
-            }
+            (Some(encoded), _) => decoded("raw_base64", encoded)?,
             (None, Some(raw)) => raw.get().as_bytes().to_vec(),
             (None, None) if self.event.is_some() => Vec::new(),
             (None, None) => return Err("neither `raw` nor `raw_base64`".into()),
@@ -382,7 +405,14 @@ impl Envelope<'_> {
             raw: raw.into(),
             correlated_id: self.correlated_id,
             modified: self.modified,
-            original_raw: self.original_raw.map(|raw| Bytes::copy_from_slice(raw.get().as_bytes())),
+            original_raw: original.map(Bytes::from),
+            held: self.held || self.held_ns.is_some(),
+            held_ns: self.held_ns,
+            outcome: self.outcome.as_deref().and_then(OutcomeKind::from_name),
+            decided_by: self.decided_by,
+            why: self.why,
+            mark: self.mark,
+            note: self.note,
             noise: self.noise,
             from_proxy: self.origin.as_deref() == Some("proxy"),
             event: self.event,

@@ -72,8 +72,16 @@ impl Subject for Told {
         self.revision.as_deref().map(Cow::Borrowed)
     }
 
+    fn held(&self) -> bool {
+        self.recorded.held
+    }
+
     fn edited(&self) -> bool {
         self.recorded.modified
+    }
+
+    fn mark(&self) -> Option<Cow<'_, str>> {
+        self.recorded.mark.as_deref().map(Cow::Borrowed)
     }
 
     fn noise(&self) -> bool {
@@ -111,21 +119,13 @@ mod tests {
         let matching = MESSAGES.iter().zip(1..).filter_map(|((up, raw), sequence)| {
             let direction = if *up { Direction::ClientToServer } else { Direction::ServerToClient };
             let told = story.tell(Recorded {
-                id: sequence.to_string(),
-                sequence,
                 time_ns: sequence * 1_000_000_000,
-                direction,
-                conversation: 0,
-                transport: Transport::Stdio,
-                exchange: None,
-                event_id: None,
-                raw: (*raw).into(),
-                correlated_id: None,
-                modified: false,
-                original_raw: None,
                 noise: *raw == "starting",
-                from_proxy: false,
+                held: sequence == 6,
+                modified: sequence == 3,
+                mark: (sequence == 7).then(|| "why?".into()),
                 event: raw.is_empty().then(|| "too large".into()),
+                ..Recorded::bare(sequence, direction, *raw)
             });
             filter.matches(&told).then_some(sequence)
         });
@@ -169,5 +169,9 @@ mod tests {
         check("server:files id:2", &[3, 5]);
         check("size<3", &[8, 9]);
         check("replay:yes", &[2, 3, 6]);
+        check("held:yes", &[6]);
+        check("edited:yes", &[3]);
+        check("mark:*", &[7]);
+        check("mark:why? held:no", &[7]);
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::recorded::{Transport, message_id};
+use crate::recorded::message_id;
 use crate::{AnswerHead, ExchangeMark, RequestHead};
 use uuid::Uuid;
 
@@ -9,20 +9,9 @@ const DOWN: Direction = Direction::ServerToClient;
 fn recorded(sequence: u64, direction: Direction, raw: &str) -> Recorded {
     Recorded {
         id: message_id(&Uuid::nil(), sequence),
-        sequence,
         time_ns: sequence * 1_000_000,
-        direction,
         conversation: 1,
-        transport: Transport::Stdio,
-        exchange: None,
-        event_id: None,
-        raw: raw.to_owned().into(),
-        correlated_id: None,
-        modified: false,
-        original_raw: None,
-        noise: false,
-        from_proxy: false,
-        event: None,
+        ..Recorded::bare(sequence, direction, raw.to_owned())
     }
 }
 

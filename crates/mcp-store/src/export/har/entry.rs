@@ -134,7 +134,11 @@ pub fn mapped(naming: &Naming, call: &Call, answer: Option<&Told>) -> Value {
         Direction::ClientToServer => "the client's",
         Direction::ServerToClient => "the server's",
     };
-    let fate = if call.is_request && answer.is_none() { "; it was never answered" } else { "" };
+    let fate = match call.kept_back {
+        Some(outcome) => format!("; it was held, and never passed on ({outcome})"),
+        None if call.is_request && answer.is_none() => "; it was never answered".to_owned(),
+        None => String::new(),
+    };
     json!({
         "startedDateTime": timestamp(call.time_ns).to_string(),
         "time": ms(took),

@@ -45,7 +45,7 @@ impl Exchanges {
     pub fn hear(&mut self, entry: &SessionEntry) -> Vec<Exchange> {
         let mut over = Vec::new();
         match entry {
-            SessionEntry::Message(_) => {}
+            SessionEntry::Message(_) | SessionEntry::Amendment(_) => {}
             SessionEntry::Request(mark, head) => {
                 over.extend(self.remove(mark.exchange));
                 let exchange = self.open.keep(mark.exchange, &head.headers);
@@ -162,6 +162,8 @@ pub struct Call {
     pub method: Option<String>,
     pub subject: Option<String>,
     pub is_request: bool,
+    /// What became of it instead, if it did not go on.
+    pub kept_back: Option<&'static str>,
 }
 
 impl Call {
@@ -179,6 +181,8 @@ impl Call {
             method: message.method().map(|method| method.into_owned()),
             subject: message.subject().map(|subject| subject.into_owned()),
             is_request: message.kind == crate::story::MessageKind::Request,
+            kept_back: (!recorded.went_on())
+                .then(|| recorded.outcome.map_or("no decision", |outcome| outcome.as_str())),
         }
     }
 }

@@ -63,6 +63,20 @@ function panes(message, row) {
   if (message.original !== undefined) made.push(pane(`${who} ${verb}`, message, message.original, ""), pane("This was changed to", message, message.raw, ""));
   else if (message.event !== undefined) made.push(pane("The proxy noted", message, message.event, ""));
   else made.push(pane(`${who} ${verb}`, message, message.raw, message.opaque ? "opaque: " + message.opaque : ""));
+  for (const remark of remarks(message)) {
+    const line = element("p", { class: "sub" });
+    appendText(line, remark);
+    made.push(line);
+  }
+  return made;
+}
+
+/** What became of a message that was held, and what somebody wrote beside it. */
+function remarks(message) {
+  const made = [];
+  if (message.held) made.push(`#${message.seq} was held` + (message.held_for === undefined ? "" : " for " + duration(message.held_for)) + (message.outcome ? ", " + message.outcome : "") + (message.by ? " by " + message.by : "") + (message.why ? ": " + message.why : ""));
+  if (message.mark !== undefined) made.push(`#${message.seq} is marked ` + message.mark);
+  if (message.note !== undefined) made.push(message.note);
   return made;
 }
 

@@ -14,10 +14,12 @@ const FIELDS = {
   size: { units: { "": 1, b: 1, k: 1024, kb: 1024, m: 1048576, mb: 1048576, g: 1073741824 }, get: m => m.size, such: "512 or 10k" },
   seq: { units: { "": 1 }, get: m => m.seq },
   text: { get: m => m.raw ?? m.event, isSearched: true },
+  held: { words: ["yes", "no"], get: m => m.held ? "yes" : "no" },
   edited: { words: ["yes", "no"], get: m => m.original === undefined ? "no" : "yes" },
+  mark: { get: m => m.mark },
   noise: { words: ["yes", "no"], get: m => m.kind === "noise" ? "yes" : "no" },
 };
-const OTHERS = ["server", "client", "op", "header", "era", "rule", "verdict", "held", "mark", "replay"];
+const OTHERS = ["server", "client", "op", "header", "era", "rule", "verdict", "replay"];
 
 class Fault extends Error {}
 

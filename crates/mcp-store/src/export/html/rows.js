@@ -54,6 +54,7 @@ function outcome(row) {
     if (answer.status === "input_required") return { tone: "wait", word: "↻ input", until };
     return { tone: "good", word: "✓ ok", until };
   }
+  if (first.kept_back) return { tone: "bad", word: "⏸ " + (first.outcome || "held"), until: first.at + (first.held_for || 0) };
   if (row.request) return { tone: "wait", word: "… no answer", until: data.end_at };
   return { tone: "quiet", word: "· " + (first.kind === "notification" ? "notify" : first.kind), until: first.at };
 }

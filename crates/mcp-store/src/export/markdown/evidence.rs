@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::indent::indented;
 use super::inline::{block, code, duration};
 use super::{outcome, what};
-use crate::recorded::{Direction, timestamp};
+use crate::recorded::{Direction, Recorded, timestamp};
 use crate::story::{MessageKind, Status, Told};
 
 /// Shown of a message.
@@ -17,6 +17,7 @@ const BLOCK_BYTES_MAX: usize = 16 * 1024;
 pub struct Sent {
     message: Shown,
     what: String,
+    /// Somebody changed it, kept it back, or wrote something beside it.
     pub is_modified: bool,
 }
 
@@ -28,6 +29,9 @@ struct Shown {
     from_proxy: bool,
     raw: Bytes,
     original: Option<Bytes>,
+    /// What became of it, if somebody held it, and what somebody wrote beside it.
+    fate: Option<String>,
+    note: Option<String>,
     event: Option<String>,
 }
 
@@ -40,7 +44,9 @@ pub struct Evidence {
 
 impl Sent {
     pub fn of(message: &Told) -> Self {
-        Self { message: Shown::of(message), what: what(message), is_modified: message.recorded.modified }
+        let recorded = &message.recorded;
+        let is_modified = recorded.modified || recorded.note.is_some() || !recorded.went_on();
+        Self { message: Shown::of(message), what: what(message), is_modified }
     }
 }
 
@@ -58,6 +64,8 @@ impl Shown {
             from_proxy: recorded.from_proxy,
             raw: kept(&recorded.raw),
             original: recorded.original_raw.as_ref().map(kept),
+            fate: recorded.held.then(|| fate(recorded)),
+            note: recorded.note.clone(),
             event: recorded.event.clone(),
         }
     }
@@ -75,11 +83,22 @@ impl Shown {
         match &self.original {
             Some(original) => {
                 writeln!(out, "\n{who} {verb} ({time}):\n\n{}", shown(original))?;
-                writeln!(out, "\nThis was changed to:\n\n{}", shown(&self.raw))
+                writeln!(out, "\nThis was changed to:\n\n{}", shown(&self.raw))?;
             }
-            None => writeln!(out, "\n{who} {verb} ({time}):\n\n{}", shown(&self.raw)),
+            None => writeln!(out, "\n{who} {verb} ({time}):\n\n{}", shown(&self.raw))?,
         }
+        self.fate.iter().try_for_each(|fate| writeln!(out, "\n{fate}"))?;
+        self.note.iter().try_for_each(|note| writeln!(out, "\nSomebody noted:\n\n{}", block("text", note)))
     }
+}
+
+/// ``It was held for 3.2 s, and dropped by `tui`: `too dangerous`.``
+fn fate(recorded: &Recorded) -> String {
+    let time = recorded.held_ns.map(|ns| format!(" for {}", duration(ns))).unwrap_or_default();
+    let Some(outcome) = recorded.outcome else { return "It was held, and what became of it is not known.".into() };
+    let by = recorded.decided_by.as_deref().map(|by| format!(" by {}", code(by))).unwrap_or_default();
+    let why = recorded.why.as_deref().map(|why| format!(": {}", code(why))).unwrap_or_default();
+    format!("It was held{time}, and {}{by}{why}.", outcome.as_str())
 }
 
 impl Evidence {
