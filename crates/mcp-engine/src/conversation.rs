@@ -21,6 +21,8 @@ pub struct Conversation {
     lent: HashMap<Id, Lent>,
     /// Requests that somebody gave another id: the new one, and the one their sender knows.
     renamed: Vec<(Side, Id, Id)>,
+    /// Requests that the client knows nothing of, whose answers are not for it.
+    not_its_own: Vec<Id>,
     /// The client, as soon as it has said who it is.
     pub(crate) speaker: Speaker,
     /// The request by which it said so, while that has no answer.
@@ -48,6 +50,7 @@ impl Conversation {
             pending: Pending::default(),
             lent: HashMap::new(),
             renamed: Vec::new(),
+            not_its_own: Vec::new(),
             speaker: Speaker::default(),
             opening: Opening::Awaited,
             noise: 0,
@@ -143,10 +146,36 @@ impl Conversation {
         self.renamed.push((from, now, known));
     }
 
-    /// Whether an answer may need its id put right.
+    /// Whether an answer may need its id put right, or be kept from the client.
     #[inline]
-    pub fn has_renamed(&self) -> bool {
-        !self.renamed.is_empty()
+    pub fn is_particular(&self) -> bool {
+        !self.renamed.is_empty() || !self.not_its_own.is_empty()
+    }
+
+    /// The answer to `id` is not for the client.
+    pub(crate) fn keep_answer_to(&mut self, id: Id) {
+        if self.not_its_own.len() >= RENAMED_MAX {
+            self.not_its_own.remove(0);
+        }
+        self.not_its_own.push(id);
+    }
+
+    /// Whether `message` is an answer that is not for the client.
+    pub(crate) fn keeps(&mut self, message: &ProxyMessage) -> bool {
+        if message.from == Side::Client || !message.message.glance().kind.is_response() {
+            return false;
+        }
+        let Some(id) = message.message.id() else { return false };
+        let found = self.not_its_own.iter().position(|own| *own == id);
+        found.is_some_and(|at| {
+            self.not_its_own.swap_remove(at);
+            true
+        })
+    }
+
+    /// Whether its client has yet to say who it is.
+    pub fn is_new(&self) -> bool {
+        self.opening == Opening::Awaited
     }
 
     /// The id that the one who waits for `answer` knows, if it is another than the one it has.

@@ -2,6 +2,7 @@
 //! back what leaves. Nothing here waits, and nothing a peer sends ends a conversation.
 
 mod holds;
+mod inject;
 mod status;
 
 use std::io;
@@ -23,6 +24,7 @@ use crate::record::{ExchangeMark, Recorder, StoreFailed};
 use crate::resolve::resolve;
 
 pub use holds::Release;
+pub use inject::Injection;
 pub use status::Status;
 
 pub struct Pipeline {
@@ -34,6 +36,9 @@ pub struct Pipeline {
     intercept: Intercept,
     /// Parked no more, and on its way to where it goes.
     released: Vec<Release>,
+    /// On its way to a server, though no client sent it; and how many such there were.
+    injected: Vec<Injection>,
+    injections: u64,
     clients: status::Clients,
     recorder: Recorder,
     bus: Bus,
@@ -109,6 +114,8 @@ impl Pipeline {
             policy: Policy::default(),
             intercept: Intercept::default(),
             released: Vec::new(),
+            injected: Vec::new(),
+            injections: 0,
             clients: status::Clients::default(),
             recorder,
             bus,
@@ -196,7 +203,7 @@ impl Pipeline {
         if talk.listens_for(&message) {
             self.meet(talk, &message);
         }
-        if self.intercept.is_armed() || talk.has_renamed() {
+        if self.intercept.is_armed() || talk.is_particular() {
             return self.pass_watched(talk, lane, message, out);
         }
         match self.policy.permit(resolve(message)) {

@@ -53,6 +53,12 @@ impl Pipeline {
         mut message: ProxyMessage,
         out: &mut Outbox,
     ) {
+        if talk.keeps(&message) {
+            self.recorder.message(&message, lane, 0);
+            self.tell(&message, lane, Origin::Peer);
+            out.withheld += 1;
+            return;
+        }
         let renamed = talk.known_id(message.from, &message.message).map(|known| {
             let bytes = with_id(message.message.bytes(), &known);
             std::mem::replace(&mut message.message, Message::new(bytes))

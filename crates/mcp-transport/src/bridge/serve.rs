@@ -58,6 +58,12 @@ pub async fn serve(
         Server::Http(upstream) => ServerEnd::Http(HttpLink::start(&talk, upstream)),
         Server::Sse(upstream) => ServerEnd::Sse(SseLink::start(&talk, upstream)),
     });
+    let injected = Rc::downgrade(&talk);
+    hub.inject_with(move |injection| {
+        if let Some(talk) = injected.upgrade() {
+            talk.inject(injection);
+        }
+    });
     let mut writing = tokio::task::spawn_local({
         let out = Rc::clone(&out);
         async move { out.write_to(stdout).await }

@@ -232,7 +232,7 @@ impl Session {
                 }
             }
         }
-        if is_unwanted {
+        if is_unwanted && out.withheld == 0 {
             talk.note(Side::Server, "the answer before this is to no open call, and was not passed on");
         }
     }

@@ -5,6 +5,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 
 use bytes::Bytes;
+use mcp_engine::pipeline::Injection;
 use mcp_engine::{Conversation, Lane, Outbox, Pipeline, Release, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_event;
@@ -188,6 +189,15 @@ impl Talk {
             }
             ClientEnd::Session(session) => session.deliver(message),
         }
+    }
+
+    /// Sends the server something that no client sent.
+    pub fn inject(&self, injection: Injection) {
+        let out = {
+            let talk = &mut self.conversation.borrow_mut();
+            self.hub.pass(|pipeline, out| pipeline.pass_injected(talk, Lane::PIPE, injection, out)).1
+        };
+        self.dispatch(&out);
     }
 
     /// Tells the server something in the client's place.

@@ -108,6 +108,13 @@ impl Crossings {
         self.streams.borrow().values().map(of_stream).sum()
     }
 
+    /// The conversation with this number, if it lasts.
+    pub fn talk(&self, number: u32) -> Option<Rc<Talk>> {
+        let (sessions, shared, streams) = (self.sessions.borrow(), self.shared.borrow(), self.streams.borrow());
+        let mut all = sessions.values().chain(shared.values()).chain(streams.values());
+        all.find(|talk| talk.conversation.borrow().number() == number && !talk.is_over()).cloned()
+    }
+
     /// Server processes that are still there.
     pub fn children(&self) -> usize {
         self.children.get()

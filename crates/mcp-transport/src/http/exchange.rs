@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming, SizeHint};
 use hyper::header::HeaderMap;
 use hyper::{Method, StatusCode};
-use mcp_engine::pipeline::Outgoing;
+use mcp_engine::pipeline::{Injection, Outgoing};
 use mcp_engine::{Asked, Conversation, ExchangeMark, Lane, Outbox, Release, Side};
 use mcp_store::Transport;
 use mcp_wire::reply::Refusal;
@@ -108,6 +108,17 @@ impl Exchange {
         Passed::of(&out, &out.to_server)
     }
 
+    /// Passes a message that no client sent, which is to leave in this exchange.
+    pub fn inject(&self, injection: Injection) -> Option<Bytes> {
+        let talk = &mut self.talk.borrow_mut();
+        // On the older transport the answer comes elsewhere, among those to the client.
+        let lane =
+            if self.is_answered_here() { self.lane(b"", None) } else { Lane { exchange: 0, ..self.lane(b"", None) } };
+        let (asked, out) = self.hub.pass(|pipeline, out| pipeline.pass_injected(talk, lane, injection, out));
+        *self.asked.borrow_mut() = asked.filter(|_| self.is_answered_here());
+        out.to_server.first().map(|outgoing| outgoing.frame().bytes.clone())
+    }
+
     /// Takes note of a message that goes nowhere.
     pub fn keep_from_client(&self, message: Bytes) {
         if let Passed::Parked(sequence) = self.from_client(message) {
@@ -191,7 +202,7 @@ impl Exchange {
 
     /// Whether messages must be whole, and may be held or changed, before anything of them leaves.
     pub fn looks_first(&self) -> bool {
-        self.hub.watches() || self.talk.borrow().has_renamed()
+        self.hub.watches() || self.talk.borrow().is_particular()
     }
 
     pub fn ended(&self, how: &'static str) {

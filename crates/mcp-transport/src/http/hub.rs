@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use foldhash::fast::RandomState;
 use mcp_engine::desk::next_order;
-use mcp_engine::pipeline::Outgoing;
+use mcp_engine::pipeline::{Injection, Outgoing};
 use mcp_engine::{Bus, Outbox, Pipeline, Recorder, Release, StoreFailed};
 use mcp_wire::mirror::ToolParams;
 use tokio::sync::{Notify, oneshot};
@@ -48,6 +48,8 @@ pub struct Hub {
     waiting: RefCell<HashMap<u64, Waiter, RandomState>>,
     /// Something was parked, or came free.
     parked: Notify,
+    /// Sends what no client sent.
+    injector: RefCell<Option<Injector>>,
     pub beats: Rc<Beats>,
     /// What the server says of headers that repeat arguments.
     pub tools: Rc<RefCell<ToolParams>>,
@@ -83,6 +85,7 @@ impl Drop for Decided<'_> {
 }
 
 type Waiter = Box<dyn FnOnce(Release)>;
+type Injector = Box<dyn Fn(Injection)>;
 
 /// A call that somebody waits for, while it is open.
 pub struct OpenCall(Rc<Cell<usize>>);
@@ -109,6 +112,7 @@ impl Hub {
             calls: Rc::default(),
             waiting: RefCell::default(),
             parked: Notify::new(),
+            injector: RefCell::default(),
             beats: Rc::default(),
             tools: Rc::default(),
             hash_state: RandomState::default(),
@@ -186,7 +190,17 @@ impl Hub {
                 }
             }
             self.give_back();
+            for injection in self.look(Pipeline::take_injected) {
+                if let Some(inject) = &*self.injector.borrow() {
+                    inject(injection);
+                }
+            }
         }
+    }
+
+    /// From now on `inject` sends what no client sent.
+    pub fn inject_with(&self, inject: impl Fn(Injection) + 'static) {
+        self.injector.replace(Some(Box::new(inject)));
     }
 
     /// Hands what came free to whoever waits for it.

@@ -3,7 +3,7 @@
 
 mod held;
 mod tee;
-mod voice;
+pub mod voice;
 
 use std::cell::RefCell;
 use std::net::IpAddr;
@@ -32,7 +32,7 @@ use super::site::{Site, refusal_response};
 use super::upstream::{Call, ServerBody, Upstream, UpstreamError};
 pub use tee::RelayBody;
 use tee::{Stream, Tee};
-use voice::{Inbox, Voice};
+use voice::Inbox;
 
 const SESSION_ID: HeaderName = HeaderName::from_static(revision::SESSION_HEADER);
 const VERSION: HeaderName = HeaderName::from_static(revision::VERSION_HEADER);
@@ -103,10 +103,12 @@ pub async fn relay(
         parts.headers.remove(header::AUTHORIZATION);
     }
     upstream.target.add_headers(&mut parts.headers);
+    if exchange.talk.borrow().is_new() && !matches!(route, Route::Metadata) {
+        site.voices.keep(&exchange, &parts);
+    }
     let ends_session = if parts.method == Method::DELETE { parts.headers.get(&SESSION_ID).cloned() } else { None };
     let carries_on = era == Era::Legacy && parts.method == Method::POST;
-    let voice = (parts.method == Method::GET || site.hub.watches()).then(|| Voice::of(&parts));
-    let answer = Answer { exchange, route, upstream, site, carries_on, ends_session, own, voice };
+    let answer = Answer { exchange, route, upstream, site, carries_on, ends_session, own };
     let body = match received {
         Received::Whole(bytes) if bytes.is_empty() => ToServer::empty(),
         Received::Whole(bytes) if matches!(answer.route, Route::Metadata) => ToServer::Whole(Some(bytes)),
@@ -199,8 +201,6 @@ struct Answer {
     ends_session: Option<HeaderValue>,
     /// Whom the client is to take for the resource that the server protects.
     own: Option<OwnResource>,
-    /// How to speak to the server in the client's place, if that may become necessary.
-    voice: Option<Rc<Voice>>,
 }
 
 impl Answer {
@@ -214,7 +214,6 @@ impl Answer {
             carries_on: false,
             ends_session: None,
             own: None,
-            voice: self.voice.clone(),
         }
     }
 
@@ -233,6 +232,7 @@ impl Answer {
         exchange.response_head(parts.status, &parts.headers);
         if let (Route::Endpoint, Some(id)) = (route, parts.headers.get(&SESSION_ID)) {
             self.site.conversations.bind(&exchange.hub, id.as_bytes(), &exchange.talk);
+            self.site.voices.name_session(exchange, id);
         }
         if parts.status.is_success()
             && let Some(id) = &self.ends_session

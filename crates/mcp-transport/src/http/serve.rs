@@ -60,7 +60,14 @@ pub async fn serve(
     let committer = tokio::task::spawn_local(Rc::clone(&hub).keep_committing());
     let obeyer = tokio::task::spawn_local(Rc::clone(&hub).keep_obeying());
     let gate = Gate::new(listener.local_addr()?, options.token);
-    let front = Front::new(listener, Site::new(Rc::clone(&hub), gate, server, options.own_resource));
+    let site = Site::new(Rc::clone(&hub), gate, server, options.own_resource);
+    let injected = Rc::downgrade(&site);
+    hub.inject_with(move |injection| {
+        if let Some(site) = injected.upgrade() {
+            site.inject(injection);
+        }
+    });
+    let front = Front::new(listener, site);
     let mut interrupted = false;
     tokio::select! {
         () = front.serve() => {}

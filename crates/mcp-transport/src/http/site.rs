@@ -12,6 +12,7 @@ use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use mcp_engine::Side;
+use mcp_engine::pipeline::Injection;
 use mcp_wire::reply;
 use pin_project_lite::pin_project;
 use uuid::Uuid;
@@ -21,6 +22,7 @@ use super::conversations::Conversations;
 use super::crossing::{self, Crossings};
 use super::gate::{Gate, Refused};
 use super::hub::Hub;
+use super::relay::voice::{self, Voices};
 use super::relay::{Connection, Route, json_response, relay};
 use super::resource::OwnResource;
 use super::upstream::Upstream;
@@ -51,6 +53,8 @@ pub struct Site {
     pub crossings: Crossings,
     own_resource: bool,
     connections: RefCell<HashMap<Uuid, Rc<Connection>>>,
+    /// How to speak to the server in a client's place.
+    pub voices: Voices,
     carried_on: Rc<Cell<usize>>,
 }
 
@@ -64,6 +68,7 @@ impl Site {
             crossings: Crossings::default(),
             own_resource,
             connections: RefCell::default(),
+            voices: Voices::default(),
             carried_on: Rc::default(),
         })
     }
@@ -159,6 +164,20 @@ impl Site {
         Some(Registered { id, site: Rc::downgrade(self) })
     }
 
+    /// Sends the server something that no client sent.
+    pub fn inject(self: &Rc<Self>, injection: Injection) {
+        match &self.server {
+            Server::Http(upstream) | Server::Sse(upstream) if self.crossings.talk(injection.conversation).is_none() => {
+                voice::inject(self, upstream, injection);
+            }
+            _ => {
+                if let Some(talk) = self.crossings.talk(injection.conversation) {
+                    talk.inject(injection);
+                }
+            }
+        }
+    }
+
     /// Calls that somebody waits for, in an exchange of their own or on the stream of a connection.
     pub fn open_calls(&self) -> usize {
         let connections = self.connections.borrow();
@@ -249,10 +268,6 @@ impl Registered {
     /// Where its messages go.
     pub fn path(&self) -> String {
         format!("{MESSAGE}?session={}", self.id)
-    }
-
-    pub fn connection(&self) -> Option<Rc<Connection>> {
-        self.site.upgrade()?.connections.borrow().get(&self.id).cloned()
     }
 }
 

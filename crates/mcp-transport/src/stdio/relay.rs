@@ -5,7 +5,7 @@
 use std::io;
 use std::task::{Context, Poll};
 
-use mcp_engine::{Conversation, Outbox, Pipeline, Side, StoreFailed};
+use mcp_engine::{Conversation, Lane, Outbox, Pipeline, Side, StoreFailed};
 use mcp_wire::framing::encode;
 use mcp_wire::reply::Refusal;
 use mcp_wire::{Cut, Deframer, Ending, FrameRef, Framing, Gather};
@@ -208,6 +208,9 @@ impl Relay {
 
     /// Sends what is parked no more, after somebody decided or enough time passed.
     pub fn dispatch_released(&mut self, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
+        for injection in self.pipeline.take_injected() {
+            self.pipeline.pass_injected(&mut self.talk, Lane::PIPE, injection, &mut self.outbox);
+        }
         for release in self.pipeline.take_released() {
             self.talk.settle(&release);
             let (onward, back) = match release.from {

@@ -330,3 +330,25 @@ async fn a_speaker_is_known_by_name() {
     let clients = play.pipeline.status().clients;
     assert_eq!((clients[0].1.client.as_deref(), clients[0].1.revision.as_deref()), (Some("ide"), Some("2025-03-26")));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_no_client_sent_is_answered_to_no_client() {
+    let mut play = Play::begin();
+    play.sends(Side::Client, CALL);
+    play.gets(Side::Server, &[CALL]);
+    let mut sent = play.pipeline.inject(0, CALL.into());
+    for injection in play.pipeline.take_injected() {
+        play.pipeline.pass_injected(&mut play.talk, Lane::PIPE, injection, &mut play.out);
+    }
+    assert_eq!(sent.try_recv(), Ok(2));
+    play.gets(Side::Server, &[&CALL.replace(r#""id":1"#, r#""id":"mcp-proxy-replay-1""#)]);
+    play.sends(Side::Server, r#"{"id":"mcp-proxy-replay-1","result":{}}"#);
+    play.gets(Side::Client, &[]);
+    play.sends(Side::Server, ANSWER);
+    play.gets(Side::Client, &[ANSWER]);
+    let answers = std::iter::from_fn(|| play.events.try_next()).filter_map(|event| match event {
+        Event::Message { sequence, correlated: Some(request), .. } => Some((sequence, request)),
+        _ => None,
+    });
+    assert_eq!(answers.collect::<Vec<_>>(), [(3, 2), (4, 1)]);
+}

@@ -77,8 +77,12 @@ fn adapt(answer: &Answer, headers: &mut HeaderMap, release: &Release, bytes: &By
     if release.raw_headers.is_some() || answer.exchange.era == Era::Legacy {
         return;
     }
-    let message = Message::new(bytes.clone());
-    let mirrored = mirror::derive(&message);
+    mirror_headers(&answer.exchange, headers, &Message::new(bytes.clone()));
+}
+
+/// Has headers repeat the parts of `message` that they must repeat.
+pub(super) fn mirror_headers(exchange: &Exchange, headers: &mut HeaderMap, message: &Message) {
+    let mirrored = mirror::derive(message);
     let derived = [
         (revision::VERSION_HEADER, mirrored.version),
         (revision::METHOD_HEADER, mirrored.method),
@@ -93,7 +97,7 @@ fn adapt(answer: &Answer, headers: &mut HeaderMap, release: &Release, bytes: &By
             None => drop(headers.remove(name)),
         }
     }
-    for (name, value) in answer.exchange.hub.tools.borrow().headers(&message) {
+    for (name, value) in exchange.hub.tools.borrow().headers(message) {
         if let (Ok(name), Ok(value)) = (name.to_ascii_lowercase().parse(), HeaderValue::from_str(&value)) {
             headers.insert::<HeaderName>(name, value);
         }

@@ -14,7 +14,7 @@ use mcp_wire::reply::Refusal;
 use mcp_wire::visible::visible_bytes;
 use tokio::sync::oneshot;
 
-use super::voice::{Inbox, Voice};
+use super::voice::Inbox;
 use super::{Answer, Connection};
 use crate::http::body::BodyError;
 use crate::http::exchange::{Exchange, Passed};
@@ -41,7 +41,6 @@ pub struct RelayBody {
     site: Rc<Site>,
     upstream: Rc<Upstream>,
     carries_on: bool,
-    voice: Option<Rc<Voice>>,
     /// Events that are parked.
     aside: Vec<Aside>,
     /// Events that wait for one of those, because their ids say in which order they came.
@@ -92,7 +91,6 @@ impl RelayBody {
             site: Rc::clone(&answer.site),
             upstream: Rc::clone(&answer.upstream),
             carries_on: answer.carries_on,
-            voice: answer.voice.clone(),
             aside: Vec::new(),
             behind: VecDeque::new(),
             has_ids: false,
@@ -170,22 +168,7 @@ impl RelayBody {
         }
         if let Some(answer) = &release.back {
             let message = answer.frame().bytes.clone();
-            match &self.voice {
-                Some(voice) => voice.say(&self.upstream, &self.exchange, self.endpoint(), message),
-                None => {
-                    self.exchange.note(Side::Server, "the answer given in the client's place had no way to the server")
-                }
-            }
-        }
-    }
-
-    /// Where a message of this stream's client goes, if not to where the stream came from.
-    fn endpoint(&self) -> Option<hyper::Uri> {
-        match &self.tee {
-            Tee::Connection(stream) => {
-                stream.registered.as_ref()?.connection().map(|connection| connection.endpoint.clone())
-            }
-            _ => None,
+            self.site.voices.answer(&self.upstream, &self.exchange, message);
         }
     }
 
@@ -423,7 +406,6 @@ impl Drop for RelayBody {
                 site: Rc::clone(&self.site),
                 upstream: Rc::clone(&self.upstream),
                 carries_on: false,
-                voice: None,
                 aside: Vec::new(),
                 behind: std::mem::take(&mut self.behind),
                 has_ids: self.has_ids,
@@ -460,10 +442,12 @@ impl Stream {
             exchange.note(Side::Server, &format!("the server names an endpoint on another origin: {named}"));
             return None;
         };
+        let endpoint_named = endpoint.clone();
         let (talk, inbox) = (Rc::clone(&exchange.talk), Rc::clone(&self.inbox));
         let registered = site.register(Connection { talk, endpoint, inbox })?;
         let mut out = Gather::default();
         encode_endpoint(&registered.path(), &mut out);
+        site.voices.name_endpoint(exchange, &endpoint_named);
         self.registered = Some(registered);
         Some(out.to_bytes())
     }
