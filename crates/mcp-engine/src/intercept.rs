@@ -22,7 +22,7 @@ use crate::policy::Judged;
 pub use breakpoint::{Breakpoint, BreakpointError};
 pub use decision::{Answer, DecideError, Decision};
 pub(crate) use decision::{compose_answer, edited};
-use live::{Live, Requests};
+use live::{Live, Request, Requests};
 pub(crate) use parked::Parked;
 pub use parked::{Held, Why};
 
@@ -156,7 +156,36 @@ impl Intercept {
 
     /// Why a message is to be held, if it is.
     fn held_by(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Option<(Arc<str>, Owner)> {
-        let request = self.requests.hear(message);
+        let mut found = None;
+        if self.breakpoints.iter().any(|breakpoint| self.may_match(breakpoint, message)) {
+            let request = self.requests.hear(message);
+            found = self.held_by_breakpoint(message, request, speaker);
+        }
+        if found.is_none() && self.waits_for_face && message.from == Side::Client {
+            return Some((WAITS_FOR_FACE.into(), Owner::Start));
+        }
+        if found.is_none() && self.mode == Mode::Intercept && self.holds_for(self.mode_owner) {
+            return Some(("intercept".into(), self.mode_owner));
+        }
+        found
+    }
+
+    /// Whether a closer look at a message is worth it. Most messages are told by what is not in them.
+    fn may_match(&self, breakpoint: &Breakpoint, message: &ProxyMessage) -> bool {
+        self.holds_for(breakpoint.owner)
+            && match breakpoint.filter.clue() {
+                None => true,
+                Some(_) if message.message.glance().kind.is_response() => self.requests.knows(message.correlated),
+                Some(clue) => clue.may_be_in(message.message.bytes()),
+            }
+    }
+
+    fn held_by_breakpoint(
+        &mut self,
+        message: &ProxyMessage,
+        request: Option<Request>,
+        speaker: &Speaker,
+    ) -> Option<(Arc<str>, Owner)> {
         let live = Live { message, request: request.as_ref(), speaker, server: self.options.server.as_deref() };
         let mut found = None;
         for breakpoint in &mut self.breakpoints {
@@ -164,12 +193,6 @@ impl Intercept {
                 breakpoint.hits += 1;
                 found = found.or_else(|| Some((Arc::clone(&breakpoint.name), breakpoint.owner)));
             }
-        }
-        if found.is_none() && self.waits_for_face && message.from == Side::Client {
-            return Some((WAITS_FOR_FACE.into(), Owner::Start));
-        }
-        if found.is_none() && self.mode == Mode::Intercept && self.holds_for(self.mode_owner) {
-            return Some(("intercept".into(), self.mode_owner));
         }
         found
     }

@@ -27,6 +27,15 @@ impl Glob {
         Self { prefix: text.into(), pieces: Vec::new(), suffix: None }
     }
 
+    /// The longest text that everything it matches has in it.
+    pub fn longest_piece(&self) -> &[u8] {
+        let ends = [self.prefix.as_bytes(), self.suffix.as_deref().unwrap_or_default().as_bytes()];
+        ends.into_iter()
+            .chain(self.pieces.iter().map(Finder::needle))
+            .max_by_key(|piece| piece.len())
+            .unwrap_or_default()
+    }
+
     pub fn matches(&self, text: &str) -> bool {
         let Some(rest) = text.strip_prefix(&*self.prefix) else { return false };
         let Some(suffix) = &self.suffix else { return rest.is_empty() };

@@ -7,6 +7,7 @@
 
 #[cfg(any(test, feature = "checks"))]
 pub mod checks;
+mod clue;
 mod compile;
 mod error;
 mod fields;
@@ -22,6 +23,7 @@ mod syntax;
 use std::fmt;
 use std::str::FromStr;
 
+pub use clue::Clue;
 pub use error::FilterError;
 pub use fields::{FIELDS, Field, Values};
 pub use subject::{Subject, Way};
@@ -42,6 +44,7 @@ pub struct Filter {
     written: syntax::Expr,
     test: compile::Node,
     needs: Needs,
+    clue: Option<Clue>,
 }
 
 /// What a filter looks at, beyond what a record says about a message.
@@ -63,7 +66,8 @@ impl Filter {
         let fault = |fault: error::Fault| fault.within(expression);
         let written = parse::expression(expression).map_err(fault)?;
         let (test, needs) = compile::compile(&written).map_err(fault)?;
-        Ok(Self { written, test, needs })
+        let clue = Clue::of(&test);
+        Ok(Self { written, test, needs, clue })
     }
 
     pub fn matches(&self, subject: &(impl Subject + ?Sized)) -> bool {
@@ -72,6 +76,11 @@ impl Filter {
 
     pub fn needs(&self) -> Needs {
         self.needs
+    }
+
+    /// What a message must have in it to match, if that can be told.
+    pub fn clue(&self) -> Option<&Clue> {
+        self.clue.as_ref()
     }
 }
 

@@ -42,6 +42,11 @@ impl Requests {
         }
     }
 
+    /// Whether the request `sequence` is remembered.
+    pub fn knows(&self, sequence: Option<u64>) -> bool {
+        !self.open.is_empty() && sequence.is_some_and(|sequence| self.open.contains_key(&sequence))
+    }
+
     /// Takes note of a message. Returns the request that it answers, as far as that is known.
     pub fn hear(&mut self, message: &ProxyMessage) -> Option<Request> {
         if !self.wanted {

@@ -1,4 +1,4 @@
-use mcp_store::{Recorded, Story, Transport};
+use mcp_store::{Recorded, Story};
 
 use super::*;
 
