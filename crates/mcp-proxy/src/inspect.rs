@@ -4,7 +4,7 @@
 mod ahead;
 mod exchanges;
 mod header;
-mod hold;
+pub mod hold;
 pub mod json;
 pub mod lines;
 mod mirror;

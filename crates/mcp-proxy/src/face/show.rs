@@ -75,3 +75,43 @@ fn nanoseconds(timestamp: &str) -> u64 {
     let parsed = timestamp.parse::<jiff::Timestamp>().map(|time| time.as_nanosecond());
     parsed.ok().and_then(|ns| u64::try_from(ns).ok()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use mcp_control::api::Message;
+
+    use super::told;
+    use crate::inspect::lines::Lines;
+    use crate::report::{ColorChoice, Page};
+
+    #[track_caller]
+    fn check(members: &str, expected: &str) {
+        let json = format!(
+            r#"{{"id":"x","timestamp":"2026-11-16T12:00:00.000500Z","transport":"stdio","size":9,"conversation":0,{members}}}"#
+        );
+        let message: Message = serde_json::from_str(&json).unwrap();
+        assert_eq!(Lines::default().line(&Page::new(ColorChoice::Never), &told(&message)), expected);
+    }
+
+    #[test]
+    fn messages_read_like_recorded_ones() {
+        check(
+            r#""sequence":3,"direction":"client_to_server","kind":"request","method":"tools/call","tool":"add","operation":3,"round":1,
+               "raw":{"id":2,"method":"tools/call","params":{"name":"add"}}"#,
+            "#003 → tools/call [add] id=2",
+        );
+        check(
+            r#""sequence":4,"direction":"server_to_client","kind":"response","method":"tools/call","tool":"add","answers":3,
+               "operation":1,"round":2,"duration_ns":123000,"raw":{"id":2,"result":{"isError":true}}"#,
+            "#004 ← tools/call [add] id=2 123µs tool error ↩ #003 round 2 of #001",
+        );
+        check(
+            r#""sequence":5,"direction":"server_to_client","kind":"noise","noise":true,"raw":null,"raw_base64":"G1sySg==""#,
+            "#005 ← noise \"␛[2J\"",
+        );
+        check(
+            r#""sequence":6,"direction":"server_to_client","kind":"event","event":"too large""#,
+            "#006 ← ! too large",
+        );
+    }
+}

@@ -91,6 +91,7 @@ async fn follow(args: &TailArgs, face: &Face, printer: &mut Printer) -> Result<E
         match event {
             Event::End(ended) => return Ok(Ended::Said(ended.why)),
             Event::Message(message) | Event::Fault(message) => printer.message(&whole(*message, face).await)?,
+            Event::Snapshot(snapshot) => printer.held_before(snapshot.held, after)?,
             event => printer.event(&event)?,
         }
     }

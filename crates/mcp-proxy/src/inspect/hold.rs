@@ -33,7 +33,7 @@ fn sign(page: &Page, outcome: OutcomeKind) -> Option<String> {
     }
 }
 
-fn word(outcome: OutcomeKind) -> &'static str {
+pub fn word(outcome: OutcomeKind) -> &'static str {
     match outcome {
         OutcomeKind::Modified => "edited",
         OutcomeKind::Answered => "answered in its place",

@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 use std::io;
 
-use mcp_control::api::{Event, Held, Message, Mode, Outcome, OutcomeKind};
+use mcp_control::api::{Event, Held, Message, Mode, Outcome};
+use mcp_store::OutcomeKind;
 use mcp_wire::visible::visible;
 use serde_json::json;
 
 use crate::face::show;
+use crate::inspect::hold;
 use crate::inspect::json::inert;
 use crate::inspect::lines::Lines;
 use crate::report::{ColorChoice, Page, Style, duration};
@@ -23,6 +25,8 @@ pub struct Printer {
     is_filtered: bool,
     printed: VecDeque<u64>,
     first_conversation: Option<u32>,
+    /// Held before anybody listened, and not printed so far.
+    held_before: Vec<Held>,
 }
 
 impl Printer {
@@ -34,10 +38,26 @@ impl Printer {
             is_filtered,
             printed: VecDeque::new(),
             first_conversation: None,
+            held_before: Vec::new(),
         }
     }
 
+    /// A message; after it, that it is held if that happened before anybody listened.
     pub fn message(&mut self, message: &Message) -> io::Result<()> {
+        self.message_itself(message)?;
+        let held_before = self.held_before.extract_if(.., |held| held.sequence <= message.sequence);
+        let held: Vec<Held> = held_before.collect();
+        held.iter().try_for_each(|held| self.held(held))
+    }
+
+    /// What is held as the stream begins. Messages after `last` are still to come.
+    pub fn held_before(&mut self, held: Vec<Held>, last: u64) -> io::Result<()> {
+        let (past, to_come): (Vec<Held>, _) = held.into_iter().partition(|held| held.sequence <= last);
+        self.held_before = to_come;
+        past.iter().try_for_each(|held| self.held(held))
+    }
+
+    fn message_itself(&mut self, message: &Message) -> io::Result<()> {
         if self.is_filtered {
             if self.printed.len() == REMEMBERED {
                 self.printed.pop_front();
@@ -58,7 +78,7 @@ impl Printer {
     /// What is not a message. Who is in control and which breakpoints there are is not told here.
     pub fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
-            Event::Held(held) if self.is_of_interest(held.sequence) => self.held(held),
+            Event::Held(held) => self.held(held),
             Event::Outcome(outcome) if self.is_of_interest(outcome.sequence) => self.outcome(outcome),
             Event::Gap(gap) if self.json => self.object(json!({ "kind": "gap", "missed": gap.missed })),
             Event::Gap(gap) => {
@@ -75,6 +95,9 @@ impl Printer {
     }
 
     fn held(&mut self, held: &Held) -> io::Result<()> {
+        if !self.is_of_interest(held.sequence) {
+            return Ok(());
+        }
         let limit = held.released_in_ms;
         if self.json {
             let (sequence, why) = (held.sequence, &held.why);
@@ -95,13 +118,10 @@ impl Printer {
                 "modified": outcome.edited,
             }));
         }
-        let sign = match outcome.what {
-            OutcomeKind::Forwarded | OutcomeKind::Modified | OutcomeKind::Released => "▶",
-            _ => "✗",
-        };
         let by = if outcome.by.is_empty() { String::new() } else { format!(" by {}", visible(&outcome.by)) };
-        let (sequence, what, after) = (outcome.sequence, outcome.what.as_str(), duration(outcome.held_ns));
-        self.faint(&format!("#{sequence:03} {sign} {what}{by} after {after}"))
+        let word = outcome.what.as_str();
+        let word = OutcomeKind::from_name(word).map_or(word, hold::word);
+        self.faint(&format!("#{:03} ⏸ {} {word}{by}", outcome.sequence, duration(outcome.held_ns)))
     }
 
     fn is_of_interest(&self, sequence: u64) -> bool {
