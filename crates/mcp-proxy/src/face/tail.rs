@@ -4,6 +4,7 @@ mod printer;
 
 use std::io;
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use mcp_control::api::{Event, EventsQuery, Message, PageQuery};
@@ -24,6 +25,8 @@ use printer::Printer;
 const EARLIER_MAX: u32 = 100_000;
 /// Messages asked for at a time: an instance gives no more.
 const PAGE: u32 = 1_000;
+/// A killed process has ended by now, on any machine that is still of use.
+const PASSES_AWAY: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
 pub struct TailArgs {
@@ -158,12 +161,17 @@ async fn reader_gone() -> io::Error {
     }
 }
 
-/// The stream broke off: fine if the instance is gone, which was killed then.
+/// The stream broke off: fine if the instance is gone, which was killed then. Its socket is closed a
+/// moment before its process has ended.
 fn is_gone(face: &Face, state: &StateDir) -> Result<(), Failure> {
+    let (instances, broke_off) = (Instances::below(state.root()), Instant::now());
     let id = face.running.description.id.to_string();
-    if Instances::below(state.root()).find(Some(&id)).is_ok() {
-        let what = format!("{} broke off, and still runs", label(&face.running));
-        return Err(Failure::new(exit::CANNOT_RUN, what).hint("`mcp-proxy ps` shows whether it answers"));
+    while instances.find(Some(&id)).is_ok() {
+        if broke_off.elapsed() > PASSES_AWAY {
+            let what = format!("{} broke off, and still runs", label(&face.running));
+            return Err(Failure::new(exit::CANNOT_RUN, what).hint("`mcp-proxy ps` shows whether it answers"));
+        }
+        std::thread::sleep(PASSES_AWAY / 100);
     }
     say(&format!("mcp-proxy: {} is gone", label(&face.running)));
     Ok(())
