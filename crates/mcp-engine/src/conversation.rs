@@ -178,11 +178,12 @@ impl Conversation {
         self.opening == Opening::Awaited
     }
 
-    /// The id that the one who waits for `answer` knows, if it is another than the one it has.
-    pub(crate) fn known_id(&mut self, from: Side, answer: &Message) -> Option<Id> {
+    /// The id that `answer` has, and the one that whoever waits for it knows, if they differ.
+    pub(crate) fn known_id(&mut self, from: Side, answer: &Message) -> Option<(Id, Id)> {
         let id = answer.id().filter(|_| answer.glance().kind.is_response())?;
         let at = self.renamed.iter().position(|(asker, now, _)| *asker == from.other() && *now == id)?;
-        Some(self.renamed.remove(at).2)
+        let (_, now, known) = self.renamed.remove(at);
+        Some((now, known))
     }
 
     /// Whether a message may say who speaks.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_store::Transport;
-use mcp_wire::Message;
+use mcp_wire::{Id, Message};
 use tokio::time::Instant;
 
 use super::Owner;
@@ -23,6 +23,8 @@ pub(crate) struct Parked {
     pub owner: Owner,
     /// Whoever it is for no longer waits for it.
     pub given_up: bool,
+    /// The id that it has, and the one that its receiver knows, where they differ.
+    pub known_id: Option<(Id, Id)>,
     /// It is no longer what was recorded.
     pub is_changed: bool,
 }

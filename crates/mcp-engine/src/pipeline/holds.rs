@@ -50,7 +50,7 @@ impl Pipeline {
         &mut self,
         talk: &mut Conversation,
         lane: Lane<'_>,
-        mut message: ProxyMessage,
+        message: ProxyMessage,
         out: &mut Outbox,
     ) {
         if talk.keeps(&message) {
@@ -59,21 +59,14 @@ impl Pipeline {
             out.withheld += 1;
             return;
         }
-        let renamed = talk.known_id(message.from, &message.message).map(|known| {
-            let bytes = with_id(message.message.bytes(), &known);
-            std::mem::replace(&mut message.message, Message::new(bytes))
-        });
+        let known_id = talk.known_id(message.from, &message.message);
         let Verdict::Permitted(judged) = self.policy.permit(resolve(message));
-        // What is recorded is what came, whatever becomes of it.
-        let came = |judged: &Judged| match &renamed {
-            Some(message) => ProxyMessage { message: message.clone(), ..judged.message().clone() },
-            None => judged.message().clone(),
-        };
         match self.intercept.look(judged, talk.speaker()) {
-            Passed::Onward(judged) => match &renamed {
+            Passed::Onward(judged) => match known_id {
                 None => self.pass_onward(lane, judged, out),
-                Some(_) => {
-                    self.keep_held(&came(&judged), lane);
+                Some(known) => {
+                    self.keep_held(judged.message(), lane);
+                    let judged = self.rename(judged, &known);
                     let outcome = Outcome {
                         what: OutcomeKind::Forwarded,
                         by: String::new(),
@@ -87,20 +80,20 @@ impl Pipeline {
             },
             Passed::Held(judged, why, owner) => {
                 let event_id = if lane.is_foretold { b"" } else { lane.event_id };
-                self.keep_held(&came(&judged), Lane { event_id, ..lane });
+                self.keep_held(judged.message(), Lane { event_id, ..lane });
                 let ProxyMessage { sequence, correlated, .. } = *judged.message();
                 out.parked.push(ParkedMark { sequence, correlated });
                 let since = Instant::now();
                 let deadline = self.intercept.limit().map(|limit| since + limit);
-                let is_changed = renamed.is_some();
                 let lane = lane.into();
-                let parked = Parked { judged, lane, since, deadline, why, owner, given_up: false, is_changed };
+                let parked =
+                    Parked { judged, lane, since, deadline, why, owner, given_up: false, known_id, is_changed: false };
                 let held = parked.held();
                 self.intercept.park(parked);
                 self.bus.publish(|| Event::Held(Box::new(held)));
             }
             Passed::TakesBack(judged, sequence) => {
-                self.keep_held(&came(&judged), lane);
+                self.keep_held(judged.message(), lane);
                 let why = format!("it takes back #{sequence}, which was held");
                 let outcome =
                     Outcome { what: OutcomeKind::Cancelled, by: String::new(), why, held_ns: 0, edited: None };
@@ -111,6 +104,16 @@ impl Pipeline {
                 }
             }
         }
+    }
+
+    /// An answer under the id that its receiver knows, if it has the one that only its sender knows.
+    fn rename(&self, judged: Judged, (now, known): &(Id, Id)) -> Judged {
+        let mut message = judged.into_message();
+        if message.message.glance().kind.is_response() && message.message.id().as_ref() == Some(now) {
+            message.message = Message::new(with_id(message.message.bytes(), known));
+        }
+        let Verdict::Permitted(judged) = self.policy.permit(resolve(message));
+        judged
     }
 
     fn keep_held(&mut self, message: &ProxyMessage, lane: Lane<'_>) {
@@ -179,7 +182,11 @@ impl Pipeline {
         self.end(parked, what, by, why, Ends { answer, ..Ends::default() });
     }
 
-    fn end(&mut self, parked: Parked, what: OutcomeKind, by: &str, why: &str, ends: Ends) {
+    fn end(&mut self, mut parked: Parked, what: OutcomeKind, by: &str, why: &str, ends: Ends) {
+        if let Some(known) = parked.known_id.take().filter(|_| ends.goes_on) {
+            parked.judged = self.rename(parked.judged, &known);
+            parked.is_changed = true;
+        }
         let message = parked.judged.message();
         let (sequence, conversation, from) = (message.sequence, message.conversation, message.from);
         let edited = (ends.goes_on && parked.is_changed).then(|| message.message.bytes().clone());
