@@ -416,7 +416,13 @@ impl Pipeline {
     pub fn commit(&mut self) -> Result<(), StoreFailed> {
         self.clock.is_recent = false;
         self.recorder.may_divide(self.intercept.held_count() == 0);
-        self.recorder.commit(self.clock.last_ns)
+        let earlier = self.recorder.earlier();
+        let committed = self.recorder.commit(self.clock.last_ns);
+        if self.recorder.earlier() != earlier {
+            // From here on messages belong to another session.
+            self.bus.publish(|| Event::Changed);
+        }
+        committed
     }
 
     /// What is recorded, and where.

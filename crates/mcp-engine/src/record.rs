@@ -5,14 +5,12 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use mcp_store::segment::OnSynced;
 use mcp_store::{
-    End, HeadKey, Mark, Outcome, RecordHead, RecordKind, SegmentWriter, SessionHeader, SparseIndex, StoreError,
-    Transport,
+    End, HeadKey, Mark, Outcome, RecordHead, RecordKind, SegmentWriter, SessionHeader, StoreError, Transport,
 };
 use uuid::Uuid;
 
@@ -102,6 +100,8 @@ struct Capture {
     ending: Vec<JoinHandle<()>>,
     /// Every session of this run, the current one last.
     sessions: Vec<(SessionHeader, PathBuf)>,
+    /// How many messages came before each of them.
+    began: Vec<u64>,
 }
 
 impl Recorder {
@@ -128,6 +128,7 @@ impl Recorder {
             part: 1,
             ending: Vec::new(),
             sessions,
+            began: vec![0],
         };
         Ok(Self { capture: Some(capture), options, trouble: None, owed_bytes: 0, may_divide: true })
     }
@@ -198,9 +199,10 @@ impl Recorder {
         Some((header, path))
     }
 
-    /// Where to begin reading in the segment of the current session, as far as it is written.
-    pub fn index(&self) -> Option<Arc<SparseIndex>> {
-        Some(self.capture.as_ref()?.writer.index())
+    /// The segments of all sessions of this run, each with how many messages came before it.
+    pub fn segments(&self) -> impl Iterator<Item = (&Path, u64)> {
+        let sessions = self.capture.iter().flat_map(|capture| capture.sessions.iter().zip(&capture.began));
+        sessions.map(|((_, path), began)| (path.as_path(), *began))
     }
 
     /// How many messages came before those of the current session.
@@ -328,13 +330,14 @@ impl Capture {
         self.messages = 0;
         self.part += 1;
         self.sessions.push((header.clone(), path));
+        self.began.push(self.earlier);
         self.header = header;
         Ok(())
     }
 }
 
 /// `session.json` goes on in `session-2.json`, and that in `session-3.json`.
-fn numbered(file: &Path, part: u32, next: u32) -> PathBuf {
+pub fn numbered(file: &Path, part: u32, next: u32) -> PathBuf {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let stem = stem.strip_suffix(&format!("-{part}")).unwrap_or(&stem);
     let name = match file.extension() {
