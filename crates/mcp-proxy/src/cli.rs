@@ -12,6 +12,7 @@ use mcp_transport::http::target::{HeaderName, HeaderValue};
 
 use crate::face::FaceCommand;
 use crate::failure::{Failure, exit};
+use crate::holding::HoldArgs;
 use crate::report::{self, ColorChoice, Page};
 use crate::{demo, doctor, export, face, inspect, mock, replay, run, sessions};
 
@@ -90,9 +91,6 @@ pub struct ProxyArgs {
     /// The server's address, for sse and streamable-http
     #[arg(long, value_name = "URL")]
     pub target_url: Option<String>,
-    /// Hold every message for somebody to look at; forwarded at once while nobody can
-    #[arg(long)]
-    pub intercept: bool,
     /// Port of the listener on 127.0.0.1, for sse and streamable-http; 0 takes any free one
     #[arg(long, value_name = "PORT", default_value_t = LISTEN_PORT)]
     pub listen_port: u16,
@@ -111,6 +109,8 @@ pub struct ProxyArgs {
     #[arg(long, value_enum)]
     pub ui: Option<Ui>,
     #[command(flatten)]
+    pub hold: HoldArgs,
+    #[command(flatten)]
     pub recording: RecordingArgs,
 }
 
@@ -123,6 +123,8 @@ pub struct RunArgs {
     /// How the server at --url is reached [default: streamable-http]
     #[arg(long, value_enum, requires = "url")]
     pub transport: Option<UrlTransportArg>,
+    #[command(flatten)]
+    pub hold: HoldArgs,
     #[command(flatten)]
     pub recording: RecordingArgs,
     /// The server's program and its arguments, exactly as they are to be

@@ -3,6 +3,7 @@
 
 mod chosen;
 mod cli;
+mod control;
 mod demo;
 mod doctor;
 mod duplex;
@@ -10,6 +11,7 @@ mod edit;
 mod export;
 mod face;
 mod failure;
+mod holding;
 mod indexer;
 mod inner;
 mod inspect;

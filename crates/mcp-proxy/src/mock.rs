@@ -153,7 +153,7 @@ fn listen(args: &MockArgs, chosen: &Chosen, client: Listen, state: StateDir) -> 
     // A mock's own clients are not recorded: what they get is a recording.
     let unrecorded = RecordingArgs { no_record: true, ..args.target.recording(("", String::new())) };
     let unrecorded = RecordingArgs { note: Vec::new(), quiet: args.quiet, ..unrecorded };
-    run::carry_out(plan, &unrecorded, Ok(state))
+    run::carry_out(plan, &unrecorded, None, Ok(state))
 }
 
 /// The command line of the same mock on stdio.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use mcp_engine::{Bus, Pipeline, Recorder, StoreFailed};
+use mcp_engine::{Bus, Pipeline, StoreFailed};
 use mcp_store::{End, StateDir, Transport};
 use mcp_transport::bridge::serve as bridge;
 use mcp_transport::child::{ExitStatus, ServerCommand};
@@ -21,6 +21,7 @@ use tokio::runtime::{Builder, LocalOptions};
 
 use crate::cli::{Listen, ProxyArgs, RecordingArgs, RunArgs, Ui};
 use crate::failure::{Failure, exit};
+use crate::holding::HoldArgs;
 use crate::plan::{Plan, ServerSide};
 use crate::recording;
 use crate::report::say;
@@ -40,18 +41,21 @@ pub fn proxy(args: &ProxyArgs, state: Result<StateDir, Failure>) -> Result<ExitC
         return Err(Failure::usage("this version has no terminal interface").hint("leave --ui out, or give --ui none"));
     }
     let plan = Plan::of_proxy(args)?;
-    if args.intercept {
-        say("mcp-proxy: nobody can hold messages in this version, so intercepted ones are forwarded at once");
-    }
-    carry_out(plan, &args.recording, state)
+    carry_out(plan, &args.recording, Some(&args.hold), state)
 }
 
 /// `mcp-proxy run`
 pub fn run(args: &RunArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
-    carry_out(Plan::of_run(args)?, &args.recording, state)
+    carry_out(Plan::of_run(args)?, &args.recording, Some(&args.hold), state)
 }
 
-pub fn carry_out(plan: Plan, args: &RecordingArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
+/// Stands between the two sides of a plan. Without `hold` nobody can attach, and nothing is held.
+pub fn carry_out(
+    plan: Plan,
+    args: &RecordingArgs,
+    hold: Option<&HoldArgs>,
+    state: Result<StateDir, Failure>,
+) -> Result<ExitCode, Failure> {
     // Everything of a proxy runs on this thread, so nothing needs to be shared between threads.
     let runtime = Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
     let listener = match plan.client {
@@ -67,30 +71,40 @@ pub fn carry_out(plan: Plan, args: &RecordingArgs, state: Result<StateDir, Failu
         ServerSide::Command { .. } => None,
         ServerSide::Url { target, .. } => Some(upstream(target.clone(), args)?),
     };
+    let holding = hold.map(HoldArgs::check).transpose()?;
+    let meeting_point = state.as_ref().ok().map(|state| state.root().to_owned());
     let recorder = recording::begin(args, &plan.server, state)?;
+    let (pipeline, control) = match holding {
+        Some(holding) => holding.begin(recorder, &plan.server, plan.client, meeting_point, args)?,
+        None => (Pipeline::new(recorder, Bus::default(), args.message_limit), None),
+    };
     let front = (plan.token, plan.rewrite_resource);
-    match (listener, plan.server, upstream) {
-        (None, ServerSide::Command { command, .. }, _) => runtime.block_on(relay_stdio(&command, recorder, args)),
+    let ended = match (listener, plan.server, upstream) {
+        (None, ServerSide::Command { command, .. }, _) => runtime.block_on(relay_stdio(&command, pipeline, args)),
         (Some(listener), ServerSide::Command { command, .. }, _) => {
-            runtime.block_on(listen(listener, Server::Command(command), front, recorder, args))
+            runtime.block_on(listen(listener, Server::Command(command), front, pipeline, args))
         }
-        (None, server, Some(upstream)) => runtime.block_on(bridge_stdio(upstream, server.transport(), recorder, args)),
+        (None, server, Some(upstream)) => runtime.block_on(bridge_stdio(upstream, server.transport(), pipeline, args)),
         (Some(listener), server, Some(upstream)) => {
             let server = match server.transport() {
                 Transport::Sse => Server::Sse(upstream),
                 Transport::StreamableHttp | Transport::Stdio => Server::Http(upstream),
             };
-            runtime.block_on(listen(listener, server, front, recorder, args))
+            runtime.block_on(listen(listener, server, front, pipeline, args))
         }
         (_, ServerSide::Url { .. }, None) => unreachable!("an address was made an upstream above"),
+    };
+    if let Some(control) = control {
+        control.end();
     }
+    ended
 }
 
 /// A client on our standard input and output, a server with an address.
 async fn bridge_stdio(
     upstream: Rc<Upstream>,
     transport: Transport,
-    recorder: Recorder,
+    pipeline: Pipeline,
     args: &RecordingArgs,
 ) -> Result<ExitCode, Failure> {
     let shown = upstream.target.to_string();
@@ -99,7 +113,6 @@ async fn bridge_stdio(
         Transport::StreamableHttp | Transport::Stdio => bridge::Server::Http(upstream),
     };
     greet_terminal(args);
-    let pipeline = Pipeline::new(recorder, Bus::default(), args.message_limit);
     let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
     let ended = bridge::serve(relay::client_pipes()?, server, pipeline, args.message_limit, tell).await?;
     let code = wind_up_recording(ended.pipeline, ended.store_failed, args)?;
@@ -136,7 +149,7 @@ async fn listen(
     listener: tokio::net::TcpListener,
     server: Server,
     (token, own_resource): (Option<String>, bool),
-    recorder: Recorder,
+    pipeline: Pipeline,
     args: &RecordingArgs,
 ) -> Result<ExitCode, Failure> {
     let address = listener.local_addr()?;
@@ -144,7 +157,6 @@ async fn listen(
     let greeting = format!(
         "listening on http://{address}; Streamable HTTP clients connect to {ENDPOINT}, SSE clients to {STREAM}"
     );
-    let pipeline = Pipeline::new(recorder, Bus::default(), args.message_limit);
     let options =
         http::Options { message_bytes_max: args.message_limit, drain: CALL_GRACE, token, own_resource, greeting };
     let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
@@ -182,11 +194,10 @@ pub fn not_recorded(failed: &StoreFailed) -> Failure {
 }
 
 /// A client on our standard input and output, a server that is a command.
-async fn relay_stdio(command: &ServerCommand, recorder: Recorder, args: &RecordingArgs) -> Result<ExitCode, Failure> {
+async fn relay_stdio(command: &ServerCommand, pipeline: Pipeline, args: &RecordingArgs) -> Result<ExitCode, Failure> {
     greet_terminal(args);
     let begin = async {
         let client = relay::client_pipes().map_err(ServeError::Stdio)?;
-        let pipeline = Pipeline::new(recorder, Bus::default(), args.message_limit);
         let options = Options { message_bytes_max: args.message_limit, idle_grace: IDLE_GRACE, call_grace: CALL_GRACE };
         serve(client, command, pipeline, options, &mut |text| say(&format!("mcp-proxy: {text}"))).await
     };

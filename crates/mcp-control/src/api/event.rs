@@ -29,12 +29,14 @@ pub struct EventsQuery {
 /// One event of the stream; its name is the SSE event's, its content the data.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Always the first.
+    /// The first, and again when the stream had to catch up.
     Snapshot(Box<Snapshot>),
     Message(Box<Message>),
     /// A message was held.
     Held(Box<Held>),
     Outcome(Outcome),
+    /// Somebody marked a message, or noted something beside it.
+    Marked(Marked),
     Mode(ModeChange),
     Breakpoints(Breakpoints),
     Lease(LeaseState),
@@ -52,6 +54,16 @@ pub struct Gap {
     pub missed: u64,
 }
 
+/// What is written beside a message now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Marked {
+    pub sequence: u64,
+    #[serde(default)]
+    pub mark: Option<String>,
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Ended {
     /// In plain words.
@@ -66,6 +78,7 @@ impl Event {
             Self::Message(_) => "message",
             Self::Held(_) => "held",
             Self::Outcome(_) => "outcome",
+            Self::Marked(_) => "marked",
             Self::Mode(_) => "mode",
             Self::Breakpoints(_) => "breakpoints",
             Self::Lease(_) => "lease",
@@ -83,6 +96,7 @@ impl Event {
             "message" => Self::Message(from_slice(data)?),
             "held" => Self::Held(from_slice(data)?),
             "outcome" => Self::Outcome(from_slice(data)?),
+            "marked" => Self::Marked(from_slice(data)?),
             "mode" => Self::Mode(from_slice(data)?),
             "breakpoints" => Self::Breakpoints(from_slice(data)?),
             "lease" => Self::Lease(from_slice(data)?),
@@ -100,6 +114,7 @@ impl Event {
             Self::Message(message) | Self::Fault(message) => serde_json::to_string(message),
             Self::Held(held) => serde_json::to_string(held),
             Self::Outcome(outcome) => serde_json::to_string(outcome),
+            Self::Marked(marked) => serde_json::to_string(marked),
             Self::Mode(mode) => serde_json::to_string(mode),
             Self::Breakpoints(breakpoints) => serde_json::to_string(breakpoints),
             Self::Lease(lease) => serde_json::to_string(lease),

@@ -108,11 +108,15 @@ fn nothing_is_kept_without_recording_but_the_session_file() {
     proxy.ask(1, "hello");
     assert!(proxy.end().0.success());
     assert!(sandbox.segments().is_empty());
-    let files: Vec<String> = std::fs::read_dir(sandbox.path(""))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .collect();
+    let names = |dir: std::path::PathBuf| -> Vec<String> {
+        let entries = std::fs::read_dir(dir).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    };
+    let files: Vec<String> = names(sandbox.path("")).into_iter().filter(|name| name != ".local").collect();
     assert_eq!(files, ["s.json"]);
+    // Only where it could be found while it ran.
+    let root = sandbox.state().root().to_owned();
+    assert_eq!((names(root.clone()), names(root.join("run"))), (vec!["run".to_owned()], vec![]));
     assert!(sandbox.stdout(["inspect", "s.json"]).contains("#002 ← hello id=1"));
 }
 

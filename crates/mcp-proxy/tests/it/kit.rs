@@ -337,9 +337,24 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// How many files and sockets a process holds open.
+/// How many files and sockets a proxy holds open, once faces can attach to it.
+#[track_caller]
 pub fn descriptors(pid: u32) -> usize {
+    until("faces can attach", || can_be_attached_to(pid));
     std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
+/// Whether a process listens on a Unix socket: the last of what a proxy opens when it starts.
+pub fn can_be_attached_to(pid: u32) -> bool {
+    let sockets = std::fs::read_to_string(format!("/proc/{pid}/net/unix")).unwrap_or_default();
+    let listening = sockets.lines().filter_map(|line| {
+        let columns: Vec<&str> = line.split_ascii_whitespace().collect();
+        (columns.get(3) == Some(&"00010000")).then(|| format!("socket:[{}]", columns[6]))
+    });
+    let listening: Vec<String> = listening.collect();
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut links = open.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+    links.any(|link| listening.iter().any(|socket| link.as_os_str() == socket.as_str()))
 }
 
 /// The processes that `pid` started and that are still there, zombies included.

@@ -1,0 +1,166 @@
+//! The control endpoint of a running proxy: a private socket, and loopback TCP if asked for. It lives
+//! on a thread of its own, sends the data path orders and listens to its bus; the data path waits for
+//! nothing here.
+
+mod act;
+mod gate;
+mod history;
+mod holds;
+mod hub;
+mod lease;
+mod look;
+mod openapi;
+mod reply;
+mod request;
+mod ring;
+mod server;
+mod shared;
+mod site;
+mod stream;
+mod tell;
+#[cfg(test)]
+mod tests;
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use mcp_control::instances::{Description, Instances, Registration};
+use mcp_engine::{Bus, Orders};
+use mcp_store::recorded::timestamp;
+use tokio::runtime::Builder;
+use tokio::sync::{oneshot, watch};
+
+use gate::Gate;
+use hub::Hub;
+use shared::Shared;
+
+use crate::report::say;
+
+pub use shared::Card;
+
+/// For faces to hear that it is over. Nobody waits for them longer.
+const GOODBYE_FOR: Duration = Duration::from_millis(400);
+/// Threads that read history, at most.
+const READING_THREADS: usize = 4;
+
+/// What a control endpoint is made of.
+pub struct Setup {
+    pub card: Card,
+    /// Where instances are found; without it there is no socket.
+    pub state: Option<PathBuf>,
+    /// Loopback TCP.
+    pub tcp: Option<TcpListener>,
+    pub orders: Orders,
+    pub bus: Bus,
+    /// Whether what passes can be read from a recording.
+    pub is_recorded: bool,
+    pub message_bytes_max: usize,
+}
+
+/// A control endpoint that runs until it is ended.
+pub struct Control {
+    end: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Control {
+    /// Begins at once; everything that takes time happens on the new thread.
+    pub fn start(setup: Setup) -> std::io::Result<Self> {
+        let (end, ended) = oneshot::channel();
+        // What passes from now on belongs to the history, so the bus is listened to before the thread runs.
+        let hub = Hub::new(setup.bus.clone(), !setup.is_recorded);
+        let thread = std::thread::Builder::new().name("control".into()).spawn(move || run(setup, hub, ended))?;
+        Ok(Self { end, thread })
+    }
+
+    /// Tells the faces, and takes the instance away from where it is found.
+    pub fn end(self) {
+        let _ = self.end.send(());
+        let _ = self.thread.join();
+    }
+}
+
+fn run(setup: Setup, hub: Arc<Hub>, ended: oneshot::Receiver<()>) {
+    let runtime = Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(READING_THREADS).build();
+    match runtime {
+        Ok(runtime) => {
+            runtime.block_on(serve(setup, hub, ended));
+            // Whoever still reads history does so for nobody.
+            runtime.shutdown_background();
+        }
+        Err(error) => say(&format!("mcp-proxy: warning: nobody can attach to this instance: {error}")),
+    }
+}
+
+async fn serve(setup: Setup, hub: Arc<Hub>, ended: oneshot::Receiver<()>) {
+    let (ending, is_ending) = watch::channel(false);
+    let shared = Shared::new(setup.orders, hub, setup.card, setup.message_bytes_max, is_ending);
+    let _registration = setup.state.and_then(|state| register(state, &shared));
+    if let Some(listener) = setup.tcp {
+        open_tcp(listener, &shared);
+    }
+    let (stop, stopped) = oneshot::channel();
+    let listening = tokio::spawn(hub::listen(shared.clone(), stopped));
+    tokio::spawn(watch_lease(shared.clone()));
+    let _ = ended.await;
+    let _ = stop.send(());
+    let _ = listening.await;
+    ending.send_replace(true);
+    let hub = Arc::clone(&shared.hub);
+    let all_left = async {
+        while hub.faces() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        // What was said last is still being written.
+        tokio::task::yield_now().await;
+    };
+    let _ = tokio::time::timeout(GOODBYE_FOR, all_left).await;
+}
+
+/// Opens the private socket. Without it the proxy does its work all the same.
+fn register(state: PathBuf, shared: &Shared) -> Option<Registration> {
+    let (pid, pid_started) = Description::this_process();
+    let card = &shared.card;
+    let description = Description {
+        id: card.id,
+        pid,
+        pid_started,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        name: card.name.clone(),
+        server_command: card.server_command.clone(),
+        server_url: card.server_url.clone(),
+        client_transport: if card.listen == "stdio" { "stdio" } else { "http" }.to_owned(),
+        server_transport: card.transport.as_str().to_owned(),
+        started_at: timestamp(card.started_ns),
+    };
+    match Instances::below(&state).register(&description) {
+        Ok((registration, listener)) => {
+            tokio::spawn(server::serve_socket(listener, shared.clone()));
+            Some(registration)
+        }
+        Err(error) => {
+            let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
+            say(&format!("mcp-proxy: warning: nobody can attach to this instance: {error}{cause}"));
+            None
+        }
+    }
+}
+
+fn open_tcp(listener: TcpListener, shared: &Shared) {
+    let Ok(address) = listener.local_addr() else { return };
+    let (gate, token) = Gate::new(address.port());
+    tokio::spawn(server::serve_tcp(listener, Arc::new(gate), shared.clone()));
+    // Whoever asked for the port waits for this line, so it is said even if we are to be quiet.
+    say(&format!("mcp-proxy: control API on http://{address}/#token={token}"));
+}
+
+/// Tells the data path when the face that may decide has been away for too long.
+async fn watch_lease(shared: Shared) {
+    loop {
+        shared.leases.lapsed().await;
+        let _ = shared.face_changed().await;
+    }
+}

@@ -1,0 +1,133 @@
+//! Held messages, and what is decided about them.
+
+use axum::http::StatusCode;
+use bytes::Bytes;
+use mcp_control::api::{self, Code};
+use mcp_engine::intercept::{Answer, DecideError, Held};
+use mcp_engine::{Decision, Pipeline};
+use mcp_store::{Recorded, Story};
+use mcp_wire::{Kind, Message};
+use serde_json::value::RawValue;
+
+use super::reply::Refusal;
+use super::shared::Shared;
+use super::{history, tell};
+
+/// Of so many held messages the recording is asked what they answer; a list of more is not read.
+const LOOKED_UP_MAX: usize = 64;
+/// The content of held messages in one list; what comes after is told without it.
+const CONTENT_MAX: usize = 4 << 20;
+
+/// What is held, in the order of arrival.
+pub async fn list(shared: &Shared, held: &[Held]) -> Vec<api::Held> {
+    let mut told = Vec::with_capacity(held.len());
+    let mut content = CONTENT_MAX;
+    for (index, held) in held.iter().enumerate() {
+        let raw_max = content.min(tell::RAW_IN_LIST_MAX);
+        content = content.saturating_sub(held.message.bytes().len());
+        told.push(match index < LOOKED_UP_MAX {
+            true => self::told(shared, held, raw_max).await,
+            false => alone(shared, held, raw_max),
+        });
+    }
+    told
+}
+
+/// A held message with what is known of it.
+pub async fn told(shared: &Shared, held: &Held, raw_max: usize) -> api::Held {
+    let in_ring = shared.hub.ring().message(held.sequence).map(|told| tell::message(told, 0, raw_max));
+    if let Some(told) = in_ring {
+        return tell::held(held, told);
+    }
+    match held.correlated {
+        // Only an answer has to do with an earlier message.
+        None => alone(shared, held, raw_max),
+        Some(_) => match history::one(shared, held.sequence).await {
+            Ok(Some((told, earlier))) => tell::held(held, tell::message(&told, earlier, raw_max)),
+            _ => alone(shared, held, raw_max),
+        },
+    }
+}
+
+/// What a held message says by itself.
+fn alone(shared: &Shared, held: &Held, raw_max: usize) -> api::Held {
+    let recorded = Recorded {
+        id: mcp_store::recorded::message_id(&shared.card.id, held.sequence),
+        time_ns: held.since_ns,
+        conversation: held.conversation,
+        transport: held.transport,
+        held: true,
+        ..Recorded::bare(held.sequence, held.from.direction(), held.message.bytes().clone())
+    };
+    let told = Story::of(&shared.card.header()).tell(recorded);
+    tell::held(held, tell::message(&told, 0, raw_max))
+}
+
+/// Carries out a decision about one held message.
+pub async fn decide(shared: &Shared, sequence: u64, decision: Decision, by: String) -> Result<api::Released, Refusal> {
+    let work = move |pipeline: &mut Pipeline| pipeline.decide(sequence, decision, &by);
+    shared.order(work).await?.map_err(undecided)?;
+    Ok(api::Released { released: 1 })
+}
+
+pub fn modification(modify: api::Modify) -> Decision {
+    Decision::Modify { raw: bytes(&modify.raw), raw_headers: modify.raw_headers, not_json_rpc: modify.confirm }
+}
+
+/// The one answer of the three that a body can hold.
+pub fn answer(answer: api::Answer) -> Result<Decision, Refusal> {
+    let answer = match answer {
+        api::Answer { result: Some(result), error: None, raw: None } => Answer::Result(bytes(&result)),
+        api::Answer { result: None, error: Some(error), raw: None } => {
+            Answer::Error(serde_json::to_vec(&error).expect("plain data always serialises").into())
+        }
+        api::Answer { result: None, error: None, raw: Some(raw) } => whole_answer(&raw)?,
+        _ => return Err(Refusal::bad("exactly one of `result`, `error` and `raw` is needed")),
+    };
+    Ok(Decision::Answer(answer))
+}
+
+/// The members of a JSON-RPC response that its id is put to anew.
+fn whole_answer(raw: &RawValue) -> Result<Answer, Refusal> {
+    #[derive(serde::Deserialize)]
+    struct Response<'a> {
+        #[serde(borrow)]
+        result: Option<&'a RawValue>,
+        #[serde(borrow)]
+        error: Option<&'a RawValue>,
+    }
+    let what = "`raw` must be a JSON-RPC response, with `result` or `error`";
+    match serde_json::from_str::<Response<'_>>(raw.get()) {
+        Ok(Response { result: Some(result), error: None }) => Ok(Answer::Result(bytes(result))),
+        Ok(Response { result: None, error: Some(error) }) => Ok(Answer::Error(bytes(error))),
+        _ => Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, Code::NotJsonRpc, what)),
+    }
+}
+
+/// The message that a replay sends: what was sent then, or something in its place. Line ends would end
+/// it on a pipe; in JSON they stand between values only.
+pub fn replayed(replay: api::Replay, then: &Bytes) -> Result<Bytes, Refusal> {
+    let Some(raw) = replay.raw else { return Ok(then.clone()) };
+    let message = Message::new(Bytes::from(raw.get().replace(['\n', '\r'], " ")));
+    match message.kind() {
+        Kind::Request | Kind::Notification => Ok(message.bytes().clone()),
+        _ => {
+            let what = "`raw` must be a JSON-RPC request or notification";
+            Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, Code::NotJsonRpc, what))
+        }
+    }
+}
+
+fn bytes(raw: &RawValue) -> Bytes {
+    Bytes::copy_from_slice(raw.get().as_bytes())
+}
+
+pub fn undecided(error: DecideError) -> Refusal {
+    let (status, code) = match error {
+        DecideError::NotHeld(_) => (StatusCode::NOT_FOUND, Code::NotHeld),
+        DecideError::NotARequest(_) | DecideError::NobodyWaits(_) => (StatusCode::CONFLICT, Code::NotARequest),
+        DecideError::NotJson(_) => (StatusCode::BAD_REQUEST, Code::BadRequest),
+        DecideError::NotJsonRpc => (StatusCode::UNPROCESSABLE_ENTITY, Code::NotJsonRpc),
+    };
+    Refusal::new(status, code, error.to_string())
+}

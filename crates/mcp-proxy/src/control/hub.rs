@@ -1,0 +1,358 @@
+//! Brings what the bus tells to the faces. One task listens to the bus, and only while a face reads
+//! along; it looks at what came in one go and then sleeps, so that the data path is not made to wake
+//! it for each message.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use mcp_control::api;
+use mcp_engine::bus::Origin;
+use mcp_engine::{Bus, Event, Subscription};
+use mcp_store::recorded::message_id;
+use mcp_store::{Recorded, Said, Story, Told};
+use tokio::sync::{Notify, oneshot, watch};
+use uuid::Uuid;
+
+use super::reply::Refusal;
+use super::ring::{Ring, Room, What};
+use super::shared::{Shared, Standing};
+use super::{history, holds, tell};
+
+/// Faces that read along at once.
+const FACES_MAX: usize = 64;
+/// Events that wait to be looked at; what does not fit is missed by every face, and counted.
+const WAITING_MAX: usize = 1_024;
+/// How long to sleep after each look: a face is a person or a script, not a peer.
+const EVERY: Duration = Duration::from_millis(10);
+/// And at least so many times as long as looking took, up to a bound: watching may use no more than
+/// this share of a core.
+const REST_SHARE: u32 = 7;
+const EVERY_MAX: Duration = Duration::from_millis(250);
+/// What faces can fall behind by while there is a recording to read the rest from.
+const ROOM: Room = Room { entries: 4_096, bytes: 16 << 20 };
+/// Without a recording this is the whole history.
+const ROOM_OF_HISTORY: Room = Room { entries: 10_000, bytes: 64 << 20 };
+/// Messages before the first that is told, which say what it is about.
+const FOREWORD: u32 = 512;
+
+pub struct Hub {
+    bus: Bus,
+    /// Without a recording the ring is the history, and there is always somebody who reads along.
+    is_history: bool,
+    ring: Mutex<Ring>,
+    feed: Mutex<Feed>,
+    wake: Notify,
+    grown: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct Feed {
+    faces: usize,
+    /// The bus is listened to.
+    is_on: bool,
+    /// For the task that listens, once.
+    subscription: Option<Subscription>,
+}
+
+/// A face that reads along, for as long as this is held.
+pub struct Reader {
+    hub: Arc<Hub>,
+    pub place: u64,
+    grown: watch::Receiver<()>,
+}
+
+impl Hub {
+    pub fn new(bus: Bus, is_history: bool) -> Arc<Self> {
+        let ring = Ring::new(if is_history { ROOM_OF_HISTORY } else { ROOM });
+        let (grown, _) = watch::channel(());
+        let hub = Self { bus, is_history, ring: ring.into(), feed: Mutex::default(), wake: Notify::new(), grown };
+        if is_history {
+            hub.switch_on(&mut hub.lock_feed());
+        }
+        Arc::new(hub)
+    }
+
+    pub fn is_history(&self) -> bool {
+        self.is_history
+    }
+
+    pub fn faces(&self) -> usize {
+        self.lock_feed().faces
+    }
+
+    /// From now on everything that happens can be read from the place returned.
+    pub fn attach(self: &Arc<Self>) -> Result<Reader, Refusal> {
+        let mut feed = self.lock_feed();
+        if feed.faces >= FACES_MAX {
+            return Err(Refusal::too_many(format!("{FACES_MAX} faces read along already")));
+        }
+        feed.faces += 1;
+        self.switch_on(&mut feed);
+        let (place, grown) = (self.ring().end(), self.grown.subscribe());
+        Ok(Reader { hub: Arc::clone(self), place, grown })
+    }
+
+    fn switch_on(&self, feed: &mut Feed) {
+        if !feed.is_on {
+            feed.is_on = true;
+            feed.subscription = Some(self.bus.subscribe(WAITING_MAX));
+            self.wake.notify_one();
+        }
+    }
+
+    /// Stops listening if nobody reads along any more.
+    fn switch_off(&self) -> bool {
+        let mut feed = self.lock_feed();
+        let is_idle = feed.faces == 0 && !self.is_history;
+        if is_idle {
+            feed.is_on = false;
+            self.ring().clear();
+        }
+        is_idle
+    }
+
+    /// Tells all faces something that did not come over the bus.
+    pub fn tell(&self, event: api::Event) {
+        if self.lock_feed().is_on {
+            self.ring().push(What::Other(event));
+            self.grown.send_replace(());
+        }
+    }
+
+    pub fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_feed(&self) -> MutexGuard<'_, Feed> {
+        self.feed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reader {
+    /// Waits until there may be more to read.
+    pub async fn grown(&mut self) {
+        let _ = self.grown.changed().await;
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut feed = self.hub.lock_feed();
+        feed.faces -= 1;
+        if feed.faces == 0 {
+            self.hub.wake.notify_one();
+        }
+    }
+}
+
+/// Listens to the bus while somebody reads along. When it is told to stop, it tells what is left.
+pub async fn listen(shared: Shared, mut stopped: oneshot::Receiver<()>) {
+    let hub = &shared.hub;
+    loop {
+        let subscription = hub.lock_feed().subscription.take();
+        let Some(mut subscription) = subscription else {
+            tokio::select! {
+                () = hub.wake.notified() => continue,
+                _ = &mut stopped => return,
+            }
+        };
+        let mut teller = Teller::new(&shared).await;
+        loop {
+            let event = tokio::select! {
+                event = subscription.next() => event,
+                () = hub.wake.notified() => match hub.switch_off() {
+                    true => break,
+                    false => continue,
+                },
+                _ = &mut stopped => {
+                    teller.take_rest(&mut subscription).await;
+                    return;
+                }
+            };
+            let Some(event) = event else { return };
+            let began = Instant::now();
+            teller.take_all(event, &mut subscription).await;
+            hub.grown.send_replace(());
+            let rest = tokio::time::sleep((began.elapsed() * REST_SHARE).clamp(EVERY, EVERY_MAX));
+            tokio::select! {
+                () = rest => {}
+                _ = &mut stopped => {
+                    teller.take_rest(&mut subscription).await;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Turns what the bus says into what faces are told.
+struct Teller<'a> {
+    shared: &'a Shared,
+    story: Option<Story>,
+    session: Uuid,
+    earlier: u64,
+    /// What was last told of these.
+    mode: api::Mode,
+    breakpoints: Vec<api::Breakpoint>,
+}
+
+impl<'a> Teller<'a> {
+    async fn new(shared: &'a Shared) -> Self {
+        let mut teller = Self {
+            shared,
+            story: None,
+            session: shared.card.id,
+            earlier: 0,
+            mode: api::Mode::Passthrough,
+            breakpoints: Vec::new(),
+        };
+        if let Ok(standing) = shared.standing().await {
+            teller.place(&standing);
+            teller.mode = tell::mode(standing.status.mode);
+            teller.breakpoints = tell::breakpoints(&standing.status.breakpoints);
+        }
+        teller
+    }
+
+    /// Messages have ids of the session that they are in.
+    fn place(&mut self, standing: &Standing) {
+        self.session = standing.session.unwrap_or(self.shared.card.id);
+        self.earlier = standing.earlier;
+    }
+
+    async fn take_all(&mut self, first: Event, subscription: &mut Subscription) {
+        let mut next = Some(first);
+        // As many as can have waited: what comes meanwhile is for the next time.
+        for _ in 0..WAITING_MAX {
+            let Some(event) = next else { break };
+            self.take(event).await;
+            next = subscription.try_next();
+        }
+        if let Some(event) = next {
+            self.take(event).await;
+        }
+        let missed = subscription.missed();
+        if missed > 0 {
+            self.push(What::Other(api::Event::Gap(api::Gap { missed })));
+        }
+    }
+
+    async fn take_rest(&mut self, subscription: &mut Subscription) {
+        if let Some(event) = subscription.try_next() {
+            self.take_all(event, subscription).await;
+        }
+        self.shared.hub.grown.send_replace(());
+    }
+
+    fn push(&self, what: What) {
+        self.shared.hub.ring().push(what);
+    }
+
+    async fn take(&mut self, event: Event) {
+        match event {
+            Event::Message { .. } | Event::Fault { .. } => {
+                let recorded = self.recorded(event);
+                let told = self.tell(recorded).await;
+                self.push(What::Message(Box::new(told)));
+            }
+            Event::Held(held) => {
+                let held = holds::told(self.shared, &held, tell::RAW_IN_LIST_MAX).await;
+                self.push(What::Other(api::Event::Held(Box::new(held))));
+            }
+            Event::Outcome { sequence, outcome } => {
+                self.shared.hub.ring().amend(sequence, Said::Outcome((*outcome).clone()));
+                self.push(What::Other(api::Event::Outcome(api::Outcome {
+                    sequence,
+                    what: tell::outcome(outcome.what),
+                    by: outcome.by.clone(),
+                    held_ns: outcome.held_ns,
+                    edited: outcome.edited.is_some(),
+                })));
+            }
+            Event::Marked { sequence, mark } => {
+                self.shared.hub.ring().amend(sequence, Said::Mark((*mark).clone()));
+                let (mark, note) = (mark.mark.clone(), mark.note.clone());
+                self.push(What::Other(api::Event::Marked(api::Marked { sequence, mark, note })));
+            }
+            Event::Changed => self.look_again().await,
+        }
+    }
+
+    /// Tells what of the mode and the breakpoints is no longer what it was.
+    async fn look_again(&mut self) {
+        let Ok(standing) = self.shared.standing().await else { return };
+        self.place(&standing);
+        let status = standing.status;
+        let (mode, breakpoints) = (tell::mode(status.mode), tell::breakpoints(&status.breakpoints));
+        if mode != self.mode {
+            self.mode = mode;
+            self.push(What::Other(api::Event::Mode(api::ModeChange { mode })));
+        }
+        if breakpoints != self.breakpoints {
+            self.breakpoints = breakpoints.clone();
+            self.push(What::Other(api::Event::Breakpoints(api::Breakpoints { breakpoints })));
+        }
+    }
+
+    /// The first message is preceded by many, some of which it takes up.
+    async fn tell(&mut self, recorded: Recorded) -> Told {
+        if self.story.is_none() {
+            self.story = Some(foreword(self.shared, recorded.sequence).await);
+        }
+        self.story.get_or_insert_default().tell(recorded)
+    }
+
+    /// What the recording says of the message that an event tells.
+    fn recorded(&self, event: Event) -> Recorded {
+        let id = |sequence: u64| message_id(&self.session, sequence.saturating_sub(self.earlier));
+        match event {
+            Event::Message {
+                sequence,
+                time_ns,
+                from,
+                conversation,
+                transport,
+                exchange,
+                event_id,
+                message,
+                correlated,
+                origin,
+            } => Recorded {
+                id: id(sequence),
+                time_ns,
+                conversation,
+                transport,
+                exchange: (exchange > 0).then_some(exchange),
+                event_id: event_id.map(|id| String::from_utf8_lossy(&id).into_owned()),
+                correlated_id: correlated.map(id),
+                noise: origin == Origin::Noise,
+                from_proxy: origin == Origin::Proxy,
+                ..Recorded::bare(sequence, from.direction(), message.bytes().clone())
+            },
+            Event::Fault { sequence, time_ns, from, conversation, text } => Recorded {
+                id: id(sequence),
+                time_ns,
+                conversation,
+                transport: self.shared.card.transport,
+                event: Some(text.to_string()),
+                ..Recorded::bare(sequence, from.direction(), bytes::Bytes::new())
+            },
+            _ => unreachable!("nothing else tells of a message"),
+        }
+    }
+}
+
+/// A story that has heard what came before a message.
+async fn foreword(shared: &Shared, sequence: u64) -> Story {
+    let mut story = Story::of(&shared.card.header());
+    let query = api::PageQuery { before: Some(sequence), limit: Some(FOREWORD), ..api::PageQuery::default() };
+    if !shared.hub.is_history()
+        && let Ok(page) = history::page(shared, &query, None).await
+    {
+        for (mut told, earlier) in page.messages {
+            told.recorded.sequence += earlier;
+            story.tell(told.recorded);
+        }
+    }
+    story
+}

@@ -1,0 +1,36 @@
+//! The OpenAPI document, made of the types and the routes.
+
+use axum::response::IntoResponse;
+use mcp_control::api;
+use utoipa::OpenApi;
+
+use super::reply::Json;
+use super::{act, look, site};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "mcp-proxy control API",
+        description = "Watch a running mcp-proxy, hold, change and release messages. On the instance's private socket, and on loopback TCP with `--control-port`.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    paths(
+        look::instance, look::snapshot, look::messages, look::message, look::events, look::held, look::held_message,
+        look::breakpoints, look::lease, act::forward, act::forward_all, act::drop_held, act::modify, act::answer,
+        act::mode, act::add_breakpoint, act::remove_breakpoint, act::replay, act::mark, act::notes, act::save, act::take_lease,
+        act::give_up_lease, site::login,
+    ),
+    components(schemas(
+        api::Ended, api::Gap, api::Outcome, api::OutcomeKind, api::Marked, api::Lease, api::Owner, api::Kind
+    )),
+    tags(
+        (name = "look", description = "What can be seen; changes nothing."),
+        (name = "act", description = "What can be done. Somebody else's lease refuses it with 423."),
+        (name = "lease", description = "One face at a time may act."),
+    ),
+)]
+struct Document;
+
+pub async fn document() -> impl IntoResponse {
+    Json(Document::openapi())
+}

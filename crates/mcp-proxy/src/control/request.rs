@@ -1,0 +1,134 @@
+//! What a request says, read strictly: an unknown member is a mistake that should be heard of, and
+//! nothing is read past its bound.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use mcp_control::api::Code;
+use serde::de::DeserializeOwned;
+
+use super::reply::Refusal;
+use super::shared::Shared;
+
+/// A body without a message in it: names, a filter, notes.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+/// What stands around a message in a body, and what escaping adds to nothing.
+const AROUND_MESSAGE: usize = 64 * 1024;
+/// For a body to arrive: it comes from this machine.
+const BODY_FOR: Duration = Duration::from_secs(30);
+
+/// A body of JSON without a message in it.
+pub struct Small<T>(pub T);
+
+/// A body of JSON that carries a message.
+pub struct Large<T>(pub T);
+
+/// A small body that may be left out.
+pub struct Perhaps<T>(pub T);
+
+/// The query of the request.
+pub struct Query<T>(pub T);
+
+/// The sequence in the path.
+pub struct Sequence(pub u64);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Small<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _: &Shared) -> Result<Self, Refusal> {
+        let (headers, body) = read(request, BODY_BYTES_MAX).await?;
+        check_type(&headers)?;
+        parse(&body).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<Shared> for Large<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, shared: &Shared) -> Result<Self, Refusal> {
+        let (headers, body) = read(request, shared.message_bytes_max.saturating_add(AROUND_MESSAGE)).await?;
+        check_type(&headers)?;
+        parse(&body).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<Shared> for Perhaps<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, _: &Shared) -> Result<Self, Refusal> {
+        let (headers, body) = read(request, BODY_BYTES_MAX).await?;
+        if body.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        check_type(&headers)?;
+        parse(&body).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+        let query = axum::extract::Query::try_from_uri(&parts.uri);
+        query.map(|query| Self(query.0)).map_err(|error| Refusal::bad(plain(&error.body_text())))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Sequence {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let text = axum::extract::Path::<String>::from_request_parts(parts, state).await;
+        let text = text.map_err(|_| Refusal::not_found("there is no such message"))?.0;
+        // A sign or a blank is no part of a sequence, whatever a parser makes of it.
+        let sequence = text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+        sequence.map(Self).ok_or_else(|| Refusal::not_found("the path needs the sequence of a message: a number"))
+    }
+}
+
+async fn read(request: Request, limit: usize) -> Result<(HeaderMap, Bytes), Refusal> {
+    let (parts, body) = request.into_parts();
+    let whole = tokio::time::timeout(BODY_FOR, Limited::new(body, limit).collect()).await;
+    let timeout = || Refusal::new(StatusCode::REQUEST_TIMEOUT, Code::BadRequest, "the body did not arrive in time");
+    match whole.map_err(|_| timeout())? {
+        Ok(body) => Ok((parts.headers, body.to_bytes())),
+        Err(error) if error.is::<LengthLimitError>() => Err(Refusal::too_large(limit)),
+        Err(_) => Err(Refusal::bad("the body broke off")),
+    }
+}
+
+/// Anything else could come from a form on somebody's page.
+fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let (given, more) = (types.next().and_then(|given| given.to_str().ok()), types.next());
+    let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if more.is_some() || !essence.eq_ignore_ascii_case("application/json") {
+        let what = "the body must be application/json";
+        return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::UnsupportedMediaType, what));
+    }
+    Ok(())
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(body).map_err(|error| Refusal::bad(format!("the body is not what is taken here: {error}")))
+}
+
+/// The part of an error that says what is wrong.
+fn plain(error: &str) -> String {
+    let what = error.strip_prefix("Failed to deserialize query string: ").unwrap_or(error);
+    format!("the query is not what is taken here: {what}")
+}
+
+/// Reads a body to its end where none is wanted, so that the connection can be used again.
+pub async fn no_body(body: Body) -> Result<(), Refusal> {
+    match Limited::new(body, 0).collect().await {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Refusal::bad("no body is taken here")),
+    }
+}

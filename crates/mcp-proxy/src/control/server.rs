@@ -1,0 +1,107 @@
+//! Takes connections on the private socket, and on loopback TCP if asked to.
+
+use std::io;
+use std::net::TcpListener as StdTcpListener;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixListener as StdUnixListener;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+
+use super::gate::Gate;
+use super::shared::Shared;
+use super::site::{Door, router};
+
+/// Connections at a time through each door: every face and some commands.
+const CONNECTIONS_MAX: usize = 256;
+/// For the head of a request, and for a next request.
+const HEAD_FOR: Duration = Duration::from_secs(10);
+/// The largest head; a filter in the target, and room.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// For another try when the system has no descriptor left.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+
+/// Serves the private socket for ever.
+pub async fn serve_socket(listener: StdUnixListener, shared: Shared) -> io::Result<()> {
+    let listener = UnixListener::from_std(listener)?;
+    let (app, room) = (router(shared, Door::Socket), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
+    loop {
+        let Ok(turn) = Arc::clone(&room).acquire_owned().await else { return Ok(()) };
+        match listener.accept().await {
+            // The directory keeps others out already. Root may enter, and has other ways.
+            Ok((stream, _)) if is_own(&stream) => {
+                let app = app.clone();
+                tokio::spawn(async move {
+                    serve(stream, app).await;
+                    drop(turn);
+                });
+            }
+            Ok(_) => {}
+            Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
+        }
+    }
+}
+
+/// Serves loopback TCP for ever.
+pub async fn serve_tcp(listener: StdTcpListener, gate: Arc<Gate>, shared: Shared) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let (app, room) = (router(shared, Door::Tcp(gate)), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
+    loop {
+        let Ok(turn) = Arc::clone(&room).acquire_owned().await else { return Ok(()) };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let _ = stream.set_nodelay(true);
+                let app = app.clone();
+                tokio::spawn(async move {
+                    serve(stream, app).await;
+                    drop(turn);
+                });
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
+        }
+    }
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app: Router) {
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_FOR).max_buf_size(HEAD_BYTES_MAX);
+    let _ = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)).await;
+}
+
+/// Whether the process at the other end belongs to the user we run as.
+fn is_own(stream: impl AsFd) -> bool {
+    let peer = rustix::net::sockopt::socket_peercred(stream).map(|peer| peer.uid.as_raw());
+    peer.is_ok_and(|uid| may_connect(uid, rustix::process::geteuid().as_raw()))
+}
+
+fn may_connect(peer: u32, own: u32) -> bool {
+    peer == own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_user_may_not_connect() {
+        let own = rustix::process::geteuid().as_raw();
+        assert!(may_connect(own, own));
+        assert!(!may_connect(own + 1, own));
+        assert!(!may_connect(0, own + 1));
+    }
+
+    #[test]
+    fn this_process_is_known_as_our_own() {
+        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        assert!(is_own(&one));
+        let not_a_socket = std::fs::File::open("/dev/null").unwrap();
+        assert!(!is_own(&not_a_socket));
+    }
+}

@@ -1,0 +1,178 @@
+//! What every request needs: the way to the data path, the hub, the lease, and who we are.
+
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_control::api;
+use mcp_engine::{Orders, Pipeline, Status};
+use mcp_store::{SessionHeader, Transport};
+use tokio::sync::{Semaphore, watch};
+use uuid::Uuid;
+
+use super::hub::Hub;
+use super::lease::Leases;
+use super::reply::Refusal;
+use super::tell;
+
+/// For the data path to carry out an order: it does so between two batches.
+const ORDER_FOR: Duration = Duration::from_secs(10);
+/// History is read by so many at once; the others wait.
+const READERS_MAX: usize = 4;
+
+#[derive(Clone)]
+pub struct Shared(Arc<Inner>);
+
+pub struct Inner {
+    pub orders: Orders,
+    pub hub: Arc<Hub>,
+    pub leases: Arc<Leases>,
+    pub card: Card,
+    pub message_bytes_max: usize,
+    pub readers: Semaphore,
+    /// Turns true when the proxy ends.
+    pub ending: watch::Receiver<bool>,
+}
+
+/// What does not change about this instance.
+#[derive(Clone, Debug)]
+pub struct Card {
+    pub id: Uuid,
+    pub started_ns: u64,
+    pub name: Option<String>,
+    pub server_command: Option<String>,
+    pub server_url: Option<String>,
+    pub transport: Transport,
+    pub listen: String,
+}
+
+/// How the data path stands.
+pub struct Standing {
+    pub status: Status,
+    /// The session that is recorded, and how many messages came before those of it.
+    pub session: Option<Uuid>,
+    pub earlier: u64,
+}
+
+/// A session of this run.
+pub struct Part {
+    pub segment: PathBuf,
+    pub earlier: u64,
+}
+
+impl Deref for Shared {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+impl Shared {
+    pub fn new(
+        orders: Orders,
+        hub: Arc<Hub>,
+        card: Card,
+        message_bytes_max: usize,
+        ending: watch::Receiver<bool>,
+    ) -> Self {
+        let (leases, readers) = (Arc::default(), Semaphore::new(READERS_MAX));
+        Self(Arc::new(Inner { orders, hub, leases, card, message_bytes_max, readers, ending }))
+    }
+
+    /// Has something done on the data path.
+    pub async fn order<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Pipeline) -> R + Send + 'static,
+    ) -> Result<R, Refusal> {
+        match tokio::time::timeout(ORDER_FOR, self.orders.ask(work)).await {
+            Ok(done) => done.ok_or_else(Refusal::ending),
+            Err(_) => Err(Refusal::too_many("the proxy is busy; it may still do what it was asked")),
+        }
+    }
+
+    pub async fn standing(&self) -> Result<Standing, Refusal> {
+        self.order(standing).await
+    }
+
+    /// The same, with everything up to its sequence where it can be read.
+    pub async fn committed_standing(&self) -> Result<Standing, Refusal> {
+        let work = |pipeline: &mut Pipeline| {
+            // A store that fails is told and dealt with on the path, which commits again and again.
+            let _ = pipeline.commit();
+            standing(pipeline)
+        };
+        self.order(work).await
+    }
+
+    /// The sessions of this run, all that passed in them.
+    pub async fn parts(&self) -> Result<Vec<Part>, Refusal> {
+        let work = |pipeline: &mut Pipeline| {
+            let _ = pipeline.commit();
+            let part = |(segment, earlier): (&std::path::Path, u64)| Part { segment: segment.to_owned(), earlier };
+            pipeline.recorder().segments().map(part).collect()
+        };
+        self.order(work).await
+    }
+
+    /// Tells the data path whether a face is there that may decide, and all faces who it is. What
+    /// counts is how that stands when the order is carried out: two of them may overtake each other.
+    pub async fn face_changed(&self) -> Result<(), Refusal> {
+        let leases = Arc::clone(&self.leases);
+        self.tell_lease();
+        self.order(move |pipeline| pipeline.set_face(leases.now().is_some())).await
+    }
+
+    pub fn tell_lease(&self) {
+        self.hub.tell(api::Event::Lease(api::LeaseState { lease: self.leases.now() }));
+    }
+
+    pub fn instance(&self, standing: &Standing) -> api::Instance {
+        let status = &standing.status;
+        let speakers = status.clients.iter().map(|(conversation, speaker)| api::Speaker {
+            conversation: *conversation,
+            client: speaker.client.as_deref().map(str::to_owned),
+            revision: speaker.revision.as_deref().map(str::to_owned),
+        });
+        let card = &self.card;
+        api::Instance {
+            id: card.id.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            name: card.name.clone(),
+            server_command: card.server_command.clone(),
+            server_url: card.server_url.clone(),
+            transport: tell::transport(card.transport),
+            listen: card.listen.clone(),
+            started_at: mcp_store::recorded::timestamp(card.started_ns).to_string(),
+            session: standing.session.map(|id| id.to_string()),
+            messages: status.sequence,
+            held: status.held.len() as u64,
+            conversations: speakers.collect(),
+        }
+    }
+}
+
+fn standing(pipeline: &mut Pipeline) -> Standing {
+    let recorder = pipeline.recorder();
+    let session = recorder.current().map(|(header, _)| header.id);
+    Standing { session, earlier: recorder.earlier(), status: pipeline.status() }
+}
+
+impl Card {
+    /// What a recording of this instance would begin with.
+    pub fn header(&self) -> SessionHeader {
+        SessionHeader {
+            id: self.id,
+            started_ns: self.started_ns,
+            transport: self.transport,
+            server_command: self.server_command.clone(),
+            server_url: self.server_url.clone(),
+            name: self.name.clone(),
+            notes: Default::default(),
+            session_file: None,
+            continues: None,
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! What the engine and the store know, in the words of the control API.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use mcp_control::api;
+use mcp_engine::intercept::{Breakpoint, Fallback, Held, Mode, Owner};
+use mcp_store::story::{Fault, Status};
+use mcp_store::{Direction, MessageKind, OutcomeKind, Told, Transport};
+use serde_json::value::RawValue;
+
+/// A message in a list, an event or a snapshot is given whole up to here. Longer ones are asked for
+/// one by one.
+pub const RAW_IN_LIST_MAX: usize = 256 * 1024;
+
+/// The message with everything that is known of it. `earlier` messages of this run came before its
+/// session; longer than `raw_max`, it is told without its content.
+pub fn message(told: &Told, earlier: u64, raw_max: usize) -> api::Message {
+    let recorded = &told.recorded;
+    let originally = recorded.original_raw.as_ref().map_or(0, |raw| raw.len());
+    let raw_omitted = recorded.raw.len().saturating_add(originally) > raw_max;
+    let is_json = !recorded.noise && told.kind != MessageKind::NotJson;
+    let raw = Some(&recorded.raw).filter(|_| is_json && !raw_omitted).and_then(|raw| verbatim(raw));
+    let has_bytes = raw.is_none() && recorded.event.is_none() && !raw_omitted;
+    let fault = told.status().and_then(|status| match status {
+        Status::Err(Fault::Error { message, .. }) => message.as_deref(),
+        _ => None,
+    });
+    api::Message {
+        id: recorded.id.clone(),
+        sequence: recorded.sequence + earlier,
+        timestamp: recorded.timestamp().to_string(),
+        direction: direction(recorded.direction),
+        transport: transport(recorded.transport),
+        kind: kind(told.kind),
+        method: told.method().map(Into::into),
+        tool: told.subject().map(Into::into),
+        jsonrpc_id: told.id().and_then(verbatim),
+        answers: told.answers.map(|sequence| sequence + earlier),
+        operation: told.operation().map(|sequence| sequence + earlier),
+        round: told.asked.as_ref().map(|asked| asked.round),
+        status: told.status().map(|status| status.as_str().to_owned()),
+        code: told.status().and_then(Status::code),
+        error: fault.map(str::to_owned),
+        duration_ns: told.duration_ns(),
+        size: recorded.raw.len() as u64,
+        server: told.server.as_deref().map(str::to_owned),
+        client: told.client.as_deref().map(str::to_owned),
+        revision: told.revision.as_deref().map(str::to_owned),
+        conversation: recorded.conversation,
+        correlated_id: recorded.correlated_id.clone(),
+        modified: recorded.modified,
+        noise: recorded.noise,
+        exchange: recorded.exchange,
+        event_id: recorded.event_id.clone(),
+        origin: recorded.from_proxy.then(|| "proxy".to_owned()),
+        event: recorded.event.clone(),
+        opaque: told.message.peek().ambiguity.filter(|_| told.is_message()).map(|ambiguity| ambiguity.to_string()),
+        held_ns: recorded.held_ns,
+        outcome: recorded.outcome.map(|what| outcome(what).as_str().to_owned()),
+        decided_by: recorded.decided_by.clone(),
+        mark: recorded.mark.clone(),
+        note: recorded.note.clone(),
+        original_raw: recorded.original_raw.as_ref().filter(|_| !raw_omitted).and_then(|raw| verbatim(raw)),
+        raw_base64: has_bytes.then(|| BASE64.encode(&recorded.raw)),
+        raw,
+        raw_omitted,
+    }
+}
+
+/// A held message; `told` is what is known of it.
+pub fn held(held: &Held, told: api::Message) -> api::Held {
+    api::Held {
+        sequence: held.sequence,
+        conversation: held.conversation,
+        direction: direction(held.from.direction()),
+        why: held.why.to_string(),
+        since: mcp_store::recorded::timestamp(held.since_ns).to_string(),
+        held_ms: millis(held.held_for),
+        released_in_ms: held.left.map(millis),
+        given_up: held.given_up,
+        message: told,
+    }
+}
+
+pub fn breakpoints(breakpoints: &[Breakpoint]) -> Vec<api::Breakpoint> {
+    let told = |breakpoint: &Breakpoint| api::Breakpoint {
+        name: breakpoint.name.to_string(),
+        filter: breakpoint.filter.to_string(),
+        owner: match breakpoint.owner {
+            Owner::Start => api::Owner::Start,
+            Owner::Face => api::Owner::Face,
+            Owner::Command => api::Owner::Command,
+        },
+        hits: breakpoint.hits,
+    };
+    breakpoints.iter().map(told).collect()
+}
+
+pub fn mode(mode: Mode) -> api::Mode {
+    match mode {
+        Mode::Passthrough => api::Mode::Passthrough,
+        Mode::Intercept => api::Mode::Intercept,
+    }
+}
+
+pub fn on_detach(fallback: Fallback) -> api::OnDetach {
+    match fallback {
+        Fallback::Forward => api::OnDetach::Forward,
+        Fallback::Error => api::OnDetach::Error,
+        Fallback::Drop => api::OnDetach::Drop,
+    }
+}
+
+pub fn outcome(what: OutcomeKind) -> api::OutcomeKind {
+    match what {
+        OutcomeKind::Forwarded => api::OutcomeKind::Forwarded,
+        OutcomeKind::Modified => api::OutcomeKind::Modified,
+        OutcomeKind::Dropped => api::OutcomeKind::Dropped,
+        OutcomeKind::Refused => api::OutcomeKind::Refused,
+        OutcomeKind::Answered => api::OutcomeKind::Answered,
+        OutcomeKind::Cancelled => api::OutcomeKind::Cancelled,
+        OutcomeKind::Released => api::OutcomeKind::Released,
+        OutcomeKind::Discarded => api::OutcomeKind::Discarded,
+    }
+}
+
+pub fn transport(transport: Transport) -> api::Transport {
+    match transport {
+        Transport::Stdio => api::Transport::Stdio,
+        Transport::Sse => api::Transport::Sse,
+        Transport::StreamableHttp => api::Transport::StreamableHttp,
+    }
+}
+
+pub fn direction(direction: Direction) -> api::Direction {
+    match direction {
+        Direction::ClientToServer => api::Direction::ClientToServer,
+        Direction::ServerToClient => api::Direction::ServerToClient,
+    }
+}
+
+fn kind(kind: MessageKind) -> api::Kind {
+    match kind {
+        MessageKind::Request => api::Kind::Request,
+        MessageKind::Response => api::Kind::Response,
+        MessageKind::Error => api::Kind::Error,
+        MessageKind::Notification => api::Kind::Notification,
+        MessageKind::Batch => api::Kind::Batch,
+        MessageKind::OtherJson => api::Kind::Json,
+        MessageKind::NotJson => api::Kind::Bytes,
+        MessageKind::Noise => api::Kind::Noise,
+        MessageKind::Event => api::Kind::Event,
+    }
+}
+
+pub fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// JSON as it was spelled. `null` would look as if there were none, and is told by its bytes.
+fn verbatim(json: &[u8]) -> Option<Box<RawValue>> {
+    serde_json::from_slice::<Box<RawValue>>(json).ok().filter(|raw| raw.get() != "null")
+}

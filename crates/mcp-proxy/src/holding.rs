@@ -1,0 +1,140 @@
+//! Makes a proxy an instance: messages can be held on their way, and faces can attach to it.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use mcp_engine::intercept::{Fallback, HOLD_FOR, Mode, Owner};
+use mcp_engine::pipeline::wall_ns;
+use mcp_engine::{Bus, HoldOptions, Intercept, Pipeline, Recorder, desk};
+use mcp_filter::Filter;
+use uuid::Uuid;
+
+use crate::cli::{Listen, RecordingArgs};
+use crate::control::{Card, Control, Setup};
+use crate::failure::{Failure, exit};
+use crate::plan::ServerSide;
+use crate::report::say;
+
+/// What both forms of the proxy take.
+#[derive(Args, Clone, Default)]
+pub struct HoldArgs {
+    /// Hold every message for somebody to look at, while somebody is attached
+    #[arg(long)]
+    pub intercept: bool,
+    /// Hold messages that match, while somebody is attached; see `mcp-proxy help filter`
+    #[arg(long = "break", value_name = "FILTER")]
+    pub breakpoints: Vec<String>,
+    /// How long a message is held at most, then it goes on; 0 for ever [default: 45]
+    #[arg(long, value_name = "SECONDS", value_parser = hold_for)]
+    pub hold_timeout: Option<Duration>,
+    /// What becomes of held messages when whoever is attached leaves; with `error`, whoever waits is told
+    /// [default: forward]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub on_detach: Option<OnDetach>,
+    /// Hold what the client sends until somebody attaches
+    #[arg(long)]
+    pub wait_for_face: bool,
+    /// Serve the control API on this port of 127.0.0.1 too, with a token; 0 takes any free one
+    #[arg(long, value_name = "PORT")]
+    pub control_port: Option<u16>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnDetach {
+    Forward,
+    Error,
+    Drop,
+}
+
+/// What is found out before anything is recorded.
+pub struct Holding {
+    options: HoldOptions,
+    mode: Mode,
+    breakpoints: Vec<Filter>,
+    tcp: Option<TcpListener>,
+}
+
+impl HoldArgs {
+    /// Filters that cannot be read and busy ports are found here.
+    pub fn check(&self) -> Result<Holding, Failure> {
+        let breakpoints = self.breakpoints.iter().map(|filter| Filter::parse(filter)).collect::<Result<_, _>>()?;
+        let limit = self.hold_timeout.unwrap_or(HOLD_FOR);
+        let options = HoldOptions {
+            limit: (!limit.is_zero()).then_some(limit),
+            on_detach: match self.on_detach {
+                Some(OnDetach::Forward) | None => Fallback::Forward,
+                Some(OnDetach::Error) => Fallback::Error,
+                Some(OnDetach::Drop) => Fallback::Drop,
+            },
+            wait_for_face: self.wait_for_face,
+            server: None,
+        };
+        let mode = if self.intercept { Mode::Intercept } else { Mode::Passthrough };
+        Ok(Holding { options, mode, breakpoints, tcp: self.control_port.map(bind).transpose()? })
+    }
+}
+
+fn bind(port: u16) -> Result<TcpListener, Failure> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let bound = TcpListener::bind(address).and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
+    bound.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => Failure::new(exit::CANNOT_RUN, format!("port {port} is taken ({address})"))
+            .hint("end the program that uses it, or give another --control-port; port 0 takes any free one"),
+        _ => Failure::new(exit::CANNOT_RUN, format!("cannot listen on {address}: {error}")),
+    })
+}
+
+impl Holding {
+    /// A pipeline whose messages can be held, and the endpoint that faces attach to.
+    pub fn begin(
+        self,
+        recorder: Recorder,
+        server: &ServerSide,
+        client: Listen,
+        state: Option<PathBuf>,
+        args: &RecordingArgs,
+    ) -> Result<(Pipeline, Option<Control>), Failure> {
+        let card = Card {
+            id: recorder.current().map_or_else(Uuid::new_v4, |(header, _)| header.id),
+            started_ns: recorder.current().map_or_else(wall_ns, |(header, _)| header.started_ns),
+            name: args.name.clone(),
+            server_command: server.command(),
+            server_url: server.url(),
+            transport: server.transport(),
+            listen: match client {
+                Listen::Stdio => "stdio".into(),
+                Listen::At(address) => address.to_string(),
+            },
+        };
+        let shown = card.name.as_ref().or(card.server_command.as_ref()).or(card.server_url.as_ref());
+        let mut intercept =
+            Intercept::new(HoldOptions { server: shown.map(|shown| shown.as_str().into()), ..self.options });
+        intercept.set_mode(self.mode, Owner::Start);
+        for filter in self.breakpoints {
+            intercept.add(None, filter, Owner::Start).map_err(|error| Failure::usage(error.to_string()))?;
+        }
+        let (bus, (orders, desk)) = (Bus::default(), desk());
+        let setup = Setup {
+            card,
+            state,
+            tcp: self.tcp,
+            orders,
+            bus: bus.clone(),
+            is_recorded: recorder.is_on(),
+            message_bytes_max: args.message_limit,
+        };
+        let pipeline = Pipeline::new(recorder, bus, args.message_limit).governed_from(desk, intercept);
+        let control = Control::start(setup)
+            .map_err(|error| say(&format!("mcp-proxy: warning: nobody can attach to this instance: {error}")));
+        Ok((pipeline, control.ok()))
+    }
+}
+
+fn hold_for(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=86_400.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("expected a number of seconds, up to a day, or 0".into()),
+    }
+}
