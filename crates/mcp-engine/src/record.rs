@@ -5,12 +5,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use mcp_store::segment::OnSynced;
 use mcp_store::{
-    End, HeadKey, Mark, Outcome, RecordHead, RecordKind, SegmentWriter, SessionHeader, StoreError, Transport,
+    End, HeadKey, Mark, Outcome, RecordHead, RecordKind, SegmentWriter, SessionHeader, SparseIndex, StoreError,
+    Transport,
 };
 use uuid::Uuid;
 
@@ -203,6 +205,11 @@ impl Recorder {
     pub fn segments(&self) -> impl Iterator<Item = (&Path, u64)> {
         let sessions = self.capture.iter().flat_map(|capture| capture.sessions.iter().zip(&capture.began));
         sessions.map(|((_, path), began)| (path.as_path(), *began))
+    }
+
+    /// Where to begin reading in the segment of the current session, as far as it is written.
+    pub fn index(&self) -> Option<Arc<SparseIndex>> {
+        Some(self.capture.as_ref()?.writer.index())
     }
 
     /// How many messages came before those of the current session.

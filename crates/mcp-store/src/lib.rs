@@ -8,6 +8,7 @@ pub mod exchange;
 pub mod export;
 pub mod import;
 pub mod index;
+pub mod pages;
 pub mod recorded;
 pub mod redact;
 pub mod segment;
@@ -22,9 +23,11 @@ use std::path::{Path, PathBuf};
 pub use catalogue::{Catalogue, Entry};
 pub use exchange::{Amendment, AnswerHead, ExchangeMark, Headers, RequestHead, Said, SessionEntry};
 pub use index::Index;
+pub use pages::{Page, Pages};
 pub use recorded::{Direction, Recorded, SessionHeader, Transport};
 pub use segment::{
     End, HeadKey, Link, Mark, Outcome, OutcomeKind, Record, RecordHead, RecordKind, SegmentReader, SegmentWriter,
+    SparseIndex,
 };
 pub use session::{Entries, Session, Summary};
 pub use state_dir::StateDir;

@@ -4,6 +4,7 @@
 mod outcome;
 mod reader;
 mod repeated;
+pub(crate) mod sparse;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use crate::recorded::{Direction, Transport};
 pub use outcome::{MARK_BYTES_MAX, Mark, NOTE_BYTES_MAX, Outcome, OutcomeKind};
 pub use reader::{SegmentReader, Tail, append_end, append_mark, append_note, cut_tail, is_live};
 pub use repeated::HeadKey;
+pub use sparse::SparseIndex;
 pub use writer::{OnSynced, SegmentWriter};
 
 pub(crate) const MAGIC: &[u8; 8] = b"MCPSEG01";

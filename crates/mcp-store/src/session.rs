@@ -10,6 +10,7 @@ pub use entries::Entries;
 use entries::Tally;
 pub(crate) use later::Later;
 use later::amendment;
+pub(crate) use later::said;
 
 use crate::StoreError;
 use crate::exchange::{AnswerHead, ExchangeMark, RequestHead, SessionEntry};

@@ -146,7 +146,7 @@ struct Waiting {
     round: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Speakers {
     client: Option<Arc<str>>,
     revision: Option<Arc<str>>,
@@ -164,6 +164,13 @@ impl Story {
         let server = header.name.as_ref().or(header.server_command.as_ref()).or(header.server_url.as_ref());
         let is_replay = header.notes.contains_key(SessionHeader::REPLAYS);
         Self { server: server.map(|server| server.as_str().into()), is_replay, ..Self::default() }
+    }
+
+    /// A story that knows who speaks, and nothing else of what was told.
+    pub(crate) fn afresh(&self) -> Self {
+        let Self { server, conversations, is_replay, .. } = self;
+        let (server, conversations) = (server.clone(), conversations.clone());
+        Self { server, conversations, is_replay: *is_replay, ..Self::default() }
     }
 
     /// Takes the next entry of the session. What HTTP says is remembered for the messages it came with.

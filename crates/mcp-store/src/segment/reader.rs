@@ -45,9 +45,14 @@ pub struct SegmentReader {
 
 impl SegmentReader {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Self::open_with(path, 256 * 1024)
+    }
+
+    /// The same, reading ahead by so many bytes.
+    pub(crate) fn open_with(path: &Path, ahead: usize) -> Result<Self, StoreError> {
         let file = File::open(path).map_err(StoreError::io("open", path))?;
         let len = file.metadata().map_err(StoreError::io("look at", path))?.len();
-        let mut input = BufReader::with_capacity(256 * 1024, file);
+        let mut input = BufReader::with_capacity(ahead, file);
         let (header, offset) = read_header(&mut input).map_err(|reason| StoreError::not_a_session(path, reason))?;
         Ok(Self {
             path: path.to_owned(),

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use mcp_wire::gather::{Gather, SLICES};
 
 use super::repeated::{HeadKey, Written};
+use super::sparse::{Growth, SparseIndex};
 use super::{EVENT_ID_MAX, End, Link, MAGIC, Mark, Outcome, RecordHead, RecordKind};
 use crate::StoreError;
 use crate::recorded::{Direction, SessionHeader};
@@ -38,6 +39,8 @@ pub struct SegmentWriter {
     /// Outcomes and marks.
     amendments: u64,
     heads: Written,
+    index: Arc<SparseIndex>,
+    growth: Growth,
     sync: Sync,
 }
 
@@ -66,8 +69,21 @@ impl SegmentWriter {
             let sync = Sync::start(file.try_clone()?, on_synced)?;
             let path = path.to_owned();
             let (lost, heads) = (None, Written::default());
-            let mut writer =
-                Self { path, file, gather, whole_len: 0, gathered: 0, messages: 0, lost, amendments: 0, heads, sync };
+            let (index, growth) = (Arc::default(), Growth::default());
+            let mut writer = Self {
+                path,
+                file,
+                gather,
+                whole_len: 0,
+                gathered: 0,
+                messages: 0,
+                lost,
+                amendments: 0,
+                heads,
+                index,
+                growth,
+                sync,
+            };
             writer.write_gathered()?;
             Ok(writer)
         };
@@ -83,6 +99,11 @@ impl SegmentWriter {
 
     pub fn len(&self) -> u64 {
         self.whole_len
+    }
+
+    /// Where to begin reading it, as far as it is written. Anybody may have it.
+    pub fn index(&self) -> Arc<SparseIndex> {
+        Arc::clone(&self.index)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -151,6 +172,7 @@ impl SegmentWriter {
             self.gather.copy(&gap.encode(&[count.as_bytes()]));
             self.gather.copy(count.as_bytes());
         }
+        self.growth.add(head, self.whole_len + self.gather.len() as u64);
         self.gather.copy(&head.encode(parts));
         self.gathered += 1;
         self.messages += u64::from(head.kind.is_message());
@@ -201,6 +223,7 @@ impl SegmentWriter {
             }
         }
         self.whole_len += written;
+        self.index.publish(&mut self.growth, self.whole_len);
         self.sync.soon();
         Ok(())
     }
@@ -208,6 +231,7 @@ impl SegmentWriter {
     /// Removes what a failed write left, so that the next record follows a whole one.
     fn cut_back(&mut self, error: io::Error) -> io::Result<()> {
         self.heads.forget();
+        self.growth.forget();
         self.gather.clear();
         let _ = self.file.set_len(self.whole_len);
         Err(error)

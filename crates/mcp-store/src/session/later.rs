@@ -9,25 +9,15 @@ use std::path::Path;
 use crate::StoreError;
 use crate::exchange::{Amendment, Said, SessionEntry};
 use crate::recorded::Recorded;
+use crate::segment::sparse::{AMENDED_MAX, Amended};
 use crate::segment::{self, End, Mark, Outcome, Record, RecordHead, RecordKind, SegmentReader};
-
-/// Messages of which it is remembered that more is said of them: as many as a session has. Past it,
-/// what is said stands as an entry of its own.
-const AMENDED_MAX: usize = 1 << 20;
 
 pub(crate) struct Later {
     reader: SegmentReader,
     /// By the sequence of the message. What was told is removed.
-    places: HashMap<u64, Places>,
+    places: HashMap<u64, Amended>,
     /// Everything before this was looked at.
     looked_to: u64,
-}
-
-/// Where the records begin; 0 if there is none.
-#[derive(Clone, Copy, Default)]
-struct Places {
-    outcome: u64,
-    mark: u64,
 }
 
 impl Later {
@@ -77,11 +67,7 @@ impl Later {
         if self.places.len() >= AMENDED_MAX && !self.places.contains_key(&head.correlated) {
             return;
         }
-        let places = self.places.entry(head.correlated).or_default();
-        match head.kind {
-            RecordKind::Outcome => places.outcome = self.reader.last_record(),
-            _ => places.mark = self.reader.last_record(),
-        }
+        self.places.entry(head.correlated).or_default().add(head.kind, self.reader.last_record());
     }
 
     /// Adds to a message what is said of it later.
@@ -91,22 +77,12 @@ impl Later {
         }
         let Some(places) = self.places.remove(&message.sequence) else { return Ok(()) };
         for place in [places.outcome, places.mark].into_iter().filter(|place| *place > 0) {
-            if let Some(said) = self.said_at(place, message.sequence)? {
+            let said = said(&mut self.reader, place, message.sequence);
+            if let Some(said) = said.map_err(StoreError::io("read", self.reader.path()))? {
                 message.amend(said);
             }
         }
         Ok(())
-    }
-
-    /// What the record at `place` says of a message, if it is whole.
-    fn said_at(&mut self, place: u64, sequence: u64) -> Result<Option<Said>, StoreError> {
-        let mut read = || -> io::Result<Option<Record>> {
-            self.reader.go_to(place)?;
-            self.reader.next_record()
-        };
-        let record = read().map_err(StoreError::io("read", self.reader.path()))?;
-        let is_there = |record: &Record| self.reader.last_record() == place && record.head.correlated == sequence;
-        Ok(record.filter(is_there).and_then(|record| Said::decode(&record)))
     }
 
     /// The record at `place`, if it speaks of a message that was told without it.
@@ -123,6 +99,14 @@ impl Later {
         }
         amendment(record)
     }
+}
+
+/// What the record at `place` says of a message, if it is whole.
+pub(crate) fn said(reader: &mut SegmentReader, place: u64, sequence: u64) -> io::Result<Option<Said>> {
+    reader.go_to(place)?;
+    let record = reader.next_record()?;
+    let is_there = |record: &Record| reader.last_record() == place && record.head.correlated == sequence;
+    Ok(record.filter(is_there).and_then(|record| Said::decode(&record)))
 }
 
 /// What an outcome or a mark says, by itself.

@@ -1,0 +1,374 @@
+use bytes::Bytes;
+
+use super::*;
+use crate::recorded::{Direction, SessionHeader, Transport};
+use crate::segment::{End, HeadKey, Mark, Outcome, OutcomeKind, RecordHead, RecordKind, SegmentWriter};
+
+struct Capture {
+    dir: tempfile::TempDir,
+    writer: SegmentWriter,
+    messages: u64,
+}
+
+fn capture() -> Capture {
+    let dir = tempfile::tempdir().unwrap();
+    let writer = begin(&dir.path().join("s.mcpseg"));
+    Capture { dir, writer, messages: 0 }
+}
+
+fn begin(path: &Path) -> SegmentWriter {
+    let header = SessionHeader {
+        id: uuid::Uuid::new_v4(),
+        started_ns: 5,
+        transport: Transport::Stdio,
+        server_command: None,
+        server_url: None,
+        name: Some("files".into()),
+        notes: Default::default(),
+        session_file: None,
+        continues: None,
+    };
+    SegmentWriter::create(path, &header).unwrap()
+}
+
+const UP: Direction = Direction::ClientToServer;
+const DOWN: Direction = Direction::ServerToClient;
+
+impl Capture {
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("s.mcpseg")
+    }
+
+    fn head(&self, direction: Direction, correlated: u64, flags: u16) -> RecordHead {
+        let (kind, sequence) = (RecordKind::Message, self.messages);
+        RecordHead { kind, direction, flags, conversation: 1, sequence, time_ns: sequence, correlated }
+    }
+
+    fn push(&mut self, direction: Direction, correlated: u64, flags: u16, text: String) -> u64 {
+        self.messages += 1;
+        self.writer.push(&self.head(direction, correlated, flags), &text.into());
+        self.messages
+    }
+
+    /// A call, and many messages later its answer.
+    fn call(&mut self, id: u64, tool: &str) -> u64 {
+        let text = format!(r#"{{"id":{id},"method":"tools/call","params":{{"name":"{tool}"}}}}"#);
+        self.push(UP, 0, 0, text)
+    }
+
+    fn answer(&mut self, id: u64, asked: u64) -> u64 {
+        self.push(DOWN, asked, 0, format!(r#"{{"id":{id},"result":{{}}}}"#))
+    }
+
+    fn notify(&mut self, count: u64) {
+        for number in 0..count {
+            self.push(DOWN, 0, 0, format!(r#"{{"method":"notifications/n{number}"}}"#));
+        }
+        self.writer.commit().unwrap();
+    }
+
+    /// With the index of whoever writes, and with one made of the file.
+    fn both(&self) -> [Pages; 2] {
+        let path = self.path();
+        [Pages::open(&path, Some(self.writer.index())).unwrap(), Pages::open(&path, None).unwrap()]
+    }
+}
+
+fn sequences(page: &Page) -> Vec<u64> {
+    page.messages.iter().map(|told| told.recorded.sequence).collect()
+}
+
+#[track_caller]
+fn check_before(pages: &mut Pages, sequence: u64, limit: usize, expected: std::ops::Range<u64>, next: Option<u64>) {
+    let page = pages.before(sequence, limit, None).unwrap();
+    assert_eq!((sequences(&page), page.next), (expected.collect(), next));
+}
+
+#[track_caller]
+fn check_after(pages: &mut Pages, sequence: u64, limit: usize, expected: std::ops::Range<u64>, next: Option<u64>) {
+    let page = pages.after(sequence, limit, None).unwrap();
+    assert_eq!((sequences(&page), page.next), (expected.collect(), next));
+}
+
+#[test]
+fn pages_lie_side_by_side() {
+    let mut capture = capture();
+    capture.notify(5_000);
+    for mut pages in capture.both() {
+        check_before(&mut pages, u64::MAX, 100, 4_901..5_001, Some(4_901));
+        check_before(&mut pages, 4_901, 100, 4_801..4_901, Some(4_801));
+        check_before(&mut pages, 1_030, 100, 930..1_030, Some(930));
+        check_before(&mut pages, 1_025, 1, 1_024..1_025, Some(1_024));
+        check_before(&mut pages, 41, 40, 1..41, None);
+        check_before(&mut pages, 41, 100, 1..41, None);
+        check_before(&mut pages, 1, 100, 0..0, None);
+        check_after(&mut pages, 0, 100, 1..101, Some(100));
+        check_after(&mut pages, 1_000, 100, 1_001..1_101, Some(1_100));
+        check_after(&mut pages, 4_950, 50, 4_951..5_001, None);
+        check_after(&mut pages, 4_950, 100, 4_951..5_001, None);
+        check_after(&mut pages, 5_000, 100, 0..0, None);
+        check_after(&mut pages, u64::MAX, 100, 0..0, None);
+        assert_eq!(pages.before(u64::MAX, usize::MAX, None).unwrap().messages.len(), PAGE_MESSAGES_MAX);
+        assert_eq!(pages.one(2_049).unwrap().unwrap().recorded.sequence, 2_049);
+        assert!(pages.one(5_001).unwrap().is_none() && pages.one(0).unwrap().is_none());
+        assert_eq!(pages.last().unwrap(), 5_000);
+    }
+}
+
+#[test]
+fn a_session_without_messages_has_an_empty_page() {
+    let capture = capture();
+    for mut pages in capture.both() {
+        check_before(&mut pages, u64::MAX, 10, 0..0, None);
+        check_after(&mut pages, 0, 10, 0..0, None);
+        assert!(pages.one(1).unwrap().is_none());
+    }
+}
+
+/// What a page shows of a message does not depend on where the page begins.
+#[test]
+fn messages_are_told_as_if_all_had_been_read() {
+    let mut capture = capture();
+    let opening =
+        r#"{"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"ide"}}}"#;
+    capture.push(UP, 0, 0, opening.into());
+    capture.push(DOWN, 1, 0, r#"{"id":0,"result":{"protocolVersion":"2025-06-18"}}"#.into());
+    let asked: Vec<u64> = (1..=1_500).map(|id| capture.call(id, &format!("t{id}"))).collect();
+    capture.notify(3_000);
+    for (id, asked) in (1..).zip(&asked) {
+        capture.answer(id, *asked);
+    }
+    capture.writer.commit().unwrap();
+    let mut whole = Vec::new();
+    let mut story = Story::of(SegmentReader::open(&capture.path()).unwrap().header());
+    let session = crate::Session::open_segment(&capture.path()).unwrap();
+    session
+        .for_each_entry(|entry| -> Result<(), StoreError> {
+            whole.extend(story.hear(entry));
+            Ok(())
+        })
+        .unwrap();
+    let known = |told: &Told| {
+        let method = told.method().map(|method| method.into_owned());
+        let subject = told.subject().map(|subject| subject.into_owned());
+        let (client, revision) = (told.client.as_deref(), told.revision.as_deref());
+        let speaks = (client.map(str::to_owned), revision.map(str::to_owned));
+        (told.recorded.clone(), method, subject, told.answers, told.duration_ns(), told.operation(), speaks)
+    };
+    for mut pages in capture.both() {
+        let mut before = u64::MAX;
+        let mut backwards = Vec::new();
+        loop {
+            let page = pages.before(before, 700, None).unwrap();
+            backwards.extend(page.messages.iter().rev().map(known));
+            let Some(next) = page.next else { break };
+            before = next;
+        }
+        backwards.reverse();
+        assert!(backwards == whole.iter().map(known).collect::<Vec<_>>());
+        let answer = pages.one(capture.messages).unwrap().unwrap();
+        assert_eq!((answer.subject().as_deref(), answer.answers), (Some("t1500"), asked.last().copied()));
+    }
+}
+
+#[test]
+fn a_file_that_grows_has_further_pages() {
+    let mut capture = capture();
+    capture.notify(3);
+    let mut both = capture.both();
+    both.iter_mut().for_each(|pages| check_before(pages, u64::MAX, 2, 2..4, Some(2)));
+    capture.push(UP, 0, 0, r#"{"method":"gathered"}"#.into());
+    both.iter_mut().for_each(|pages| check_after(pages, 3, 10, 0..0, None));
+    capture.notify(2_000);
+    both.iter_mut().for_each(|pages| check_after(pages, 3, 3, 4..7, Some(6)));
+    both.iter_mut().for_each(|pages| check_before(pages, u64::MAX, 2, 2_003..2_005, Some(2_003)));
+    let path = capture.path();
+    let Capture { dir: _dir, writer, .. } = capture;
+    writer.finish(9, &End::default()).unwrap();
+    both.iter_mut().for_each(|pages| check_before(pages, u64::MAX, 1, 2_004..2_005, Some(2_004)));
+    check_before(&mut Pages::open(&path, None).unwrap(), u64::MAX, 1, 2_004..2_005, Some(2_004));
+}
+
+/// A page ends where whole records do, wherever a writer was killed or is in the middle of a write.
+#[test]
+fn a_torn_tail_is_not_there_until_it_is_whole() {
+    let mut capture = capture();
+    capture.notify(3);
+    let (path, whole) = (capture.path(), std::fs::metadata(capture.path()).unwrap().len() as usize);
+    capture.notify(1);
+    let Capture { dir: _dir, writer, .. } = capture;
+    drop(writer);
+    let bytes = std::fs::read(&path).unwrap();
+    for cut in whole..bytes.len() {
+        std::fs::write(&path, &bytes[..cut]).unwrap();
+        let mut pages = Pages::open(&path, None).unwrap();
+        check_before(&mut pages, u64::MAX, 9, 1..4, None);
+        std::fs::write(&path, &bytes).unwrap();
+        check_before(&mut pages, u64::MAX, 9, 1..5, None);
+    }
+}
+
+/// Damage costs the messages that it hits.
+#[test]
+fn damage_in_the_middle_costs_what_it_hits() {
+    let mut capture = capture();
+    capture.notify(3_000);
+    let path = capture.path();
+    let Capture { dir: _dir, writer, .. } = capture;
+    let index = writer.index();
+    drop(writer);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 50].fill(0x41);
+    std::fs::write(&path, &bytes).unwrap();
+    for index in [Some(index), None] {
+        let mut pages = Pages::open(&path, index).unwrap();
+        let mut count = 0;
+        let mut after = Some(0);
+        while let Some(sequence) = after {
+            let page = pages.after(sequence, 500, None).unwrap();
+            count += page.messages.len();
+            after = page.next;
+        }
+        assert!((2_997..3_000).contains(&count), "{count}");
+    }
+}
+
+/// A batch that could not be written leaves no places behind.
+#[test]
+fn what_was_not_written_is_not_indexed() {
+    let mut growth = Growth::default();
+    let index = SparseIndex::default();
+    let head = capture().head(UP, 0, 0);
+    growth.add(&RecordHead { sequence: 1, ..head }, 100);
+    growth.add(&RecordHead { kind: RecordKind::Outcome, correlated: 1, ..head }, 200);
+    growth.forget();
+    growth.add(&RecordHead { sequence: 3, ..head }, 100);
+    index.publish(&mut growth, 150);
+    assert_eq!((index.places(), index.last(), index.len()), (vec![Place { sequence: 3, offset: 100 }], 3, 150));
+    assert_eq!(index.amended(1), None);
+}
+
+#[test]
+fn large_messages_have_places_of_their_own() {
+    let mut capture = capture();
+    for _ in 0..20 {
+        capture.push(UP, 0, 0, format!("{{\"x\":\"{}\"}}", "x".repeat(3 << 20)));
+    }
+    capture.writer.commit().unwrap();
+    assert_eq!(capture.writer.index().places().len(), 20);
+    for mut pages in capture.both() {
+        // A page has room for a few of them.
+        check_before(&mut pages, u64::MAX, 100, 18..21, Some(18));
+        check_after(&mut pages, 0, 100, 1..4, Some(3));
+    }
+}
+
+#[test]
+fn a_filter_looks_so_far_and_says_where_to_go_on() {
+    let mut capture = capture();
+    let (first, asked) = (capture.call(1, "rare"), LOOKED_AT_MAX + 5_000);
+    capture.notify(asked);
+    let last = capture.call(2, "rare");
+    capture.notify(10);
+    let filter = Filter::parse("tool:rare").unwrap();
+    for mut pages in capture.both() {
+        let page = pages.before(u64::MAX, 1, Some(&filter)).unwrap();
+        assert_eq!((sequences(&page), page.next), (vec![last], Some(last)));
+        let page = pages.before(last, 1, Some(&filter)).unwrap();
+        assert!(page.messages.is_empty() && page.next.is_some_and(|next| next > first), "{:?}", page.next);
+        let page = pages.before(page.next.unwrap(), 1, Some(&filter)).unwrap();
+        assert_eq!((sequences(&page), page.next), (vec![first], None));
+        let page = pages.after(first, 1, Some(&filter)).unwrap();
+        assert!(page.messages.is_empty() && page.next.is_some_and(|next| next < last), "{:?}", page.next);
+        let page = pages.after(page.next.unwrap(), 5, Some(&filter)).unwrap();
+        assert_eq!((sequences(&page), page.next, page.last), (vec![last], None, last + 10));
+    }
+}
+
+#[test]
+fn what_became_of_a_message_is_told_wherever_it_stands() {
+    let mut capture = capture();
+    capture.push(UP, 0, RecordHead::HELD, r#"{"id":1,"method":"tools/call","params":{"name":"came"}}"#.into());
+    capture.notify(2_000);
+    let about = RecordHead { correlated: 1, ..capture.head(UP, 0, 0) };
+    let edited = Bytes::from_static(br#"{"id":1,"method":"tools/call","params":{"name":"left"}}"#);
+    let (what, by, why) = (OutcomeKind::Modified, "ann".into(), String::new());
+    capture.writer.push_outcome(&about, &Outcome { what, by, why, held_ns: 7, edited: Some(edited) });
+    capture.writer.push_mark(&about, &Mark { mark: Some("x".into()), note: None });
+    let answer = capture.answer(1, 1);
+    capture.notify(1);
+    for mut pages in capture.both() {
+        let call = pages.one(1).unwrap().unwrap();
+        assert_eq!((call.subject().as_deref(), call.recorded.mark.as_deref()), (Some("left"), Some("x")));
+        assert!(call.recorded.original_raw.is_some() && call.recorded.held_ns == Some(7));
+        assert_eq!(pages.one(answer).unwrap().unwrap().subject().as_deref(), Some("left"));
+        let filter = Filter::parse("edited:yes").unwrap();
+        assert_eq!(sequences(&pages.before(u64::MAX, 10, Some(&filter)).unwrap()), [1]);
+    }
+}
+
+/// The head of an exchange may stand far away, and only name another.
+#[test]
+fn a_filter_on_headers_reads_everything() {
+    let mut capture = capture();
+    for exchange in 1..=3_000 {
+        let head = RecordHead { kind: RecordKind::Exchange, sequence: exchange, ..capture.head(UP, 0, 0) };
+        let key = HeadKey { hash: exchange % 3, content_length: None };
+        let text = || format!("POST / HTTP/1.1\r\nx-kind: {}\r\n", exchange % 3).into_bytes();
+        capture.writer.push_exchange_head(&head, key, text);
+        capture.messages += 1;
+        let text = Bytes::from_static(b"{\"method\":\"m\"}");
+        capture.writer.push_linked(&capture.head(UP, 0, 0), exchange, b"", &text);
+    }
+    capture.writer.commit().unwrap();
+    let filter = Filter::parse("header.x-kind:2").unwrap();
+    for mut pages in capture.both() {
+        let page = pages.before(u64::MAX, 2, Some(&filter)).unwrap();
+        assert_eq!((sequences(&page), page.next), (vec![2_996, 2_999], Some(2_996)));
+        let page = pages.before(6, 9, Some(&filter)).unwrap();
+        assert_eq!((sequences(&page), page.next), (vec![2, 5], None));
+        let page = pages.after(2_990, 2, Some(&filter)).unwrap();
+        assert_eq!((sequences(&page), page.next), (vec![2_993, 2_996], Some(2_996)));
+        let page = pages.after(2_990, 20, Some(&filter)).unwrap();
+        assert_eq!((sequences(&page), page.next), (vec![2_993, 2_996, 2_999], None));
+    }
+}
+
+/// A run that was divided goes on in another file, and that one counts from 1.
+#[test]
+fn each_part_of_a_divided_run_has_its_own_pages() {
+    let mut capture = capture();
+    capture.notify(10);
+    let next = capture.dir.path().join("next.mcpseg");
+    let full = std::mem::replace(&mut capture.writer, begin(&next));
+    let mut old = Pages::open(&capture.path(), Some(full.index())).unwrap();
+    full.finish(9, &End::default()).unwrap();
+    capture.messages = 0;
+    capture.notify(3);
+    check_before(&mut old, u64::MAX, 4, 7..11, Some(7));
+    let mut pages = Pages::open(&next, Some(capture.writer.index())).unwrap();
+    check_before(&mut pages, u64::MAX, 10, 1..4, None);
+}
+
+/// No order of sequences makes a reader loop or run out of memory.
+#[test]
+fn sequences_that_are_not_ours_do_no_harm() {
+    let mut capture = capture();
+    for sequence in [5, 5, 3, u64::MAX, 1, 0, 9, u64::MAX - 1] {
+        for _ in 0..600 {
+            capture.messages = sequence;
+            capture.writer.push(&capture.head(UP, sequence / 2, 0), &Bytes::from_static(b"{\"id\":1,\"result\":1}"));
+        }
+    }
+    capture.writer.commit().unwrap();
+    for mut pages in capture.both() {
+        let (mut before, mut after) = (Some(u64::MAX), Some(0));
+        for _ in 0..100 {
+            before = before.and_then(|sequence| pages.before(sequence, 100, None).unwrap().next);
+            after = after.and_then(|sequence| pages.after(sequence, 100, None).unwrap().next);
+        }
+        assert_eq!(before, None);
+        pages.one(3).unwrap();
+    }
+}

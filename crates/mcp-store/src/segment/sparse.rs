@@ -1,0 +1,161 @@
+//! Where to begin reading in a long segment: the places of a few messages, of the first message of
+//! each conversation, and of everything that is said of a message later. Whoever writes a segment
+//! fills it along the way; of a segment that nobody writes it is made from the heads of its records.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::{RecordHead, RecordKind};
+
+/// A place is kept after so many messages, or so many bytes: what is read to get at one message is a
+/// matter of a millisecond, and the places of a whole session fit in some tens of kilobytes.
+const PLACE_MESSAGES: u64 = 1_024;
+pub(crate) const PLACE_BYTES: u64 = 1024 * 1024;
+/// Conversations of which the beginning is known; as many as readers remember.
+const OPENINGS_MAX: usize = 16_384;
+/// Messages of which it is remembered that more is said of them: as many as a session has.
+pub(crate) const AMENDED_MAX: usize = 1 << 20;
+
+#[derive(Debug, Default)]
+pub struct SparseIndex {
+    kept: Mutex<Kept>,
+    /// Everything before this is whole, and in the file.
+    len: AtomicU64,
+    last: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    places: Vec<Place>,
+    openings: HashMap<u32, u64>,
+    amended: HashMap<u64, Amended>,
+}
+
+/// A message, and where its record begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub sequence: u64,
+    pub offset: u64,
+}
+
+/// Where the last outcome and the last mark of a message stand; 0 if there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Amended {
+    pub outcome: u64,
+    pub mark: u64,
+}
+
+impl Amended {
+    pub fn add(&mut self, kind: RecordKind, offset: u64) {
+        match kind {
+            RecordKind::Outcome => self.outcome = offset,
+            _ => self.mark = offset,
+        }
+    }
+}
+
+impl SparseIndex {
+    /// How much of the file can be read.
+    pub fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.last() == 0
+    }
+
+    /// The newest message.
+    pub fn last(&self) -> u64 {
+        self.last.load(Ordering::Acquire)
+    }
+
+    /// In order.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        self.kept().places.clone()
+    }
+
+    /// Where the first message of a conversation stands.
+    pub(crate) fn opening(&self, conversation: u32) -> Option<u64> {
+        self.kept().openings.get(&conversation).copied()
+    }
+
+    pub(crate) fn amended(&self, sequence: u64) -> Option<Amended> {
+        self.kept().amended.get(&sequence).copied()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // Whoever panicked left it whole: everything is added in one go.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds what was written, up to `len`.
+    pub(crate) fn publish(&self, growth: &mut Growth, len: u64) {
+        if !growth.is_small() {
+            let mut kept = self.kept();
+            kept.places.append(&mut growth.places);
+            for (conversation, offset) in growth.openings.drain(..) {
+                if kept.openings.len() < OPENINGS_MAX {
+                    kept.openings.entry(conversation).or_insert(offset);
+                }
+            }
+            for (sequence, kind, offset) in growth.amended.drain(..) {
+                if kept.amended.len() < AMENDED_MAX || kept.amended.contains_key(&sequence) {
+                    kept.amended.entry(sequence).or_default().add(kind, offset);
+                }
+            }
+        }
+        self.last.fetch_max(growth.last, Ordering::AcqRel);
+        self.len.store(len, Ordering::Release);
+    }
+}
+
+/// What records add to an index, before they are written.
+#[derive(Debug, Default)]
+pub(crate) struct Growth {
+    places: Vec<Place>,
+    openings: Vec<(u32, u64)>,
+    amended: Vec<(u64, RecordKind, u64)>,
+    last: u64,
+    /// The last place, and how many messages came since.
+    place_at: Option<u64>,
+    since: u64,
+    /// Conversations are numbered as they begin, so a new one has a greater number.
+    conversation: Option<u32>,
+}
+
+impl Growth {
+    /// Takes note of the record that begins at `offset`.
+    pub fn add(&mut self, head: &RecordHead, offset: u64) {
+        match head.kind {
+            RecordKind::Message | RecordKind::Event => self.add_message(head, offset),
+            RecordKind::Outcome | RecordKind::Mark => self.amended.push((head.correlated, head.kind, offset)),
+            _ => {}
+        }
+    }
+
+    fn add_message(&mut self, head: &RecordHead, offset: u64) {
+        let is_due = |at: u64| self.since >= PLACE_MESSAGES || offset.saturating_sub(at) >= PLACE_BYTES;
+        // Ours are always in order; a file of somebody else's may not be.
+        if self.place_at.is_none_or(is_due) && head.sequence > self.last {
+            self.places.push(Place { sequence: head.sequence, offset });
+            (self.place_at, self.since) = (Some(offset), 0);
+        }
+        self.last = self.last.max(head.sequence);
+        self.since += 1;
+        if self.conversation.is_none_or(|known| head.conversation > known) {
+            self.conversation = Some(head.conversation);
+            self.openings.push((head.conversation, offset));
+        }
+    }
+
+    /// None of it was written.
+    pub fn forget(&mut self) {
+        let Self { conversation, last, .. } = *self;
+        *self = Self { conversation, last, ..Self::default() };
+    }
+
+    fn is_small(&self) -> bool {
+        self.places.is_empty() && self.openings.is_empty() && self.amended.is_empty()
+    }
+}
