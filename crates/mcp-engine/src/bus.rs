@@ -107,20 +107,33 @@ impl Bus {
     /// Tells every watcher. `event` is not even made when there is none.
     pub fn publish(&self, event: impl FnOnce() -> Event) {
         if self.shared.watchers.load(Ordering::Acquire) > 0 {
-            self.publish_to_all(event());
+            self.publish_to_all(event);
         }
     }
 
+    /// Whoever has no room misses it, and if nobody has any, it is not made.
     #[cold]
-    fn publish_to_all(&self, event: Event) {
+    fn publish_to_all(&self, event: impl FnOnce() -> Event) {
         let mut queues = self.shared.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.retain(|queue| match queue.sender.try_send(event.clone()) {
-            Ok(()) => true,
-            Err(mpsc::error::TrySendError::Full(_)) => {
-                queue.missed.fetch_add(1, Ordering::AcqRel);
+        let is_for_several = queues.len() > 1;
+        let mut make = Some(event);
+        let mut made: Option<Event> = None;
+        queues.retain(|queue| match queue.sender.try_reserve() {
+            Ok(place) => {
+                let event = made.clone().or_else(|| make.take().map(|make| make()));
+                if is_for_several && made.is_none() {
+                    made.clone_from(&event);
+                }
+                if let Some(event) = event {
+                    place.send(event);
+                }
                 true
             }
-            Err(mpsc::error::TrySendError::Closed(_)) => false,
+            Err(mpsc::error::TrySendError::Full(())) => {
+                queue.missed.fetch_add(1, Ordering::Relaxed);
+                true
+            }
+            Err(mpsc::error::TrySendError::Closed(())) => false,
         });
         self.shared.watchers.store(queues.len(), Ordering::Release);
     }

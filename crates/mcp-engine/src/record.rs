@@ -11,11 +11,12 @@ use std::thread::JoinHandle;
 use bytes::Bytes;
 use mcp_store::segment::OnSynced;
 use mcp_store::{
-    End, HeadKey, Mark, Outcome, RecordHead, RecordKind, SegmentWriter, SessionHeader, SparseIndex, StoreError,
+    End, HeadKey, Mark, Outcome, RecordHead, RecordKind, Said, SegmentWriter, SessionHeader, SparseIndex, StoreError,
     Transport,
 };
 use uuid::Uuid;
 
+use crate::backlog::Backlog;
 use crate::envelope::{Lane, ProxyMessage, Side};
 
 /// A session is divided when it reaches any of these.
@@ -80,6 +81,8 @@ impl ExchangeMark {
 
 pub struct Recorder {
     capture: Option<Capture>,
+    /// What is kept in memory where nothing is recorded.
+    backlog: Option<Backlog>,
     options: RecorderOptions,
     /// Told once, when writing first fails and when it works again.
     trouble: Option<String>,
@@ -111,7 +114,17 @@ impl Recorder {
     pub fn off() -> Self {
         let options =
             RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward, on_synced: None };
-        Self { capture: None, options, trouble: None, owed_bytes: 0, may_divide: true }
+        Self { capture: None, backlog: None, options, trouble: None, owed_bytes: 0, may_divide: true }
+    }
+
+    /// Records nothing, and keeps the last messages in memory for those who watch.
+    pub fn in_memory() -> Self {
+        Self { backlog: Some(Backlog::default()), ..Self::off() }
+    }
+
+    /// What is kept in memory, if that is all there is.
+    pub fn backlog(&self) -> Option<&Backlog> {
+        self.backlog.as_ref()
     }
 
     /// Begins the session `header` describes.
@@ -132,7 +145,7 @@ impl Recorder {
             sessions,
             began: vec![0],
         };
-        Ok(Self { capture: Some(capture), options, trouble: None, owed_bytes: 0, may_divide: true })
+        Ok(Self { capture: Some(capture), backlog: None, options, trouble: None, owed_bytes: 0, may_divide: true })
     }
 
     pub fn is_strict(&self) -> bool {
@@ -145,7 +158,9 @@ impl Recorder {
     }
 
     pub fn message(&mut self, message: &ProxyMessage, lane: Lane<'_>, flags: u16) {
-        let Some(capture) = &mut self.capture else { return };
+        let Some(capture) = &mut self.capture else {
+            return self.backlog.iter_mut().for_each(|backlog| backlog.message(message, lane, flags));
+        };
         let flags = flags | RecordHead::arrived_on(lane.transport);
         let head = capture.head(RecordKind::Message, message.from, message.sequence, message.time_ns, flags);
         let correlated = message.correlated.map_or(0, |sequence| sequence.saturating_sub(capture.earlier));
@@ -159,7 +174,10 @@ impl Recorder {
 
     /// Records that something happened where a message should have been.
     pub fn event(&mut self, conversation: u32, from: Side, sequence: u64, time_ns: u64, text: &str) {
-        let Some(capture) = &mut self.capture else { return };
+        let Some(capture) = &mut self.capture else {
+            let backlog = self.backlog.iter_mut();
+            return backlog.for_each(|backlog| backlog.event(conversation, from, sequence, time_ns, text));
+        };
         let head = capture.head(RecordKind::Event, from, sequence, time_ns, 0);
         capture.messages += 1;
         capture.writer.push(&RecordHead { conversation, ..head }, &Bytes::copy_from_slice(text.as_bytes()));
@@ -167,6 +185,9 @@ impl Recorder {
 
     /// Records what became of a message that was recorded as held.
     pub fn outcome(&mut self, message: &ProxyMessage, time_ns: u64, outcome: &Outcome) {
+        if let Some(backlog) = &mut self.backlog {
+            backlog.say(message.sequence, Said::Outcome(outcome.clone()));
+        }
         let Some(capture) = &mut self.capture else { return };
         let Some(head) = capture.about(message.sequence, time_ns) else { return };
         let head = RecordHead { direction: message.from.direction(), conversation: message.conversation, ..head };
@@ -175,6 +196,9 @@ impl Recorder {
 
     /// Records what somebody wrote beside a message.
     pub fn mark(&mut self, sequence: u64, time_ns: u64, mark: &Mark) {
+        if let Some(backlog) = &mut self.backlog {
+            backlog.say(sequence, Said::Mark(mark.clone()));
+        }
         let Some(capture) = &mut self.capture else { return };
         let Some(head) = capture.about(sequence, time_ns) else { return };
         capture.writer.push_mark(&head, mark);
