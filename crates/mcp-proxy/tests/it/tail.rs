@@ -1,0 +1,197 @@
+//! `tail`, `ps`, `save` and `replay --live`, with instances that run.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::hold_kit::Scene;
+use crate::kit::{Sandbox, signal, wait};
+
+struct Tail {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Tail {
+    fn begin(sandbox: &Sandbox, args: &[&str]) -> Self {
+        let mut command = sandbox.command([&["tail"], args].concat());
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Self { child, lines }
+    }
+
+    #[track_caller]
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert!(self.lines.read_line(&mut line).unwrap() > 0, "it goes on");
+        line.trim_end().to_owned()
+    }
+
+    #[track_caller]
+    fn json(&mut self) -> Value {
+        serde_json::from_str(&self.line()).unwrap()
+    }
+
+    /// How it ended, what was left of its output, and what it said.
+    fn end(mut self) -> (Option<i32>, String, String) {
+        let (mut rest, mut errors) = (String::new(), String::new());
+        self.lines.read_to_string(&mut rest).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        (wait(self.child).code(), rest, errors)
+    }
+}
+
+#[test]
+fn messages_are_printed_as_they_pass() {
+    let mut scene = Scene::begin(&[]);
+    let mut tail = Tail::begin(&scene.sandbox, &[]);
+    assert_eq!(tail.line(), "#001 → hello id=1");
+    assert!(tail.line().starts_with("#002 ← hello id=1 "));
+    scene.call(2, "\u{1b}[2Jecho", "x");
+    assert_eq!(tail.line(), "#003 → tools/call [␛[2Jecho] id=2");
+    let answer = tail.line();
+    assert!(answer.starts_with("#004 ← tools/call [␛[2Jecho] id=2 ") && answer.ends_with(" ok ↩ #003"), "{answer}");
+    scene.proxy.json();
+    drop(scene.proxy.end());
+    let (code, rest, errors) = tail.end();
+    assert_eq!((code, rest.as_str()), (Some(0), ""), "{errors}");
+    assert!(errors.contains(" has ended"), "{errors}");
+}
+
+#[test]
+fn scripts_get_an_object_a_line() {
+    let mut scene = Scene::begin(&[]);
+    let mut tail = Tail::begin(&scene.sandbox, &["--json", "-n", "1", "--filter", "tool:echo or method:hello"]);
+    let first = tail.json();
+    assert_eq!((&first["sequence"], &first["answers"], &first["method"]), (&2.into(), &1.into(), &"hello".into()));
+    scene.call(2, "other", "x");
+    scene.call(3, "echo", "x");
+    let request = tail.json();
+    assert_eq!((&request["tool"], &request["raw"]["id"]), (&"echo".into(), &3.into()), "{request}");
+    let answer = tail.json();
+    assert_eq!((&answer["answers"], &answer["status"]), (&request["sequence"], &"ok".into()), "{answer}");
+    // The same members as a recording has.
+    drop((scene.proxy.json(), scene.proxy.json()));
+    let recorded = scene.recorded();
+    let recorded = recorded.iter().find(|message| message["sequence"] == answer["sequence"]).unwrap();
+    for (name, value) in recorded.as_object().unwrap() {
+        assert_eq!(&answer[name], value, "{name}");
+    }
+    assert_eq!(tail.end().0, Some(0));
+}
+
+#[test]
+fn holds_and_what_came_of_them_are_told() {
+    let mut scene = Scene::begin(&[]);
+    scene.does(&["break", "add", "> tool:echo", "--name", "mine"]);
+    let mut tail = Tail::begin(&scene.sandbox, &["-n", "1"]);
+    let mut script = Tail::begin(&scene.sandbox, &["-n", "1", "--json"]);
+    // From what they began with on, they miss nothing.
+    assert!(tail.line().starts_with("#002 "));
+    assert_eq!(script.json()["sequence"], 2);
+    scene.call(7, "echo", "x");
+    let number = scene.held_number();
+    assert_eq!(tail.line(), "#003 → tools/call [echo] id=7");
+    let held = tail.line();
+    assert!(held.starts_with("#003 ⏸ held by mine for up to "), "{held}");
+    assert_eq!(script.json()["sequence"], 3);
+    let held = script.json();
+    assert_eq!((&held["kind"], &held["why"]), (&"held".into(), &"mine".into()), "{held}");
+    scene.does(&["forward", &number]);
+    let outcome = tail.line();
+    assert!(outcome.starts_with("#003 ⏸ ") && outcome.contains(" forwarded by command line ("), "{outcome}");
+    let outcome = script.json();
+    assert_eq!((&outcome["kind"], &outcome["outcome"]), (&"outcome".into(), &"forwarded".into()), "{outcome}");
+    scene.proxy.json();
+}
+
+#[test]
+fn it_ends_when_told_to_and_when_nobody_reads() {
+    let scene = Scene::begin(&[]);
+    let mut tail = Tail::begin(&scene.sandbox, &[]);
+    tail.line();
+    signal(tail.child.id(), Signal::INT);
+    assert_eq!(tail.end().0, Some(130));
+    let mut tail = Tail::begin(&scene.sandbox, &[]);
+    tail.line();
+    // Nothing passes any more, so nothing is written that could fail.
+    drop(tail.lines);
+    assert_eq!(wait(tail.child).code(), Some(0));
+}
+
+#[test]
+fn a_killed_instance_ends_it_too() {
+    let mut scene = Scene::begin(&[]);
+    let mut tail = Tail::begin(&scene.sandbox, &["-n", "1"]);
+    tail.line();
+    scene.proxy.kill();
+    drop(scene.proxy);
+    let (code, _, errors) = tail.end();
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(errors.contains(" is gone"), "{errors}");
+    assert!(scene.sandbox.stdout(["ps"]).contains("no instance is running"));
+}
+
+#[test]
+fn instances_are_listed_with_what_they_do() {
+    let sandbox = Sandbox::new();
+    let mut proxy = sandbox.run(&["--quiet", "--name", "first"], &["puppet"]);
+    let opening = r#"{"jsonrpc":"2.0","id":5,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"ide\u001b"}}}"#;
+    proxy.send(format!("{opening}\n").as_bytes());
+    proxy.json();
+    let scene = Scene { sandbox, proxy };
+    let mut second = scene.sandbox.run(&["--quiet", "--name", "second", "--no-record"], &["answer"]);
+    second.ask(1, "hello");
+    let shown = scene.does(&["ps"]);
+    let rows: Vec<&str> = shown.lines().collect();
+    assert!(rows[0].starts_with("ID ") && rows.len() == 3, "{shown}");
+    for part in ["first", "ide␛", "2025-11-25", "stdio→stdio", "passes all", "mcp-fixture puppet"] {
+        assert!(rows[1].contains(part), "{part}: {shown}");
+    }
+    let list = scene.does(&["ps", "--json"]);
+    let list: Vec<Value> = list.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&list[0]["messages"], &list[0]["held"]), (&2.into(), &0.into()), "{list:?}");
+    assert_eq!((&list[1]["name"], &list[1]["answers"]), (&"second".into(), &true.into()), "{list:?}");
+    // The instance has the id of its session, and answers to the beginning of it.
+    let id = list[0]["id"].as_str().unwrap();
+    assert_eq!(scene.sandbox.segments()[0].file_stem().unwrap().to_str(), Some(id));
+    for wanted in [id, &id[..8], "first"] {
+        assert!(scene.does(&["held", wanted]).ends_with(" (first) holds nothing\n"));
+        assert!(scene.does(&["held", "--in", wanted]).ends_with(" (first) holds nothing\n"));
+    }
+    assert!(scene.refuses(2, &["held"]).contains("several instances are running"));
+    // Another state directory is another world.
+    let elsewhere = scene.sandbox.path("elsewhere");
+    assert!(scene.does(&["ps", "--state-dir", elsewhere.to_str().unwrap()]).contains("no instance is running"));
+    drop(second.end());
+    assert!(scene.does(&["held"]).ends_with(" (first) holds nothing\n"));
+}
+
+#[test]
+fn a_running_session_is_saved() {
+    let mut scene = Scene::begin(&[]);
+    assert_eq!(scene.does(&["save", "s.json"]).lines().count(), 1);
+    let text = std::fs::read_to_string(scene.sandbox.path("s.json")).unwrap();
+    let session: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(session["messages"].as_array().unwrap().len(), 2, "{text}");
+    crate::schema::check(&scene.sandbox.path("s.json"));
+    scene.refuses(1, &["save", "/nowhere/at/all.json"]);
+    scene.proxy.ask(2, "on");
+}
+
+#[test]
+fn a_message_is_sent_again_while_the_session_runs() {
+    let mut scene = Scene::begin(&[]);
+    scene.call(2, "echo", "once");
+    scene.proxy.json();
+    let shown = scene.does(&["replay", "--live", "#3"]);
+    assert!(shown.contains("← tools/call [echo]") && shown.contains("\"method\": \"tools/call\""), "{shown}");
+    scene.does(&["replay", "--live", "3", "--set", "$.params.arguments.text=twice"]);
+    scene.refuses(1, &["replay", "--live", "#99"]);
+    // The client hears nothing of it.
+    let seen = scene.seen();
+    let texts: Vec<&Value> = seen.iter().skip(1).map(|line| &line["params"]["arguments"]["text"]).collect();
+    assert_eq!(texts, ["once", "once", "twice"]);
+}
