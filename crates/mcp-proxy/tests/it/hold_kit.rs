@@ -13,6 +13,26 @@ pub struct Scene {
     pub proxy: Running,
 }
 
+impl Sandbox {
+    /// What is held, once it is this much.
+    #[track_caller]
+    pub fn held(&self, count: usize) -> Vec<Value> {
+        let mut held = Vec::new();
+        until(&format!("{count} are held"), || {
+            let lines = self.stdout(["held", "--json"]);
+            held = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            held.len() == count
+        });
+        held
+    }
+
+    /// The number of the only held message, as people type it.
+    #[track_caller]
+    pub fn held_number(&self) -> String {
+        format!("#{}", self.held(1)[0]["sequence"])
+    }
+}
+
 impl Scene {
     pub fn begin(flags: &[&str]) -> Self {
         let sandbox = Sandbox::new();
@@ -54,22 +74,14 @@ impl Scene {
         self.proxy.send(format!("{}\n", call(id, tool, text)).as_bytes());
     }
 
-    /// What is held, once it is this much.
     #[track_caller]
     pub fn held(&self, count: usize) -> Vec<Value> {
-        let mut held = Vec::new();
-        until(&format!("{count} are held"), || {
-            let lines = self.does(&["held", "--json"]);
-            held = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-            held.len() == count
-        });
-        held
+        self.sandbox.held(count)
     }
 
-    /// The number of the only held message, as people type it.
     #[track_caller]
     pub fn held_number(&self) -> String {
-        format!("#{}", self.held(1)[0]["sequence"])
+        self.sandbox.held_number()
     }
 
     /// The lines that the server has seen so far, save this question.

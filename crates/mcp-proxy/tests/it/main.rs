@@ -25,6 +25,7 @@ mod export_hostile;
 mod framing;
 mod hold_kit;
 mod holds;
+mod holds_http;
 mod http_bad_input;
 mod http_bad_server;
 mod http_endings;
