@@ -14,10 +14,11 @@ use mcp_engine::intercept::{self, BreakpointError};
 use mcp_engine::{Decision, Pipeline};
 use mcp_store::{Direction, MessageKind, Session, StoreError, session_file};
 
+use super::history::Part;
 use super::look::{Name, filter};
 use super::reply::{Answer, Json, Refusal};
 use super::request::{Large, Perhaps, Query, Sequence, Small, no_body};
-use super::shared::{Part, Shared};
+use super::shared::Shared;
 use super::{history, holds};
 
 /// For a replayed message to leave: the transport takes it at its next turn.
@@ -228,7 +229,7 @@ pub async fn save(State(shared): State<Shared>, Query(hand): Query<Hand>, Small(
     if !file.is_absolute() || file.file_name().is_none() {
         return Err(Refusal::bad("`file` needs an absolute path"));
     }
-    let parts = shared.parts().await?;
+    let parts = shared.parts().await?.parts;
     if parts.is_empty() {
         return Err(not_recorded());
     }

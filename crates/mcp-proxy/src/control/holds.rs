@@ -39,13 +39,9 @@ pub async fn told(shared: &Shared, held: &Held, raw_max: usize) -> api::Held {
     if let Some(told) = in_ring {
         return tell::held(held, told);
     }
-    match held.correlated {
-        // Only an answer has to do with an earlier message.
-        None => alone(shared, held, raw_max),
-        Some(_) => match history::one(shared, held.sequence).await {
-            Ok(Some((told, earlier))) => tell::held(held, tell::message(&told, earlier, raw_max)),
-            _ => alone(shared, held, raw_max),
-        },
+    match history::one(shared, held.sequence).await {
+        Ok(Some((told, earlier))) => tell::held(held, tell::message(&told, earlier, raw_max)),
+        _ => alone(shared, held, raw_max),
     }
 }
 

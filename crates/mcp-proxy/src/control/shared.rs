@@ -1,7 +1,7 @@
 //! What every request needs: the way to the data path, the hub, the lease, and who we are.
 
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use mcp_store::{SessionHeader, Transport};
 use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
+use super::history::{Library, Part, Parts};
 use super::hub::Hub;
 use super::lease::Leases;
 use super::reply::Refusal;
@@ -30,6 +31,7 @@ pub struct Inner {
     pub leases: Arc<Leases>,
     pub card: Card,
     pub message_bytes_max: usize,
+    pub library: Arc<Library>,
     pub readers: Semaphore,
     /// Turns true when the proxy ends.
     pub ending: watch::Receiver<bool>,
@@ -55,12 +57,6 @@ pub struct Standing {
     pub earlier: u64,
 }
 
-/// A session of this run.
-pub struct Part {
-    pub segment: PathBuf,
-    pub earlier: u64,
-}
-
 impl Deref for Shared {
     type Target = Inner;
 
@@ -77,8 +73,8 @@ impl Shared {
         message_bytes_max: usize,
         ending: watch::Receiver<bool>,
     ) -> Self {
-        let (leases, readers) = (Arc::default(), Semaphore::new(READERS_MAX));
-        Self(Arc::new(Inner { orders, hub, leases, card, message_bytes_max, readers, ending }))
+        let (leases, library, readers) = (Arc::default(), Arc::default(), Semaphore::new(READERS_MAX));
+        Self(Arc::new(Inner { orders, hub, leases, card, message_bytes_max, library, readers, ending }))
     }
 
     /// Has something done on the data path.
@@ -106,12 +102,17 @@ impl Shared {
         self.order(work).await
     }
 
-    /// The sessions of this run, all that passed in them.
-    pub async fn parts(&self) -> Result<Vec<Part>, Refusal> {
+    /// The sessions of this run, with all that has passed.
+    pub async fn parts(&self) -> Result<Parts, Refusal> {
         let work = |pipeline: &mut Pipeline| {
             let _ = pipeline.commit();
-            let part = |(segment, earlier): (&std::path::Path, u64)| Part { segment: segment.to_owned(), earlier };
-            pipeline.recorder().segments().map(part).collect()
+            let recorder = pipeline.recorder();
+            let part = |(segment, earlier): (&Path, u64)| Part { segment: segment.to_owned(), earlier, index: None };
+            let mut parts: Vec<Part> = recorder.segments().map(part).collect();
+            if let Some(current) = parts.last_mut() {
+                current.index = recorder.index();
+            }
+            Parts { parts, last_sequence: pipeline.sequence() }
         };
         self.order(work).await
     }
