@@ -4,6 +4,7 @@
 
 mod act;
 mod gate;
+mod heard;
 mod history;
 mod holds;
 mod hub;
@@ -70,8 +71,7 @@ impl Control {
     /// Begins at once; everything that takes time happens on the new thread.
     pub fn start(setup: Setup) -> std::io::Result<Self> {
         let (end, ended) = oneshot::channel();
-        // What passes from now on belongs to the history, so the bus is listened to before the thread runs.
-        let hub = Hub::new(setup.bus.clone(), !setup.is_recorded);
+        let hub = Hub::new(setup.bus.clone());
         let thread = std::thread::Builder::new().name("control".into()).spawn(move || run(setup, hub, ended))?;
         Ok(Self { end, thread })
     }
@@ -97,7 +97,7 @@ fn run(setup: Setup, hub: Arc<Hub>, ended: oneshot::Receiver<()>) {
 
 async fn serve(setup: Setup, hub: Arc<Hub>, ended: oneshot::Receiver<()>) {
     let (ending, is_ending) = watch::channel(false);
-    let shared = Shared::new(setup.orders, hub, setup.card, setup.message_bytes_max, is_ending);
+    let shared = Shared::new(setup.orders, hub, setup.card, setup.message_bytes_max, setup.is_recorded, is_ending);
     let _registration = setup.state.and_then(|state| register(state, &shared));
     if let Some(listener) = setup.tcp {
         open_tcp(listener, &shared);

@@ -23,7 +23,7 @@ pub fn begin(args: &RecordingArgs, server: &ServerSide, state: Result<StateDir, 
             return Err(Failure::usage("--evidence strict needs a recording")
                 .hint("leave --no-record out, or give --session-file FILE"));
         }
-        return Ok(Recorder::off());
+        return Ok(Recorder::in_memory());
     }
     let evidence = match args.evidence {
         EvidenceArg::Normal => Evidence::Normal,
@@ -64,7 +64,7 @@ pub fn begin(args: &RecordingArgs, server: &ServerSide, state: Result<StateDir, 
         }
         Err(failure) if on_failure == OnStoreFailure::Forward => {
             say(&format!("mcp-proxy: warning: nothing is recorded: {}", failure.what()));
-            Ok(Recorder::off())
+            Ok(Recorder::in_memory())
         }
         Err(failure) => Err(failure),
     }

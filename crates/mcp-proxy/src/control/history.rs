@@ -1,5 +1,5 @@
-//! Messages that have passed, a page at a time: from the recording, or from the ring where nothing is
-//! recorded.
+//! Messages that have passed, a page at a time: from the recording or, where nothing is recorded, from
+//! memory.
 
 mod parts;
 mod remembered;
@@ -61,17 +61,19 @@ impl Wanted {
 
 pub async fn page(shared: &Shared, query: &PageQuery, filter: Option<Filter>) -> Result<Found, Refusal> {
     let wanted = Wanted::of(query, filter)?;
-    match shared.hub.is_history() {
-        true => Ok(remembered::page(&shared.hub.ring(), &wanted)),
-        false => read(shared, move |library, parts| library.page(parts, &wanted)).await,
+    match remembered::look(shared).await? {
+        Some(messages) => Ok(remembered::page(&messages, &wanted)),
+        None => read(shared, move |library, parts| library.page(parts, &wanted)).await,
     }
 }
 
 /// One message, and how many of this run came before its session.
 pub async fn one(shared: &Shared, sequence: u64) -> Result<Option<(Told, u64)>, Refusal> {
-    match shared.hub.is_history() {
-        true => Ok(shared.hub.ring().message(sequence).map(|told| (told.clone(), 0))),
-        false => read(shared, move |library, parts| library.one(parts, sequence)).await,
+    match remembered::look(shared).await? {
+        Some(messages) => {
+            Ok(messages.into_iter().find(|told| told.recorded.sequence == sequence).map(|told| (told, 0)))
+        }
+        None => read(shared, move |library, parts| library.one(parts, sequence)).await,
     }
 }
 

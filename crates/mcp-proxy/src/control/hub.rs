@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use mcp_control::api;
-use mcp_engine::bus::Origin;
 use mcp_engine::{Bus, Event, Subscription};
-use mcp_store::recorded::message_id;
 use mcp_store::{Recorded, Said, Story, Told};
 use tokio::sync::{Notify, oneshot, watch};
 use uuid::Uuid;
@@ -16,7 +14,7 @@ use uuid::Uuid;
 use super::reply::Refusal;
 use super::ring::{Ring, Room, What};
 use super::shared::{Shared, Standing};
-use super::{history, holds, tell};
+use super::{heard, history, holds, tell};
 
 /// Faces that read along at once.
 const FACES_MAX: usize = 64;
@@ -28,17 +26,13 @@ const EVERY: Duration = Duration::from_millis(10);
 /// this share of a core.
 const REST_SHARE: u32 = 7;
 const EVERY_MAX: Duration = Duration::from_millis(250);
-/// What faces can fall behind by while there is a recording to read the rest from.
+/// What faces can fall behind by; the rest can be read as history.
 const ROOM: Room = Room { entries: 4_096, bytes: 16 << 20 };
-/// Without a recording this is the whole history.
-const ROOM_OF_HISTORY: Room = Room { entries: 10_000, bytes: 64 << 20 };
 /// Messages before the first that is told, which say what it is about.
 const FOREWORD: u32 = 512;
 
 pub struct Hub {
     bus: Bus,
-    /// Without a recording the ring is the history, and there is always somebody who reads along.
-    is_history: bool,
     ring: Mutex<Ring>,
     feed: Mutex<Feed>,
     wake: Notify,
@@ -62,18 +56,9 @@ pub struct Reader {
 }
 
 impl Hub {
-    pub fn new(bus: Bus, is_history: bool) -> Arc<Self> {
-        let ring = Ring::new(if is_history { ROOM_OF_HISTORY } else { ROOM });
-        let (grown, _) = watch::channel(());
-        let hub = Self { bus, is_history, ring: ring.into(), feed: Mutex::default(), wake: Notify::new(), grown };
-        if is_history {
-            hub.switch_on(&mut hub.lock_feed());
-        }
-        Arc::new(hub)
-    }
-
-    pub fn is_history(&self) -> bool {
-        self.is_history
+    pub fn new(bus: Bus) -> Arc<Self> {
+        let ring = Ring::new(ROOM).into();
+        Arc::new(Self { bus, ring, feed: Mutex::default(), wake: Notify::new(), grown: watch::channel(()).0 })
     }
 
     pub fn faces(&self) -> usize {
@@ -103,7 +88,7 @@ impl Hub {
     /// Stops listening if nobody reads along any more.
     fn switch_off(&self) -> bool {
         let mut feed = self.lock_feed();
-        let is_idle = feed.faces == 0 && !self.is_history;
+        let is_idle = feed.faces == 0;
         if is_idle {
             feed.is_on = false;
             self.ring().clear();
@@ -251,7 +236,7 @@ impl<'a> Teller<'a> {
     async fn take(&mut self, event: Event) {
         match event {
             Event::Message { .. } | Event::Fault { .. } => {
-                let recorded = self.recorded(event);
+                let recorded = heard::recorded(event, &self.session, self.earlier, self.shared.card.transport);
                 let told = self.tell(recorded).await;
                 self.push(What::Message(Box::new(told)));
             }
@@ -301,54 +286,13 @@ impl<'a> Teller<'a> {
         }
         self.story.get_or_insert_default().tell(recorded)
     }
-
-    /// What the recording says of the message that an event tells.
-    fn recorded(&self, event: Event) -> Recorded {
-        let id = |sequence: u64| message_id(&self.session, sequence.saturating_sub(self.earlier));
-        match event {
-            Event::Message {
-                sequence,
-                time_ns,
-                from,
-                conversation,
-                transport,
-                exchange,
-                event_id,
-                message,
-                correlated,
-                origin,
-            } => Recorded {
-                id: id(sequence),
-                time_ns,
-                conversation,
-                transport,
-                exchange: (exchange > 0).then_some(exchange),
-                event_id: event_id.map(|id| String::from_utf8_lossy(&id).into_owned()),
-                correlated_id: correlated.map(id),
-                noise: origin == Origin::Noise,
-                from_proxy: origin == Origin::Proxy,
-                ..Recorded::bare(sequence, from.direction(), message.bytes().clone())
-            },
-            Event::Fault { sequence, time_ns, from, conversation, text } => Recorded {
-                id: id(sequence),
-                time_ns,
-                conversation,
-                transport: self.shared.card.transport,
-                event: Some(text.to_string()),
-                ..Recorded::bare(sequence, from.direction(), bytes::Bytes::new())
-            },
-            _ => unreachable!("nothing else tells of a message"),
-        }
-    }
 }
 
 /// A story that has heard what came before a message.
 async fn foreword(shared: &Shared, sequence: u64) -> Story {
     let mut story = Story::of(&shared.card.header());
     let query = api::PageQuery { before: Some(sequence), limit: Some(FOREWORD), ..api::PageQuery::default() };
-    if !shared.hub.is_history()
-        && let Ok(page) = history::page(shared, &query, None).await
-    {
+    if let Ok(page) = history::page(shared, &query, None).await {
         for (mut told, earlier) in page.messages {
             told.recorded.sequence += earlier;
             story.tell(told.recorded);

@@ -31,6 +31,8 @@ pub struct Inner {
     pub leases: Arc<Leases>,
     pub card: Card,
     pub message_bytes_max: usize,
+    /// Whether there is a recording to read.
+    pub is_recorded: bool,
     pub library: Arc<Library>,
     pub readers: Semaphore,
     /// Turns true when the proxy ends.
@@ -71,10 +73,11 @@ impl Shared {
         hub: Arc<Hub>,
         card: Card,
         message_bytes_max: usize,
+        is_recorded: bool,
         ending: watch::Receiver<bool>,
     ) -> Self {
         let (leases, library, readers) = (Arc::default(), Arc::default(), Semaphore::new(READERS_MAX));
-        Self(Arc::new(Inner { orders, hub, leases, card, message_bytes_max, library, readers, ending }))
+        Self(Arc::new(Inner { orders, hub, leases, card, message_bytes_max, is_recorded, library, readers, ending }))
     }
 
     /// Has something done on the data path.
