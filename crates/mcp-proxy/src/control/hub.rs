@@ -3,7 +3,7 @@
 //! it for each message.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mcp_control::api;
 use mcp_engine::{Bus, Event, Subscription};
@@ -22,10 +22,10 @@ const FACES_MAX: usize = 64;
 const WAITING_MAX: usize = 1_024;
 /// How long to sleep after each look: a face is a person or a script, not a peer.
 const EVERY: Duration = Duration::from_millis(10);
-/// And at least so many times as long as looking took, up to a bound: watching may use no more than
-/// this share of a core.
-const REST_SHARE: u32 = 7;
-const EVERY_MAX: Duration = Duration::from_millis(250);
+/// And so long for each event that there was: an event costs about ten microseconds until somebody has
+/// read it, here and in the face, and watching may use no more than a tenth of a core. What comes faster
+/// than ten in a millisecond is missed, but not by the recording.
+const REST_PER_EVENT: Duration = Duration::from_micros(100);
 /// What faces can fall behind by; the rest can be read as history.
 const ROOM: Room = Room { entries: 4_096, bytes: 16 << 20 };
 /// Messages before the first that is told, which say what it is about.
@@ -155,10 +155,9 @@ pub async fn listen(shared: Shared, mut stopped: oneshot::Receiver<()>) {
                 }
             };
             let Some(event) = event else { return };
-            let began = Instant::now();
-            teller.take_all(event, &mut subscription).await;
+            let taken = teller.take_all(event, &mut subscription).await;
             hub.grown.send_replace(());
-            let rest = tokio::time::sleep((began.elapsed() * REST_SHARE).clamp(EVERY, EVERY_MAX));
+            let rest = tokio::time::sleep(EVERY.max(REST_PER_EVENT * taken));
             tokio::select! {
                 () = rest => {}
                 _ = &mut stopped => {
@@ -205,21 +204,22 @@ impl<'a> Teller<'a> {
         self.earlier = standing.earlier;
     }
 
-    async fn take_all(&mut self, first: Event, subscription: &mut Subscription) {
-        let mut next = Some(first);
+    /// Takes what waits, and says how much that was.
+    async fn take_all(&mut self, first: Event, subscription: &mut Subscription) -> u32 {
+        self.take(first).await;
+        let mut taken = 1;
         // As many as can have waited: what comes meanwhile is for the next time.
-        for _ in 0..WAITING_MAX {
-            let Some(event) = next else { break };
+        while taken < WAITING_MAX as u32
+            && let Some(event) = subscription.try_next()
+        {
             self.take(event).await;
-            next = subscription.try_next();
-        }
-        if let Some(event) = next {
-            self.take(event).await;
+            taken += 1;
         }
         let missed = subscription.missed();
         if missed > 0 {
             self.push(What::Other(api::Event::Gap(api::Gap { missed })));
         }
+        taken
     }
 
     async fn take_rest(&mut self, subscription: &mut Subscription) {

@@ -79,7 +79,11 @@ pub fn frame(event: &Event) -> Bytes {
         frame.push_str(&format!("id: {}\n", message.sequence));
     }
     frame.push_str("data: ");
-    frame.push_str(&event.data().replace(['\n', '\r'], " "));
+    let data = event.data();
+    match data.contains(['\n', '\r']) {
+        true => frame.push_str(&data.replace(['\n', '\r'], " ")),
+        false => frame.push_str(&data),
+    }
     frame.push_str("\n\n");
     Bytes::from(frame)
 }
