@@ -13,6 +13,7 @@ from mcp.shared.exceptions import MCPDeprecationWarning
 from pylib.document import load_profile, parse, print_document
 from pylib.features import innermost, observe
 from pylib.journal import Journal
+from pylib.orders import obey
 from pylib.session import Session
 
 warnings.simplefilter("ignore", MCPDeprecationWarning)  # the legacy half of the protocol is what we are here for
@@ -34,6 +35,8 @@ async def main(arguments):
     options = parse(arguments)
     session = Session(Journal(), transport_of(options), options.era)
     async with session.client:
+        if options.orders:
+            return await obey(session)
         if options.together:
             print("CONNECTED", file=sys.stderr, flush=True)
             await anyio.to_thread.run_sync(sys.stdin.read)

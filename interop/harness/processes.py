@@ -45,14 +45,21 @@ class Running:
 
     def announced(self, pattern):
         """Waits for what this process says on stderr once it is ready, and gives the pattern's group."""
+        return self._said(self.stderr, pattern, "ready")
+
+    def printed(self, pattern, what):
+        """Waits for what this process prints on stdout, and gives the pattern's group. `what` is for when it does not."""
+        return self._said(self.stdout, pattern, what)
+
+    def _said(self, text, pattern, what):
         deadline = time.monotonic() + READY_SECONDS
         with self._news:
-            while not (found := re.search(pattern, self.stderr)):
+            while not (found := re.search(pattern, text)):
                 left = deadline - time.monotonic()
                 if self.popen.poll() is not None:
-                    raise RunFailed(f"{self.name} ended with {self.popen.returncode} before it was ready")
+                    raise RunFailed(f"{self.name} ended with {self.popen.returncode} before it was {what}")
                 if left <= 0:
-                    raise RunFailed(f"{self.name} is not ready after {READY_SECONDS} s")
+                    raise RunFailed(f"{self.name} is not {what} after {READY_SECONDS} s")
                 self._news.wait(min(left, 0.2))
         return found[1].decode()
 

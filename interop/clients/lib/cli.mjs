@@ -9,19 +9,20 @@ import { parseArgs } from 'node:util';
 import { ANSWERS } from './answers.mjs';
 import { observe } from './features.mjs';
 import { Journal, PATIENCE_MS } from './journal.mjs';
+import { obey } from './orders.mjs';
 
 /** Loads a package from the installation that `setup.sh` made. */
 export const sdk = createRequire(join(process.env.MCP_INTEROP_DIR, 'sdk', 'anchor.js'));
 
 /**
- * Connects, observes every feature and prints the document.
+ * Connects, observes every feature and prints the document; or does what it is told, with `--orders`.
  *
  * `open(era)` makes the SDK's client and `transports` has one maker per name; the other members hide where the
  * two generations differ.
  */
 export async function runClient({ name, transports, open, onRequest, onNotification, callTool, describe }) {
   try {
-    const { era, profileName, features: wanted, together, transportName, peer } = parseArguments();
+    const { era, profileName, features: wanted, together, orders, transportName, peer } = parseArguments();
     const journal = new Journal();
     const client = open(era);
     const session = {
@@ -49,6 +50,10 @@ export async function runClient({ name, transports, open, onRequest, onNotificat
     const transport = transports[transportName](peer);
     journal.tap(transport);
     await client.connect(transport);
+    if (orders) {
+      await obey(session);
+      return await client.close();
+    }
     if (together) await gate();
     const features = await observe({ session, journal, profile: loadProfile(profileName, era), era, wanted });
     await client.close();
@@ -66,7 +71,7 @@ async function gate() {
 }
 
 /**
- * `--era ERA --profile NAME [--together] [--features A,B]`, then `-- COMMAND ARGS...` or `--transport http|sse --url URL`.
+ * `--era ERA --profile NAME [--together] [--orders] [--features A,B]`, then `-- COMMAND ARGS...` or `--transport http|sse --url URL`.
  *
  * `peer` is what the transport's maker takes: a command with its arguments, or a URL.
  */
@@ -74,7 +79,7 @@ function parseArguments() {
   const names = ['era', 'profile', 'features', 'transport', 'url'];
   const options = Object.fromEntries(names.map((name) => [name, { type: 'string' }]));
   const { values, positionals } = parseArgs({
-    options: { ...options, together: { type: 'boolean' } },
+    options: { ...options, together: { type: 'boolean' }, orders: { type: 'boolean' } },
     allowPositionals: true,
   });
   const [command, ...args] = positionals;
@@ -86,6 +91,7 @@ function parseArguments() {
     profileName: values.profile,
     features: values.features?.split(','),
     together: values.together,
+    orders: values.orders,
     transportName: values.transport ?? 'stdio',
     peer: command ? { command, args } : new URL(values.url),
   };
