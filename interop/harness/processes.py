@@ -14,7 +14,7 @@ from .peers import TOOLS
 
 EXIT_GRACE_SECONDS = 8    # longer than the escalation of any SDK: close, SIGTERM, SIGKILL
 DRAIN_SECONDS = 2         # for calls under way; some servers never answer a cancelled one, so it is no use to wait longer
-READY_SECONDS = 30        # a Node server takes one on an idle machine
+READY_SECONDS = 60        # a Node server takes one on an idle machine, and half a minute was seen on a busy one
 
 homes = set()  # of the runs under way, so that an interrupt can end them
 

@@ -51,7 +51,10 @@ class Journal:
                     async for message in source:
                         if not isinstance(message, Exception):  # a line that is no message
                             log.append(message.message.model_dump(by_alias=True, mode="json", exclude_unset=True))
-                        await sink.send(message)
+                        try:
+                            await sink.send(message)
+                        except anyio.BrokenResourceError:
+                            return  # the client has closed while the server still talked
                         self.poke()
 
             async with anyio.create_task_group() as tasks:
