@@ -16,6 +16,8 @@ mod bridge_sse_server;
 mod bridge_to_http;
 mod bridge_tools;
 mod commands;
+mod control;
+mod control_kit;
 mod disconnects;
 mod durability;
 mod endings;
