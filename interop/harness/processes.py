@@ -14,7 +14,7 @@ from .peers import TOOLS
 
 EXIT_GRACE_SECONDS = 8    # longer than the escalation of any SDK: close, SIGTERM, SIGKILL
 DRAIN_SECONDS = 2         # for calls under way; some servers never answer a cancelled one, so it is no use to wait longer
-READY_SECONDS = 60        # a Node server takes one on an idle machine, and half a minute was seen on a busy one
+READY_SECONDS = 60        # most take one on an idle machine; a client was not connected after 30 on one with ten other jobs
 
 homes = set()  # of the runs under way, so that an interrupt can end them
 

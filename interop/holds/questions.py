@@ -66,6 +66,8 @@ def rounds(stage):
     expect("status", question.message["status"], "input_required")
     question.modify("$.result.inputRequests.name.params.message=Who is it?")
     answer = shell.held("request", "tools/call")
+    call_and_round = (answer.message["operation"], answer.message["round"])
+    expect("operation and round while it is held", call_and_round, (question.message["answers"], 3))
     answer.modify("$.params.inputResponses.colour.content.colour=blue")
 
     expect("the result after all rounds", client.text(call), "Ada likes blue")
