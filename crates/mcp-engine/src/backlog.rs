@@ -1,9 +1,9 @@
 //! The last messages of a run that records nothing, for those who begin to watch late. On the path this
-//! is a copy of a few bytes into a block that is there already.
+//! is a copy of a few bytes behind those before; what is old goes a block at a time.
 
 use std::collections::VecDeque;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use mcp_store::{RecordHead, Said, Transport};
 use mcp_wire::Message;
 
@@ -13,37 +13,97 @@ use crate::envelope::{Lane, ProxyMessage, Side};
 /// What is kept: as much as a person looks through.
 const MESSAGES_MAX: usize = 10_000;
 const BYTES_MAX: usize = 64 << 20;
-/// Messages are copied into blocks of this size, except those that would take up much of one.
+/// Messages stand in blocks of this size, except those that would take up much of one.
 const BLOCK_BYTES: usize = 64 << 10;
 const COPIED_MAX: usize = BLOCK_BYTES / 8;
+/// What stands before each message: numbers of fixed size, then its length.
+const HEAD_BYTES: usize = 8 * 4 + 4 * 2 + 3;
 
 #[derive(Default)]
 pub struct Backlog {
-    kept: VecDeque<Kept>,
-    blocks: VecDeque<Bytes>,
-    /// The number of the first block.
-    first: u64,
+    blocks: VecDeque<Block>,
     filling: BytesMut,
+    /// Messages in the block that is being filled, and in all.
+    in_filling: usize,
+    messages: usize,
     bytes: usize,
     /// What was said later of messages.
     said: VecDeque<(u64, Said)>,
 }
 
-/// Where a message is, and what is known of it.
+struct Block {
+    messages: usize,
+    content: Content,
+}
+
+#[derive(Clone)]
+enum Content {
+    /// Messages, each behind its head.
+    Copied(Bytes),
+    /// A message that is too large to copy, and its head.
+    Shared(Head, Bytes),
+}
+
+/// What is known of a message.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct Head {
     sequence: u64,
     time_ns: u64,
-    correlated: Option<u64>,
+    /// 0 is none.
+    correlated: u64,
     exchange: u64,
-    block: u64,
-    start: u32,
-    length: u32,
     conversation: u32,
+    length: u32,
     from: Side,
     transport: Transport,
     /// `None` is no message, but what happened in its place.
     origin: Option<Origin>,
+}
+
+impl Head {
+    fn write(&self, out: &mut BytesMut) {
+        out.put_u64_le(self.sequence);
+        out.put_u64_le(self.time_ns);
+        out.put_u64_le(self.correlated);
+        out.put_u64_le(self.exchange);
+        out.put_u32_le(self.conversation);
+        out.put_u32_le(self.length);
+        out.put_u8(u8::from(self.from == Side::Server));
+        out.put_u8(match self.transport {
+            Transport::Stdio => 0,
+            Transport::Sse => 1,
+            Transport::StreamableHttp => 2,
+        });
+        out.put_u8(match self.origin {
+            None => 0,
+            Some(Origin::Peer) => 1,
+            Some(Origin::Noise) => 2,
+            Some(Origin::Proxy) => 3,
+        });
+    }
+
+    fn read(block: &mut Bytes) -> Self {
+        Self {
+            sequence: block.get_u64_le(),
+            time_ns: block.get_u64_le(),
+            correlated: block.get_u64_le(),
+            exchange: block.get_u64_le(),
+            conversation: block.get_u32_le(),
+            length: block.get_u32_le(),
+            from: if block.get_u8() == 1 { Side::Server } else { Side::Client },
+            transport: match block.get_u8() {
+                0 => Transport::Stdio,
+                1 => Transport::Sse,
+                _ => Transport::StreamableHttp,
+            },
+            origin: match block.get_u8() {
+                0 => None,
+                1 => Some(Origin::Peer),
+                2 => Some(Origin::Noise),
+                _ => Some(Origin::Proxy),
+            },
+        }
+    }
 }
 
 impl Backlog {
@@ -53,37 +113,27 @@ impl Backlog {
             (false, true) => Origin::Proxy,
             (false, false) => Origin::Peer,
         };
-        let (block, start) = self.put(message.message.bytes());
-        self.keep(Kept {
+        let bytes = message.message.bytes();
+        let head = Head {
             sequence: message.sequence,
             time_ns: message.time_ns,
-            correlated: message.correlated,
+            correlated: message.correlated.unwrap_or(0),
             exchange: lane.exchange,
-            block,
-            start,
-            length: message.message.bytes().len() as u32,
             conversation: message.conversation,
+            length: bytes.len() as u32,
             from: message.from,
             transport: lane.transport,
             origin: Some(origin),
-        });
+        };
+        self.keep(&head, bytes);
     }
 
     pub(crate) fn event(&mut self, conversation: u32, from: Side, sequence: u64, time_ns: u64, text: &str) {
-        let (block, start) = self.put(&Bytes::copy_from_slice(text.as_bytes()));
-        self.keep(Kept {
-            sequence,
-            time_ns,
-            correlated: None,
-            exchange: 0,
-            block,
-            start,
-            length: text.len() as u32,
-            conversation,
-            from,
-            transport: Transport::Stdio,
-            origin: None,
-        });
+        let length = text.len() as u32;
+        let (correlated, exchange, transport) = (0, 0, Transport::Stdio);
+        let head =
+            Head { sequence, time_ns, correlated, exchange, conversation, length, from, transport, origin: None };
+        self.keep(&head, &Bytes::copy_from_slice(text.as_bytes()));
     }
 
     pub(crate) fn say(&mut self, sequence: u64, said: Said) {
@@ -93,48 +143,62 @@ impl Backlog {
         self.said.push_back((sequence, said));
     }
 
-    /// Puts bytes somewhere. Returns the number of their block, and where in it they begin.
-    fn put(&mut self, bytes: &Bytes) -> (u64, u32) {
+    fn keep(&mut self, head: &Head, bytes: &Bytes) {
+        self.messages += 1;
+        self.bytes += bytes.len();
         if bytes.len() > COPIED_MAX {
-            self.begin_block();
-            self.blocks.push_back(bytes.clone());
-            return (self.first + self.blocks.len() as u64 - 1, 0);
+            self.end_block();
+            self.blocks.push_back(Block { messages: 1, content: Content::Shared(*head, bytes.clone()) });
+            return self.forget();
         }
-        if self.filling.capacity() - self.filling.len() < bytes.len() {
-            self.begin_block();
-            self.filling.reserve(BLOCK_BYTES);
+        if self.filling.capacity() - self.filling.len() < HEAD_BYTES + bytes.len() {
+            self.end_block();
+            self.forget();
         }
-        let start = self.filling.len() as u32;
+        head.write(&mut self.filling);
         self.filling.extend_from_slice(bytes);
-        (self.first + self.blocks.len() as u64, start)
+        self.in_filling += 1;
     }
 
-    fn begin_block(&mut self) {
-        if !self.filling.is_empty() {
-            self.blocks.push_back(self.filling.split().freeze());
+    fn end_block(&mut self) {
+        if self.in_filling > 0 {
+            let content = Content::Copied(std::mem::take(&mut self.filling).freeze());
+            self.blocks.push_back(Block { messages: std::mem::take(&mut self.in_filling), content });
         }
     }
 
-    fn keep(&mut self, kept: Kept) {
-        self.bytes += kept.length as usize;
-        self.kept.push_back(kept);
-        while self.kept.len() > MESSAGES_MAX || self.bytes > BYTES_MAX && self.kept.len() > 1 {
-            let gone = self.kept.pop_front().expect("there are several");
-            self.bytes -= gone.length as usize;
+    /// Lets the oldest blocks go that are not needed for what is to be kept.
+    fn forget(&mut self) {
+        while let Some(oldest) = self.blocks.front()
+            && self.blocks.len() > 1
+            && (self.messages - oldest.messages >= MESSAGES_MAX || self.bytes > BYTES_MAX)
+        {
+            let Some(gone) = self.blocks.pop_front() else { break };
+            self.messages -= gone.messages;
+            self.bytes -= match &gone.content {
+                Content::Copied(block) => block.len() - gone.messages * HEAD_BYTES,
+                Content::Shared(_, bytes) => bytes.len(),
+            };
+            // The room of a block that nobody looks at is used again.
+            if let Content::Copied(block) = gone.content
+                && self.filling.capacity() == 0
+                && let Ok(mut room) = block.try_into_mut()
+            {
+                room.clear();
+                self.filling = room;
+            }
         }
-        let oldest = self.kept.front().map_or(kept.block, |oldest| oldest.block);
-        while self.first < oldest && self.blocks.pop_front().is_some() {
-            self.first += 1;
+        if self.filling.capacity() == 0 {
+            self.filling.reserve(BLOCK_BYTES);
         }
     }
 
     /// What is kept now, for another thread to look through.
     pub fn look(&self) -> Look {
-        let filling = Bytes::copy_from_slice(&self.filling);
+        let filling = Content::Copied(Bytes::copy_from_slice(&self.filling));
         Look {
-            kept: self.kept.iter().copied().collect(),
-            blocks: self.blocks.iter().cloned().chain([filling]).collect(),
-            first: self.first,
+            blocks: self.blocks.iter().map(|block| block.content.clone()).chain([filling]).collect(),
+            excess: self.messages.saturating_sub(MESSAGES_MAX),
             said: self.said.iter().cloned().collect(),
         }
     }
@@ -142,9 +206,9 @@ impl Backlog {
 
 /// What was kept at one moment.
 pub struct Look {
-    kept: Vec<Kept>,
-    blocks: Vec<Bytes>,
-    first: u64,
+    blocks: Vec<Content>,
+    /// The oldest of them are more than is promised.
+    excess: usize,
     /// What was said later of messages, which may be gone.
     pub said: Vec<(u64, Said)>,
 }
@@ -152,12 +216,9 @@ pub struct Look {
 impl Look {
     /// Everything as it was told when it happened, oldest first.
     pub fn events(&self) -> impl Iterator<Item = Event> {
-        self.kept.iter().map(|kept| {
-            let start = kept.start as usize;
-            let block = &self.blocks[(kept.block - self.first) as usize];
-            let bytes = block.slice(start..start + kept.length as usize);
-            let Kept { sequence, time_ns, correlated, exchange, conversation, from, transport, .. } = *kept;
-            match kept.origin {
+        self.blocks.iter().flat_map(Content::messages).skip(self.excess).map(|(head, bytes)| {
+            let Head { sequence, time_ns, exchange, conversation, from, transport, .. } = head;
+            match head.origin {
                 Some(origin) => Event::Message {
                     sequence,
                     time_ns,
@@ -167,7 +228,7 @@ impl Look {
                     exchange,
                     event_id: None,
                     message: Message::new(bytes),
-                    correlated,
+                    correlated: (head.correlated > 0).then_some(head.correlated),
                     origin,
                 },
                 None => {
@@ -175,6 +236,22 @@ impl Look {
                     Event::Fault { sequence, time_ns, from, conversation, text }
                 }
             }
+        })
+    }
+}
+
+impl Content {
+    fn messages(&self) -> impl Iterator<Item = (Head, Bytes)> {
+        let (mut copied, mut shared) = match self {
+            Self::Copied(block) => (block.clone(), None),
+            Self::Shared(head, bytes) => (Bytes::new(), Some((*head, bytes.clone()))),
+        };
+        std::iter::from_fn(move || {
+            if copied.is_empty() {
+                return shared.take();
+            }
+            let head = Head::read(&mut copied);
+            Some((head, copied.split_to(head.length as usize)))
         })
     }
 }
@@ -224,8 +301,7 @@ mod tests {
         for (sequence, found) in &kept[..kept.len() - 1] {
             assert_eq!(*found, bytes(*sequence));
         }
-        assert!(backlog.bytes <= BYTES_MAX);
-        assert!(backlog.blocks.iter().map(Bytes::len).sum::<usize>() <= BYTES_MAX + 2 * BLOCK_BYTES);
+        assert!(backlog.bytes <= BYTES_MAX + BLOCK_BYTES, "{}", backlog.bytes);
     }
 
     #[test]
@@ -234,8 +310,9 @@ mod tests {
         push(&mut backlog, 1, "a");
         push(&mut backlog, 2, vec![b' '; BYTES_MAX + 1]);
         assert_eq!(kept(&backlog).len(), 1);
-        push(&mut backlog, 3, "b");
-        assert_eq!(kept(&backlog), [(3, Bytes::from("b"))]);
-        assert_eq!(backlog.blocks.len(), 0);
+        push(&mut backlog, 3, vec![b' '; COPIED_MAX + 1]);
+        push(&mut backlog, 4, "b");
+        let sequences: Vec<u64> = kept(&backlog).into_iter().map(|(sequence, _)| sequence).collect();
+        assert_eq!(sequences, [3, 4]);
     }
 }

@@ -26,6 +26,10 @@ const EVERY: Duration = Duration::from_millis(10);
 /// read it, here and in the face, and watching may use no more than a tenth of a core. What comes faster
 /// than ten in a millisecond is missed, but not by the recording.
 const REST_PER_EVENT: Duration = Duration::from_micros(100);
+/// The same for what an event says.
+const REST_PER_KIB: Duration = Duration::from_micros(50);
+/// Nobody is kept waiting longer than this.
+const REST_MAX: Duration = Duration::from_millis(100);
 /// What faces can fall behind by; the rest can be read as history.
 const ROOM: Room = Room { entries: 4_096, bytes: 16 << 20 };
 /// Messages before the first that is told, which say what it is about.
@@ -155,9 +159,9 @@ pub async fn listen(shared: Shared, mut stopped: oneshot::Receiver<()>) {
                 }
             };
             let Some(event) = event else { return };
-            let taken = teller.take_all(event, &mut subscription).await;
+            let rest = teller.take_all(event, &mut subscription).await;
             hub.grown.send_replace(());
-            let rest = tokio::time::sleep(EVERY.max(REST_PER_EVENT * taken));
+            let rest = tokio::time::sleep(EVERY.max(rest));
             tokio::select! {
                 () = rest => {}
                 _ = &mut stopped => {
@@ -204,22 +208,25 @@ impl<'a> Teller<'a> {
         self.earlier = standing.earlier;
     }
 
-    /// Takes what waits, and says how much that was.
-    async fn take_all(&mut self, first: Event, subscription: &mut Subscription) -> u32 {
-        self.take(first).await;
-        let mut taken = 1;
-        // As many as can have waited: what comes meanwhile is for the next time.
-        while taken < WAITING_MAX as u32
-            && let Some(event) = subscription.try_next()
-        {
+    /// Takes what waits, and says how long to rest for it.
+    async fn take_all(&mut self, first: Event, subscription: &mut Subscription) -> Duration {
+        let mut rest = Duration::ZERO;
+        let mut next = Some(first);
+        while let Some(event) = next {
+            if let Event::Message { message, .. } = &event {
+                let told = message.bytes().len().min(tell::RAW_IN_LIST_MAX);
+                rest += REST_PER_KIB * (told / 1024) as u32;
+            }
+            rest += REST_PER_EVENT;
             self.take(event).await;
-            taken += 1;
+            // What is left, and what comes meanwhile, is for the next time.
+            next = if rest < REST_MAX { subscription.try_next() } else { None };
         }
         let missed = subscription.missed();
         if missed > 0 {
             self.push(What::Other(api::Event::Gap(api::Gap { missed })));
         }
-        taken
+        rest
     }
 
     async fn take_rest(&mut self, subscription: &mut Subscription) {
