@@ -52,6 +52,16 @@ pub enum Event {
 }
 
 impl Event {
+    /// The bytes of the message that it keeps in memory.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Message { message, .. } => message.bytes().len(),
+            Self::Held(held) => held.message.bytes().len(),
+            Self::Outcome { outcome, .. } => outcome.edited.as_ref().map_or(0, |edited| edited.len()),
+            Self::Fault { .. } | Self::Marked { .. } | Self::Changed => 0,
+        }
+    }
+
     pub(crate) fn message(message: &ProxyMessage, lane: Lane<'_>, origin: Origin) -> Self {
         Self::Message {
             sequence: message.sequence,
@@ -91,17 +101,22 @@ struct Shared {
 struct Queue {
     sender: mpsc::Sender<Event>,
     missed: Arc<AtomicU64>,
+    /// Of the messages that wait.
+    bytes: Arc<AtomicUsize>,
 }
+
+/// The messages that wait for one watcher hold no more than this, and one more.
+const WAITING_BYTES_MAX: usize = 16 << 20;
 
 impl Bus {
     /// Begins to watch; at most `depth` events wait to be read.
     pub fn subscribe(&self, depth: usize) -> Subscription {
         let (sender, receiver) = mpsc::channel(depth);
-        let missed = Arc::new(AtomicU64::new(0));
+        let (missed, bytes) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicUsize::new(0)));
         let mut queues = self.shared.queues.lock().unwrap_or_else(PoisonError::into_inner);
-        queues.push(Queue { sender, missed: Arc::clone(&missed) });
+        queues.push(Queue { sender, missed: Arc::clone(&missed), bytes: Arc::clone(&bytes) });
         self.shared.watchers.store(queues.len(), Ordering::Release);
-        Subscription { receiver, missed }
+        Subscription { receiver, missed, bytes }
     }
 
     /// Tells every watcher. `event` is not even made when there is none.
@@ -119,12 +134,17 @@ impl Bus {
         let mut make = Some(event);
         let mut made: Option<Event> = None;
         queues.retain(|queue| match queue.sender.try_reserve() {
+            Ok(_) if queue.bytes.load(Ordering::Relaxed) > WAITING_BYTES_MAX => {
+                queue.missed.fetch_add(1, Ordering::Relaxed);
+                true
+            }
             Ok(place) => {
                 let event = made.clone().or_else(|| make.take().map(|make| make()));
                 if is_for_several && made.is_none() {
                     made.clone_from(&event);
                 }
                 if let Some(event) = event {
+                    queue.bytes.fetch_add(event.size(), Ordering::Relaxed);
                     place.send(event);
                 }
                 true
@@ -143,16 +163,25 @@ impl Bus {
 pub struct Subscription {
     receiver: mpsc::Receiver<Event>,
     missed: Arc<AtomicU64>,
+    bytes: Arc<AtomicUsize>,
 }
 
 impl Subscription {
     /// The next event; `None` once the bus is gone.
     pub async fn next(&mut self) -> Option<Event> {
-        self.receiver.recv().await
+        let event = self.receiver.recv().await;
+        self.taken(event)
     }
 
     pub fn try_next(&mut self) -> Option<Event> {
-        self.receiver.try_recv().ok()
+        let event = self.receiver.try_recv().ok();
+        self.taken(event)
+    }
+
+    fn taken(&self, event: Option<Event>) -> Option<Event> {
+        let size = event.as_ref().map_or(0, Event::size);
+        self.bytes.fetch_sub(size, Ordering::Relaxed);
+        event
     }
 
     /// How many events were missed since this was last asked.
@@ -176,6 +205,31 @@ mod tests {
         drop(bus.subscribe(1));
         bus.publish(|| fault(1));
         bus.publish(|| unreachable!("the only watcher is gone"));
+    }
+
+    #[test]
+    fn a_watcher_is_not_sent_more_bytes_than_it_takes() {
+        let bus = Bus::default();
+        let mut watcher = bus.subscribe(1_000);
+        let large = Message::new(vec![b' '; WAITING_BYTES_MAX / 4].into());
+        let held = |sequence| {
+            let message = ProxyMessage {
+                sequence,
+                time_ns: 0,
+                from: Side::Client,
+                conversation: 0,
+                message: large.clone(),
+                ending: mcp_wire::Ending::Lf,
+                bom: false,
+                correlated: None,
+            };
+            Event::message(&message, Lane::PIPE, Origin::Peer)
+        };
+        (1..=10).for_each(|sequence| bus.publish(|| held(sequence)));
+        assert_eq!(std::iter::from_fn(|| watcher.try_next()).count(), 5);
+        assert_eq!(watcher.missed(), 5);
+        bus.publish(|| held(11));
+        assert!(watcher.try_next().is_some());
     }
 
     #[test]

@@ -248,7 +248,7 @@ fn nothing_is_missing_or_told_twice_while_traffic_flows() {
 fn a_stuck_face_holds_nothing_up_and_is_told_what_it_missed() {
     const CALLS: u64 = 120;
     /// More in all than a face can fall behind by.
-    const TEXT: usize = 100_000;
+    const TEXT: usize = 200_000;
     let mut instance = Attached::begin(&["--quiet"], &["tools"]);
     let Address::Socket(socket) = instance.address.clone() else { unreachable!("it is a socket") };
     let mut stuck = UnixStream::connect(&socket).unwrap();
