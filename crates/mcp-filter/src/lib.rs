@@ -26,6 +26,7 @@ use std::str::FromStr;
 pub use clue::Clue;
 pub use error::FilterError;
 pub use fields::{FIELDS, Field, Values};
+pub use glob::Glob;
 pub use subject::{Subject, Way};
 
 /// An expression longer than this is not read. Lists of names fit; what is longer was not written by
