@@ -1,6 +1,8 @@
 //! Who may do what. Without rules everything is permitted, but nothing leaves the proxy without
 //! passing here: dispatch takes only [`Judged`] messages, and only this module makes them.
 
+pub mod operation;
+
 use crate::envelope::ProxyMessage;
 use crate::resolve::Resolved;
 

@@ -1,0 +1,140 @@
+//! What a tool does: read, write, delete, execute or administer.
+//!
+//! What the user says comes first. Then the name: its words are held against a table of verbs
+//! (`verbs.rs`). The server's own annotations may raise what the name implies and never lower it,
+//! since a server that does harm will not say so. What nothing is known of, writes.
+
+mod lexicon;
+mod lookalike;
+mod name;
+mod reason;
+pub mod reference;
+mod verbs;
+mod words;
+
+use std::fmt;
+use std::str::FromStr;
+
+use mcp_filter::Glob;
+
+pub use reason::Reason;
+
+/// Ordered by how much it can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    Read,
+    Write,
+    Delete,
+    Execute,
+    Admin,
+}
+
+impl Operation {
+    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Delete, Self::Execute, Self::Admin];
+
+    /// As rules and filters spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+            Self::Execute => "execute",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no such operation; it is one of read, write, delete, execute, admin")]
+pub struct UnknownOperation;
+
+impl FromStr for Operation {
+    type Err = UnknownOperation;
+
+    fn from_str(text: &str) -> Result<Self, UnknownOperation> {
+        Self::ALL.into_iter().find(|operation| operation.name() == text).ok_or(UnknownOperation)
+    }
+}
+
+/// What the server says of its tool, where it says anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Annotations {
+    pub read_only: Option<bool>,
+    pub destructive: Option<bool>,
+}
+
+impl Annotations {
+    /// The least that a tool with these annotations does, and the one that says so. One that is left
+    /// out says nothing: the protocol's own default would make every tool destructive.
+    fn floor(self) -> Option<(Operation, &'static str, bool)> {
+        match self {
+            Self { destructive: Some(true), .. } => Some((Operation::Delete, "destructiveHint", true)),
+            Self { read_only: Some(false), .. } => Some((Operation::Write, "readOnlyHint", false)),
+            _ => None,
+        }
+    }
+}
+
+/// The operation of a tool, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classified {
+    pub operation: Operation,
+    pub reason: Reason,
+}
+
+impl fmt::Display for Classified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.operation, self.reason)
+    }
+}
+
+/// Tells what tools do. Without overrides it knows only names and annotations.
+#[derive(Clone, Debug, Default)]
+pub struct Classifier {
+    overrides: Vec<Override>,
+}
+
+#[derive(Clone, Debug)]
+struct Override {
+    pattern: String,
+    glob: Glob,
+    operation: Operation,
+}
+
+impl Classifier {
+    /// With what the user said of tools: names, where `*` is any text. The first that matches counts.
+    pub fn new(overrides: impl IntoIterator<Item = (String, Operation)>) -> Self {
+        let overrides = overrides.into_iter().map(|(pattern, operation)| {
+            let glob = Glob::new(&pattern);
+            Override { pattern, glob, operation }
+        });
+        Self { overrides: overrides.collect() }
+    }
+
+    /// The time that it takes grows with the name and the overrides. It is the same every time, so
+    /// callers may keep it.
+    pub fn classify(&self, tool: &str, annotations: Annotations) -> Classified {
+        if let Some(said) = self.overrides.iter().find(|said| said.glob.matches(tool)) {
+            return Classified {
+                operation: said.operation,
+                reason: Reason::Override { pattern: said.pattern.clone() },
+            };
+        }
+        let (named, reason) = name::judge(tool);
+        match annotations.floor() {
+            Some((operation, hint, value)) if operation > named => {
+                Classified { operation, reason: Reason::Annotation { hint, value, named } }
+            }
+            _ => Classified { operation: named, reason },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! Why a tool has its operation, in words for whoever asks.
+
+use std::fmt;
+
+use mcp_wire::visible::visible;
+
+use super::Operation;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The user said so.
+    Override { pattern: String },
+    /// The server's own description of the tool says more than its name, which stands for `named`.
+    Annotation { hint: &'static str, value: bool, named: Operation },
+    /// A verb in the name; `word` is the form that it has there.
+    Verb { word: String, verb: &'static str },
+    /// A verb that is done to rights, or to who has them.
+    About { word: String, right: String },
+    /// No verb, but a word for something that is shown.
+    Shows { word: String },
+    /// No verb, but a word for something that runs what it is given.
+    Runs { word: String },
+    /// It would read by its name, but that has letters that are not what they look like.
+    Disguised,
+    /// No word that we know.
+    Unknown,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Override { pattern } => write!(f, "set for `{}`", visible(pattern)),
+            Self::Annotation { hint, value, named } => {
+                write!(f, "the server says `{hint}: {value}`; the name alone would be {named}")
+            }
+            Self::Verb { word, verb } if word == verb => write!(f, "verb `{verb}`"),
+            Self::Verb { word, verb } => write!(f, "`{}`, a form of `{verb}`", visible(word)),
+            Self::About { word, right } => write!(f, "`{}` done to `{}`", visible(word), visible(right)),
+            Self::Shows { word } => write!(f, "no verb, and `{}` is something to look at", visible(word)),
+            Self::Runs { word } => write!(f, "no verb, and `{}` runs what it is given", visible(word)),
+            Self::Disguised => f.write_str("the name has letters other than plain ones, and is not trusted to read"),
+            Self::Unknown => f.write_str("no known verb in the name"),
+        }
+    }
+}

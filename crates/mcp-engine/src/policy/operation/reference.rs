@@ -1,0 +1,106 @@
+//! The reference of operations, written from the table of words: `docs/operations.md`.
+
+use super::verbs::{GROUPS, HOLDERS, JOINTS, KEYS, RIGHTS, RUN, SETTINGS, SHOWN, Verb};
+
+/// For `docs/operations.md`.
+pub fn markdown() -> String {
+    let mut page = format!("{INTRODUCTION}\n## Verbs\n");
+    for group in GROUPS {
+        let yields = if group.yields { " Done to rights, it is **admin**." } else { "" };
+        let (title, operation, about) = (group.title, group.operation, group.about);
+        let verbs = group.verbs.iter().map(written).collect();
+        page.push_str(&format!(
+            "\n### {title}: {operation}\n\n{}{}",
+            filled(&format!("{about}{yields}")),
+            listed(verbs)
+        ));
+    }
+    page.push_str(&format!("\n{NOUNS}"));
+    let lists = [
+        ("Rights, wherever they stand", RIGHTS),
+        ("Who has rights, where they are what the verb is done to", HOLDERS),
+        ("Settings, right behind the verb", SETTINGS),
+        ("Before `key` or `keys`", KEYS),
+        ("Without a verb, at the end: something to look at, so **read**", SHOWN),
+        ("Without a verb, at the end: something that runs what it is given, so **execute**", RUN),
+        ("Joins two verbs, so that both count", JOINTS),
+    ];
+    for (title, words) in lists {
+        let words = words.iter().map(|word| format!("`{word}`")).collect();
+        page.push_str(&format!("\n{title}:\n{}", listed(words)));
+    }
+    page
+}
+
+/// Columns of the page.
+const WIDTH: usize = 120;
+
+const INTRODUCTION: &str = "\
+# Operations
+
+What a tool does is its operation. Nothing in this version goes by it yet.
+
+| operation | a tool that |
+|---|---|
+| `read` | looks, computes or converts, and leaves everything as it was |
+| `write` | makes or changes something, says something to somebody, or is not known |
+| `delete` | removes, empties or ends something, or may do so |
+| `execute` | runs, starts or stops something: code, a command, a job, a program |
+| `admin` | changes who may do what |
+
+How a tool gets it:
+
+1. **What you say.** A name, or a pattern with `*`, and its operation. The first that matches counts.
+2. **Its name**, by the words below.
+3. **What the server says**, if it is more. `destructiveHint: true` makes it at least `delete`, `readOnlyHint: false` at
+   least `write`. Nothing that a server says makes it less: one that does harm will not say so.
+
+A name is cut into whole words, whatever its style: `getHTTPStatus`, `get_http_status` and `GET-HTTP-STATUS` are the
+same. Only whole words count, so `get_settings` has no `set` in it. Behind the last `__` is the tool, before it the
+server, whose name counts only if the tool's has no verb.
+
+- Every verb in its plain form counts. One that deletes decides, so that a rule against deleting holds wherever a name
+  says so: `read_and_delete`, `cancel_delete` and `dry_run_delete` are `delete`. Otherwise the one that can do most
+  decides: `get_or_create_label` is `write`.
+- Verbs that are nouns as well (marked ° below) count where they come first, or after `and`, `or`, `then`, `/`, `.` or
+  `:`. `list_commits` and `get_test_run` are `read`, `run_test` is `execute`.
+- Other forms count if there is no plain verb: `get_deleted_items` is `read`, `deleted_items` is `delete`. And `deletion`
+  or `deleting` next to a verb that does not just look makes it `delete`: `schedule_deletion`.
+- What makes or changes something is `admin` if it is done to rights: `update_user`, `attach_role_policy`. What deletes
+  stays `delete`, so that a rule against it holds there, too: `delete_user`.
+- Letters that look like others are read as those. A name with any letter that is not plain ASCII is never `read`.
+- A name without a word that is known is `write`.
+
+A name is a guess, and a server can call its tools what it likes. Where it matters, say what a tool is.
+";
+
+const NOUNS: &str = "\
+## Other words
+";
+
+fn written(verb: &Verb) -> String {
+    let mark = if verb.is_noun { "°" } else { "" };
+    let others: Vec<&str> = verb.irregular.iter().chain(verb.nominal).copied().collect();
+    match others.is_empty() {
+        true => format!("`{}`{mark}", verb.word),
+        false => format!("`{}`{mark} (`{}`)", verb.word, others.join("`, `")),
+    }
+}
+
+fn listed(words: Vec<String>) -> String {
+    format!("\n{}", filled(&words.join(", ")))
+}
+
+/// Text in lines that fit.
+fn filled(text: &str) -> String {
+    let (mut lines, mut line) = (String::new(), String::new());
+    for word in text.split(' ') {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push_str(&format!("{line}\n"));
+            line.clear();
+        }
+        line.push_str(if line.is_empty() { "" } else { " " });
+        line.push_str(word);
+    }
+    format!("{lines}{line}\n")
+}

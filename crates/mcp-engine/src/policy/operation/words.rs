@@ -1,0 +1,141 @@
+//! A name cut into whole words, whatever style it is written in.
+//!
+//! `getHTTPStatus`, `get_http_status`, `get-http-status` and `GET.HTTP.STATUS` have the same words.
+//! Letters that look like others are read as those, so that no spelling hides a word; that a name
+//! has such letters is told, too.
+
+use super::lexicon::{Meaning, WORD_BYTES_MAX, meaning};
+use super::lookalike::{self, Folded};
+use crate::policy::operation::Operation;
+
+/// One word of a name.
+#[derive(Clone, Copy)]
+pub struct Word {
+    /// Where it stands in [`Words::text`].
+    start: usize,
+    end: usize,
+    pub meaning: Option<Meaning>,
+    /// Whether it begins a part of the name, after `/`, `.` or `:`.
+    pub leads_part: bool,
+}
+
+pub struct Words {
+    /// The name in plain letters.
+    text: Vec<u8>,
+    words: Vec<Word>,
+    /// Whether it has letters that are not plain ones.
+    pub is_disguised: bool,
+}
+
+/// Most names have fewer words.
+const WORDS_USUAL: usize = 8;
+
+impl Words {
+    pub fn of(name: &str) -> Self {
+        let (text, is_disguised) = plain(name);
+        let mut words = Self { text, words: Vec::with_capacity(WORDS_USUAL), is_disguised };
+        let (mut at, mut leads_part) = (0, true);
+        while at < words.text.len() {
+            let end = token_end(&words.text, at);
+            if end > at {
+                words.add_token(at, end, leads_part);
+                leads_part = false;
+            }
+            leads_part |= matches!(words.text.get(end), Some(b'/' | b'.' | b':'));
+            at = end + 1;
+        }
+        words
+    }
+
+    pub fn all(&self) -> &[Word] {
+        &self.words
+    }
+
+    /// The words after the last `__`, which parts a server's name from its tool's.
+    pub fn own(&self) -> &[Word] {
+        let start = self.text.windows(2).rposition(|pair| pair == b"__").map_or(0, |at| at + 2);
+        let first = self.words.iter().position(|word| word.start >= start).unwrap_or(0);
+        &self.words[first..]
+    }
+
+    pub fn text(&self, word: &Word) -> String {
+        String::from_utf8_lossy(&self.text[word.start..word.end]).to_ascii_lowercase()
+    }
+
+    /// What stands between two separators: one word, or several in camel case.
+    fn add_token(&mut self, start: usize, end: usize, leads_part: bool) {
+        let token = &self.text[start..end];
+        if let Some(meaning) = look_up(token).or_else(|| in_digits(token)) {
+            return self.words.push(Word { start, end, meaning: Some(meaning), leads_part });
+        }
+        let mut at = start;
+        while at < end {
+            let next = at + word_end(&self.text[at..end]);
+            let whole = at == start && next == end;
+            let meaning = if whole { None } else { look_up(&self.text[at..next]) };
+            self.words.push(Word { start: at, end: next, meaning, leads_part: leads_part && at == start });
+            at = next;
+        }
+    }
+}
+
+/// The name in ASCII, and whether it was something else.
+fn plain(name: &str) -> (Vec<u8>, bool) {
+    if name.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return (name.as_bytes().to_vec(), false);
+    }
+    let text = name.chars().filter_map(|c| match lookalike::fold(c) {
+        Folded::As(byte) => Some(byte),
+        Folded::Nothing => None,
+    });
+    (text.collect(), true)
+}
+
+fn token_end(text: &[u8], start: usize) -> usize {
+    text[start..].iter().position(|byte| !is_letter(*byte)).map_or(text.len(), |length| start + length)
+}
+
+/// A letter that stands for one we do not know is part of a word, and makes the word unknown.
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == lookalike::UNKNOWN
+}
+
+/// Where the first word of a token ends.
+fn word_end(token: &[u8]) -> usize {
+    let kind = |at: usize| token.get(at).map(|byte| (byte.is_ascii_digit(), byte.is_ascii_uppercase()));
+    let run = |start: usize| (start..).find(|at| kind(*at) != kind(start)).unwrap_or(token.len());
+    let first = run(0);
+    let (is_digits, is_upper) = kind(0).unwrap_or_default();
+    if is_digits || !is_upper || first == token.len() {
+        return first;
+    }
+    let next = run(first);
+    match first {
+        _ if token[first].is_ascii_digit() => first,
+        // One capital begins a word: `Delete`.
+        1 => next,
+        // The plural of an acronym: `PRs`, `VMsIn`.
+        _ if next == first + 1 && token[first] == b's' => next,
+        // The last capital of an acronym begins the next word: `HTTPStatus`.
+        _ => first - 1,
+    }
+}
+
+fn look_up(word: &[u8]) -> Option<Meaning> {
+    let mut lower = [0; WORD_BYTES_MAX];
+    let lower = lower.get_mut(..word.len())?;
+    lower.copy_from_slice(word);
+    lower.make_ascii_lowercase();
+    meaning(std::str::from_utf8(lower).ok()?)
+}
+
+/// A verb spelled with digits or capitals that look like letters (`de1ete`, `deIete`). Only words
+/// that make a tool more dangerous are worth the disguise.
+fn in_digits(token: &[u8]) -> Option<Meaning> {
+    if token.len() > WORD_BYTES_MAX || !token.iter().any(|byte| lookalike::digit(*byte).is_some()) {
+        return None;
+    }
+    let letters: Vec<u8> = token.iter().map(|byte| lookalike::digit(*byte).unwrap_or(*byte)).collect();
+    look_up(&letters)
+        .filter(|meaning| matches!(meaning, Meaning::Verb { group, .. } if group.operation > Operation::Read))
+}
