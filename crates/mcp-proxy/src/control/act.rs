@@ -272,7 +272,7 @@ pub async fn take_lease(State(shared): State<Shared>, Small(request): Small<Leas
 pub async fn give_up_lease(State(shared): State<Shared>, Query(hand): Query<Hand>, body: Body) -> Answer<LeaseState> {
     no_body(body).await?;
     let token = hand.lease.ok_or_else(|| Refusal::bad("`lease` says which lease is given up"))?;
-    if !shared.leases.give_up(&token) {
+    if !shared.leases.give_up(&token)? {
         return Err(Refusal::locked("this lease is over already"));
     }
     shared.face_changed().await?;

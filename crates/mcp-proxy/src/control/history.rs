@@ -46,6 +46,7 @@ enum From {
 
 impl Wanted {
     fn of(query: &PageQuery, filter: Option<Filter>) -> Result<Self, Refusal> {
+        check_sequences(&[query.before, query.after])?;
         let from = match (query.before, query.after) {
             (None, None) => From::Before(u64::MAX),
             (Some(before), None) => From::Before(before),
@@ -88,6 +89,14 @@ async fn read<R: Send + 'static>(
     let found = tokio::task::spawn_blocking(move || read(&library, &parts)).await;
     let cannot = |error: &dyn std::fmt::Display| Refusal::internal(format!("the history cannot be read: {error}"));
     found.map_err(|error| cannot(&error))?.map_err(|error| cannot(&error))
+}
+
+/// Sequences are told as 64-bit integers with a sign, as most who read JSON take them.
+pub fn check_sequences(given: &[Option<u64>]) -> Result<(), Refusal> {
+    match given.iter().flatten().any(|sequence| i64::try_from(*sequence).is_err()) {
+        true => Err(Refusal::bad("there can be no message of so large a sequence")),
+        false => Ok(()),
+    }
 }
 
 /// The page as it is sent.

@@ -17,6 +17,8 @@ use super::reply::Refusal;
 
 /// How long a face may be away before it has left.
 pub const AWAY_FOR: Duration = Duration::from_secs(3);
+/// The length of a token.
+const TOKEN_BYTES: usize = 64;
 /// The longest name of a holder, or of whoever acts.
 const NAME_CHARS_MAX: usize = 64;
 
@@ -74,17 +76,19 @@ impl Leases {
     }
 
     /// Gives the lease up; `false` if it is not that of `token`.
-    pub fn give_up(&self, token: &str) -> bool {
+    pub fn give_up(&self, token: &str) -> Result<bool, Refusal> {
+        check_token(token)?;
         let mut held = self.lock();
         let is_meant = held.as_ref().is_some_and(|held| held.is(token));
         if is_meant {
             *held = None;
         }
-        is_meant
+        Ok(is_meant)
     }
 
     /// A face opens an event stream with its lease.
     pub fn enter(self: &Arc<Self>, token: &str) -> Result<Presence, Refusal> {
+        check_token(token)?;
         let mut held = self.lock();
         match held.as_mut().filter(|held| held.is(token)) {
             Some(held) => {
@@ -99,6 +103,7 @@ impl Leases {
     /// Whether whoever sends `hand` may act, and as whom.
     pub fn permit(&self, hand: &Hand) -> Result<Actor, Refusal> {
         let by = hand.by.as_deref().map(name).transpose()?.flatten();
+        hand.lease.as_deref().map_or(Ok(()), check_token)?;
         let held = self.lock();
         match (&hand.lease, held.as_ref()) {
             (Some(token), Some(held)) if held.is(token) => {
@@ -165,6 +170,14 @@ impl Drop for Presence {
     }
 }
 
+/// What cannot be a token is a mistake, and no lease that is over.
+fn check_token(token: &str) -> Result<(), Refusal> {
+    match token.len() > TOKEN_BYTES {
+        true => Err(Refusal::bad(format!("a lease has {TOKEN_BYTES} characters"))),
+        false => Ok(()),
+    }
+}
+
 fn over(held: Option<&Held>) -> Refusal {
     Refusal::locked(match held {
         Some(held) => format!("this lease is over; {} has control since {}", held.holder, held.since),
@@ -207,8 +220,8 @@ mod tests {
         assert_eq!(bob.taken_from.as_deref(), Some("ann"));
         let over = leases.permit(&hand(Some(&ann.token), false)).unwrap_err();
         assert!(over.message.starts_with("this lease is over; bob has control"), "{}", over.message);
-        assert!(!leases.give_up(&ann.token));
-        assert!(leases.give_up(&bob.token));
+        assert!(!leases.give_up(&ann.token).unwrap());
+        assert!(leases.give_up(&bob.token).unwrap());
         assert_eq!(leases.now(), None);
     }
 

@@ -52,6 +52,7 @@ pub async fn message(State(shared): State<Shared>, Sequence(sequence): Sequence)
 #[utoipa::path(get, path = "/v1/events", tag = "look", params(EventsQuery), responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ApiError)))]
 pub async fn events(State(shared): State<Shared>, Query(query): Query<EventsQuery>) -> Result<Response<Body>, Refusal> {
     let filter = filter(query.filter.as_deref())?;
+    history::check_sequences(&[query.after])?;
     stream::open(shared, &query, filter).await
 }
 

@@ -2,7 +2,8 @@
 
 use axum::response::IntoResponse;
 use mcp_control::api;
-use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::{Modify, OpenApi};
 
 use super::reply::Json;
 use super::{act, look, site};
@@ -23,6 +24,8 @@ use super::{act, look, site};
     components(schemas(
         api::Ended, api::Gap, api::Outcome, api::OutcomeKind, api::Marked, api::Lease, api::Owner, api::Kind
     )),
+    modifiers(&Doors),
+    security(("token" = [])),
     tags(
         (name = "look", description = "What can be seen; changes nothing."),
         (name = "act", description = "What can be done. Somebody else's lease refuses it with 423."),
@@ -30,6 +33,17 @@ use super::{act, look, site};
     ),
 )]
 struct Document;
+
+/// How one shows that one may. On the private socket nothing is asked for.
+struct Doors;
+
+impl Modify for Doors {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let mut token = Http::new(HttpAuthScheme::Bearer);
+        token.description = Some("Over TCP: the token shown on start.".into());
+        document.components.get_or_insert_default().add_security_scheme("token", SecurityScheme::Http(token));
+    }
+}
 
 pub async fn document() -> impl IntoResponse {
     Json(Document::openapi())

@@ -116,6 +116,10 @@ fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    // A list would be taken for the members in their order.
+    if body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(Refusal::bad("the body must be a JSON object"));
+    }
     serde_json::from_slice(body).map_err(|error| Refusal::bad(format!("the body is not what is taken here: {error}")))
 }
 
