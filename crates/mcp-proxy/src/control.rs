@@ -19,8 +19,6 @@ mod shared;
 mod site;
 mod stream;
 mod tell;
-#[cfg(test)]
-mod tests;
 
 use std::net::TcpListener;
 use std::path::PathBuf;
