@@ -124,6 +124,17 @@ fn a_server_that_dies_leaves_nobody_waiting() {
 }
 
 #[test]
+fn a_session_that_ends_leaves_nobody_waiting() {
+    let (sandbox, proxy) = stage("> tool:echo", &[]);
+    let session = Session::open(&proxy);
+    let mut client = session.send(echo(1, "x"));
+    sandbox.held(1);
+    assert_eq!(session.delete().status(), 200);
+    assert_eq!(client.response().status(), 404);
+    sandbox.held(0);
+}
+
+#[test]
 fn an_older_client_holds_both_ways() {
     let (sandbox, proxy) = stage("tool:echo", &[]);
     let mut client = SseClient::open(&proxy);

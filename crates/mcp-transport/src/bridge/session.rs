@@ -107,7 +107,7 @@ impl Session {
             let lane = exchange.lane(b"", None);
             talk.hub.pass(|pipeline, out| pipeline.pass_opening(conversation, lane, message.clone(), out))
         };
-        if let Some(sequence) = out.parked.first().map(|parked| parked.sequence).filter(|_| !talk.is_over()) {
+        if let Some(sequence) = out.parked.first().map(|parked| parked.sequence) {
             return self.wait_for(talk, sequence, Asking { exchange, stream, asked, message });
         }
         if out.withheld > 0 {

@@ -115,12 +115,21 @@ impl Talk {
         self.answer_with(|pipeline, talk, out| pipeline.refuse_too_large(talk, Side::Server, found, out));
     }
 
-    /// Does `then` when the parked message `sequence` is free, if this conversation still lasts.
-    pub fn when_released(&self, sequence: u64, then: impl FnOnce(&Self, Release) + 'static) {
+    /// Does `then` when the parked message `sequence` is free. If this conversation is over by then, it
+    /// has none to go on with.
+    pub fn when_settled(&self, sequence: u64, then: impl FnOnce(Option<&Self>, Release) + 'static) {
         let me = self.me.clone();
         self.hub.when_released(sequence, move |release| {
-            if let Some(talk) = me.upgrade().filter(|talk| !talk.is_over()) {
-                then(&talk, release);
+            let talk = me.upgrade().filter(|talk| !talk.is_over());
+            then(talk.as_deref(), release);
+        });
+    }
+
+    /// The same, done only if this conversation still lasts.
+    pub fn when_released(&self, sequence: u64, then: impl FnOnce(&Self, Release) + 'static) {
+        self.when_settled(sequence, move |talk, release| {
+            if let Some(talk) = talk {
+                then(talk, release);
             }
         });
     }
@@ -287,6 +296,7 @@ impl Talk {
         }
         let conversation = self.conversation.borrow().number();
         self.hub.note(|pipeline| pipeline.client_is_gone(conversation));
+        self.hub.give_back_soon();
         match &self.client {
             ClientEnd::Pipe(pipe) => pipe.close(),
             ClientEnd::Stream(outlet) => outlet.end(),

@@ -166,15 +166,19 @@ impl Hub {
 
     /// The parked message `sequence` is of no use to anybody any more.
     pub fn discard(&self, sequence: u64) {
-        self.waiting.borrow_mut().remove(&sequence);
         self.note(|pipeline| pipeline.discard(sequence));
+        self.give_back_soon();
+    }
+
+    /// Has what came free handed on, when this is done.
+    pub fn give_back_soon(&self) {
         self.parked.notify_one();
     }
 
     /// A message was parked that had left already.
     pub fn release_late(&self, sequence: u64) {
         self.note(|pipeline| pipeline.release_late(sequence));
-        self.parked.notify_one();
+        self.give_back_soon();
     }
 
     /// Carries out orders, and lets messages go that were held long enough, over and over.

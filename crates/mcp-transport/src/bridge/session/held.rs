@@ -27,7 +27,14 @@ impl Session {
         let waits = asked.is_some() || message.glance().kind == Kind::Batch;
         stream.parked.set(Some(sequence));
         let (exchange, held) = (Rc::clone(exchange), Rc::clone(&stream));
-        talk.when_released(sequence, move |talk, release| from_client(talk, &exchange, &held, asked, release));
+        talk.when_settled(sequence, move |talk, release| match talk {
+            Some(talk) => from_client(talk, &exchange, &held, asked, release),
+            // Whoever waits here is told that the session is over.
+            None => held.end(),
+        });
+        if talk.is_over() {
+            talk.hub.discard(sequence);
+        }
         waits.then_some(stream)
     }
 
@@ -57,7 +64,8 @@ fn from_client(talk: &Talk, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked:
         Some(answer) => stream.answer(answer.frame().bytes.clone()),
         None if release.is_taken_back => session.end_quietly(stream),
         None if release.is_discarded => {
-            if let Some(asked) = asked {
+            // The server is gone; if the client is, nobody has to be told.
+            if let Some(asked) = asked.filter(|_| stream.is_attached()) {
                 let refusal = Refusal::ServerGone { status: "while the message was held".into() };
                 let conversation = talk.conversation.borrow();
                 let lane = exchange.lane(b"", None);
