@@ -19,9 +19,9 @@ pub struct Room {
 
 pub struct Ring {
     room: Room,
-    entries: VecDeque<Arc<Entry>>,
-    /// The place of the first entry; places count on for ever.
-    first: u64,
+    /// Each with its place. Places count events, and count on for ever.
+    entries: VecDeque<(u64, Arc<Entry>)>,
+    end: u64,
     bytes: usize,
 }
 
@@ -57,6 +57,14 @@ impl Entry {
         self.frame.get_or_init(make).clone()
     }
 
+    /// How many events it stands for: one that tells of others which were missed, for all of them.
+    fn events(&self) -> u64 {
+        match &self.what {
+            What::Other(Event::Gap(gap)) => gap.missed,
+            _ => 1,
+        }
+    }
+
     fn bytes(&self) -> usize {
         /// What an entry costs besides its message.
         const OWN_BYTES: usize = 1024;
@@ -90,40 +98,44 @@ pub fn frame(event: &Event) -> Bytes {
 
 impl Ring {
     pub fn new(room: Room) -> Self {
-        Self { room, entries: VecDeque::new(), first: 0, bytes: 0 }
+        Self { room, entries: VecDeque::new(), end: 0, bytes: 0 }
     }
 
     pub fn push(&mut self, what: What) {
         let entry = Entry::new(what);
         self.bytes += entry.bytes();
-        self.entries.push_back(Arc::new(entry));
+        let place = self.end;
+        self.end += entry.events();
+        self.entries.push_back((place, Arc::new(entry)));
         while self.entries.len() > self.room.entries || (self.bytes > self.room.bytes && self.entries.len() > 1) {
-            let gone = self.entries.pop_front().expect("there are several");
+            let (_, gone) = self.entries.pop_front().expect("there are several");
             self.bytes -= gone.bytes();
-            self.first += 1;
         }
     }
 
     /// The place that the next entry gets.
     pub fn end(&self) -> u64 {
-        self.first + self.entries.len() as u64
+        self.end
     }
 
     pub fn clear(&mut self) {
-        (self.first, self.bytes) = (self.end(), 0);
+        self.bytes = 0;
         self.entries = VecDeque::new();
     }
 
-    /// How many entries from `place` on are gone, and up to `limit` of those that are not.
-    pub fn read(&self, place: u64, limit: usize) -> (u64, Vec<Arc<Entry>>) {
-        let missed = self.first.saturating_sub(place);
-        let from = (place + missed - self.first) as usize;
-        (missed, self.entries.iter().skip(from).take(limit).cloned().collect())
+    /// How many events from `place` on are gone, and up to `limit` entries of those that are not, each
+    /// with the place after it.
+    pub fn read(&self, place: u64, limit: usize) -> (u64, Vec<(u64, Arc<Entry>)>) {
+        let first = self.entries.front().map_or(self.end, |(first, _)| *first);
+        let from = self.entries.partition_point(|(at, _)| *at < place);
+        let entries = self.entries.iter().skip(from).take(limit);
+        let entries = entries.map(|(at, entry)| (at + entry.events(), Arc::clone(entry))).collect();
+        (first.saturating_sub(place), entries)
     }
 
     /// Messages with what happened instead of some, oldest first.
     pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Told> {
-        self.entries.iter().filter_map(|entry| entry.told())
+        self.entries.iter().filter_map(|(_, entry)| entry.told())
     }
 
     pub fn message(&self, sequence: u64) -> Option<&Told> {
@@ -134,7 +146,7 @@ impl Ring {
     /// Changes what is known of a message.
     pub fn amend(&mut self, sequence: u64, said: Said) {
         let is_meant = |entry: &Arc<Entry>| entry.told().is_some_and(|told| told.recorded.sequence == sequence);
-        if let Some(entry) = self.entries.iter_mut().rev().find(|entry| is_meant(entry))
+        if let Some((_, entry)) = self.entries.iter_mut().rev().find(|(_, entry)| is_meant(entry))
             && let What::Message(told) = &entry.what
         {
             self.bytes -= entry.bytes();
@@ -152,40 +164,51 @@ mod tests {
 
     use super::*;
 
-    fn other(missed: u64) -> What {
+    fn gap(missed: u64) -> What {
         What::Other(Event::Gap(Gap { missed }))
     }
 
-    fn numbers(read: &(u64, Vec<Arc<Entry>>)) -> (u64, Vec<u64>) {
-        let number = |entry: &Arc<Entry>| match &entry.what {
-            What::Other(Event::Gap(gap)) => gap.missed,
-            _ => unreachable!("there is nothing else"),
-        };
-        (read.0, read.1.iter().map(number).collect())
+    fn mode() -> What {
+        What::Other(Event::Mode(mcp_control::api::ModeChange { mode: mcp_control::api::Mode::Passthrough }))
+    }
+
+    /// What is gone, and the places after what is not.
+    fn places((missed, read): (u64, Vec<(u64, Arc<Entry>)>)) -> (u64, Vec<u64>) {
+        (missed, read.into_iter().map(|(after, _)| after).collect())
     }
 
     #[test]
     fn whoever_is_late_is_told_how_much_is_gone() {
         let mut ring = Ring::new(Room { entries: 3, bytes: usize::MAX });
-        for number in 0..5 {
-            ring.push(other(number));
+        for _ in 0..5 {
+            ring.push(mode());
         }
-        assert_eq!(numbers(&ring.read(0, 9)), (2, vec![2, 3, 4]));
-        assert_eq!(numbers(&ring.read(3, 1)), (0, vec![3]));
-        assert_eq!(numbers(&ring.read(5, 9)), (0, vec![]));
+        assert_eq!(places(ring.read(0, 9)), (2, vec![3, 4, 5]));
+        assert_eq!(places(ring.read(3, 1)), (0, vec![4]));
+        assert_eq!(places(ring.read(5, 9)), (0, vec![]));
         ring.clear();
-        assert_eq!((ring.end(), numbers(&ring.read(4, 9))), (5, (1, vec![])));
-        ring.push(other(5));
-        assert_eq!(numbers(&ring.read(5, 9)), (0, vec![5]));
+        assert_eq!((ring.end(), places(ring.read(4, 9))), (5, (1, vec![])));
+        ring.push(mode());
+        assert_eq!(places(ring.read(5, 9)), (0, vec![6]));
+    }
+
+    #[test]
+    fn a_gap_that_is_gone_counts_for_all_it_stands_for() {
+        let mut ring = Ring::new(Room { entries: 2, bytes: usize::MAX });
+        for what in [mode(), gap(7), mode(), mode()] {
+            ring.push(what);
+        }
+        assert_eq!(places(ring.read(0, 9)), (8, vec![9, 10]));
+        assert_eq!(places(ring.read(1, 9)), (7, vec![9, 10]));
     }
 
     #[test]
     fn bytes_are_bounded_too() {
         let mut ring = Ring::new(Room { entries: 100, bytes: 2048 });
-        for number in 0..5 {
-            ring.push(other(number));
+        for _ in 0..5 {
+            ring.push(mode());
         }
-        assert_eq!(numbers(&ring.read(0, 9)), (3, vec![3, 4]));
+        assert_eq!(places(ring.read(0, 9)), (3, vec![4, 5]));
     }
 
     #[test]

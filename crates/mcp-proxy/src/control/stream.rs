@@ -164,12 +164,12 @@ impl Face {
             chunk.extend_from_slice(&frame(&Event::Gap(Gap { missed })));
         }
         let mut is_all = entries.len() < LOOKED_AT;
-        for entry in &entries {
+        for (after, entry) in &entries {
             if chunk.len() >= CHUNK_BYTES {
                 is_all = false;
                 break;
             }
-            self.reader.place += 1;
+            self.reader.place = *after;
             if self.is_wanted(entry) {
                 chunk.extend_from_slice(&entry.frame());
             }
