@@ -17,7 +17,7 @@ use mcp_store::{Direction, MessageKind, Session, StoreError, session_file};
 use super::history::Part;
 use super::look::{Name, filter};
 use super::reply::{Answer, Json, Refusal};
-use super::request::{Large, Perhaps, Query, Sequence, Small, no_body};
+use super::request::{Large, Perhaps, PerhapsLarge, Query, Sequence, Small, no_body};
 use super::shared::Shared;
 use super::{history, holds};
 
@@ -152,7 +152,7 @@ pub async fn replay(
     State(shared): State<Shared>,
     Sequence(sequence): Sequence,
     Query(hand): Query<Hand>,
-    Large(replay): Large<Replay>,
+    PerhapsLarge(replay): PerhapsLarge<Replay>,
 ) -> Answer<Replayed> {
     shared.leases.permit(&hand)?;
     let (told, _) = history::one(&shared, sequence).await?.ok_or_else(|| no_message(sequence))?;

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use axum::BoxError;
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::CONTENT_TYPE;
@@ -32,6 +33,9 @@ pub struct Large<T>(pub T);
 /// A small body that may be left out.
 pub struct Perhaps<T>(pub T);
 
+/// A body that may be left out, and may carry a message.
+pub struct PerhapsLarge<T>(pub T);
+
 /// The query of the request.
 pub struct Query<T>(pub T);
 
@@ -42,9 +46,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Small<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, _: &Shared) -> Result<Self, Refusal> {
-        let (headers, body) = read(request, BODY_BYTES_MAX).await?;
-        check_type(&headers)?;
-        parse(&body).map(Self)
+        small(request, BODY_FOR).await.map(Self)
     }
 }
 
@@ -52,7 +54,7 @@ impl<T: DeserializeOwned> FromRequest<Shared> for Large<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, shared: &Shared) -> Result<Self, Refusal> {
-        let (headers, body) = read(request, shared.message_bytes_max.saturating_add(AROUND_MESSAGE)).await?;
+        let (headers, body) = read(request, shared.message_bytes_max.saturating_add(AROUND_MESSAGE), BODY_FOR).await?;
         check_type(&headers)?;
         parse(&body).map(Self)
     }
@@ -62,12 +64,15 @@ impl<T: DeserializeOwned + Default> FromRequest<Shared> for Perhaps<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, _: &Shared) -> Result<Self, Refusal> {
-        let (headers, body) = read(request, BODY_BYTES_MAX).await?;
-        if body.is_empty() {
-            return Ok(Self(T::default()));
-        }
-        check_type(&headers)?;
-        parse(&body).map(Self)
+        perhaps(request, BODY_BYTES_MAX).await.map(Self)
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<Shared> for PerhapsLarge<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, shared: &Shared) -> Result<Self, Refusal> {
+        perhaps(request, shared.message_bytes_max.saturating_add(AROUND_MESSAGE)).await.map(Self)
     }
 }
 
@@ -92,15 +97,36 @@ impl<S: Send + Sync> FromRequestParts<S> for Sequence {
     }
 }
 
-async fn read(request: Request, limit: usize) -> Result<(HeaderMap, Bytes), Refusal> {
+/// A small body that has to arrive within a time.
+pub async fn small<T: DeserializeOwned>(request: Request, within: Duration) -> Result<T, Refusal> {
+    let (headers, body) = read(request, BODY_BYTES_MAX, within).await?;
+    check_type(&headers)?;
+    parse(&body)
+}
+
+async fn perhaps<T: DeserializeOwned + Default>(request: Request, limit: usize) -> Result<T, Refusal> {
+    let (headers, body) = read(request, limit, BODY_FOR).await?;
+    if body.is_empty() {
+        return Ok(T::default());
+    }
+    check_type(&headers)?;
+    parse(&body)
+}
+
+async fn read(request: Request, limit: usize, within: Duration) -> Result<(HeaderMap, Bytes), Refusal> {
     let (parts, body) = request.into_parts();
-    let whole = tokio::time::timeout(BODY_FOR, Limited::new(body, limit).collect()).await;
-    let timeout = || Refusal::new(StatusCode::REQUEST_TIMEOUT, Code::BadRequest, "the body did not arrive in time");
-    match whole.map_err(|_| timeout())? {
-        Ok(body) => Ok((parts.headers, body.to_bytes())),
+    match whole(body, limit, within).await? {
+        Ok(body) => Ok((parts.headers, body)),
         Err(error) if error.is::<LengthLimitError>() => Err(Refusal::too_large(limit)),
         Err(_) => Err(Refusal::bad("the body broke off")),
     }
+}
+
+/// The whole body. Whoever does not send it is not waited for: connections are few.
+async fn whole(body: Body, limit: usize, within: Duration) -> Result<Result<Bytes, BoxError>, Refusal> {
+    let whole = tokio::time::timeout(within, Limited::new(body, limit).collect()).await;
+    let timeout = |_| Refusal::new(StatusCode::REQUEST_TIMEOUT, Code::BadRequest, "the body did not arrive in time");
+    Ok(whole.map_err(timeout)?.map(|body| body.to_bytes()))
 }
 
 /// Anything else could come from a form on somebody's page.
@@ -131,8 +157,48 @@ fn plain(error: &str) -> String {
 
 /// Reads a body to its end where none is wanted, so that the connection can be used again.
 pub async fn no_body(body: Body) -> Result<(), Refusal> {
-    match Limited::new(body, 0).collect().await {
+    match whole(body, 0, BODY_FOR).await? {
         Ok(_) => Ok(()),
         Err(_) => Err(Refusal::bad("no body is taken here")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use hyper::body::Frame;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// A body that was announced and never comes.
+    struct Never;
+
+    impl hyper::body::Body for Never {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_a_body_that_never_comes() {
+        let began = Instant::now();
+        assert_eq!(no_body(Body::new(Never)).await.unwrap_err().status, StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(began.elapsed(), BODY_FOR);
+        let soon = Duration::from_secs(1);
+        let refused = small::<serde_json::Value>(Request::new(Body::new(Never)), soon).await.unwrap_err();
+        assert_eq!((refused.status, began.elapsed()), (StatusCode::REQUEST_TIMEOUT, BODY_FOR + soon));
+    }
+
+    #[tokio::test]
+    async fn a_body_where_none_is_taken_is_refused() {
+        assert!(no_body(Body::empty()).await.is_ok());
+        assert_eq!(no_body(Body::from("{}")).await.unwrap_err().status, StatusCode::BAD_REQUEST);
     }
 }

@@ -80,6 +80,7 @@ fn what_is_wrong_is_said() {
         ("POST", "/v1/breakpoints", r#"{"filter":"tool:x","name":"../x"}"#, 400, "bad_request"),
         ("DELETE", "/v1/breakpoints/%2e%2e%2fx", "", 404, "not_found"),
         ("POST", "/v1/messages/2/replay", "{}", 409, "not_possible"),
+        ("POST", "/v1/messages/2/replay", "", 409, "not_possible"),
         ("POST", "/v1/messages/1/replay", r#"{"raw":[1]}"#, 422, "not_json_rpc"),
         ("PUT", "/v1/messages/99/mark", "{}", 404, "not_found"),
         ("PUT", "/v1/messages/1/mark", "[null, null]", 400, "bad_request"),
@@ -120,6 +121,19 @@ fn messages_may_be_as_long_as_any_but_no_longer() {
     let modify = |length: usize| format!(r#"{{"raw":"{}"}}"#, "x".repeat(length));
     refused(&instance.ask("POST", "/v1/held/1/modify", &modify(99_000)), 404, "not_held");
     refused(&instance.ask("POST", "/v1/held/1/modify", &modify(200_000)), 413, "too_large");
+    assert!(instance.proxy.end().0.success());
+}
+
+/// A body says what to send instead, and may be left out with its type.
+#[test]
+fn a_replay_needs_no_body() {
+    let mut instance = Attached::begin(&["--quiet"], &["tools"]);
+    instance.call(1, "once");
+    let bare = instance.raw(&request("POST", "/v1/messages/1/replay", &[], ""));
+    assert_eq!((bare.status, &bare.json()["sequence"]), (200, &json!(3)), "{}", bare.text());
+    let raw = crate::hold_kit::call(9, "echo", &"x".repeat(100_000));
+    let other = instance.ask("POST", "/v1/messages/1/replay", &json!({ "raw": raw }).to_string());
+    assert_eq!(other.status, 200, "{}", other.text());
     assert!(instance.proxy.end().0.success());
 }
 
