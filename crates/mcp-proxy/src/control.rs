@@ -17,6 +17,7 @@ mod ring;
 mod server;
 mod shared;
 mod site;
+mod strangers;
 mod stream;
 mod tell;
 

@@ -46,20 +46,21 @@ impl Gate {
         (Self { port, secrets }, token)
     }
 
-    /// Lets a request through, or says why not. `/v1/login` is for those who have nothing to show yet.
-    pub fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    /// Lets a request through, or says why not. `/v1/login` is for those who have nothing to show yet:
+    /// whether it has shown something is returned.
+    pub fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<bool, Refusal> {
         if let Some(twice) = ONCE.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some()) {
             return Err(Refusal::bad(format!("the header `{twice}` stands there twice")));
         }
         self.check_host(uri, headers)?;
         let from_own_page = self.check_origin(headers)?;
         if uri.path() == super::site::LOGIN {
-            return Ok(());
+            return Ok(false);
         }
         match self.shown(headers) {
-            Some(Shown::Bearer) => Ok(()),
+            Some(Shown::Bearer) => Ok(true),
             // A cookie is sent by the browser, whoever made it send the request.
-            Some(Shown::Cookie) if from_own_page || method == Method::GET => Ok(()),
+            Some(Shown::Cookie) if from_own_page || method == Method::GET => Ok(true),
             Some(Shown::Cookie) => Err(Refusal::forbidden("an Origin header is needed")),
             None => {
                 Err(Refusal::new(StatusCode::UNAUTHORIZED, Code::Unauthorized, "this needs the token shown on start"))

@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,6 +21,7 @@ use tokio::sync::Semaphore;
 use super::gate::Gate;
 use super::shared::Shared;
 use super::site::{Door, router};
+use super::strangers::{Strangers, Visitor};
 
 /// Connections at a time through each door: every face and some commands.
 const CONNECTIONS_MAX: usize = 256;
@@ -39,7 +43,7 @@ pub async fn serve_socket(listener: StdUnixListener, shared: Shared) -> io::Resu
             Ok((stream, _)) if is_own(&stream) => {
                 let app = app.clone();
                 tokio::spawn(async move {
-                    serve(stream, app).await;
+                    serve(stream, app, None).await;
                     drop(turn);
                 });
             }
@@ -49,19 +53,21 @@ pub async fn serve_socket(listener: StdUnixListener, shared: Shared) -> io::Resu
     }
 }
 
-/// Serves loopback TCP for ever.
+/// Serves loopback TCP for ever. Everybody on this machine can connect, so that nobody who has shown
+/// nothing keeps others from being accepted.
 pub async fn serve_tcp(listener: StdTcpListener, gate: Arc<Gate>, shared: Shared) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
-    let (app, room) = (router(shared, Door::Tcp(gate)), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
+    let (app, strangers) = (router(shared, Door::Tcp(gate)), Strangers::new(CONNECTIONS_MAX));
     loop {
-        let Ok(turn) = Arc::clone(&room).acquire_owned().await else { return Ok(()) };
         match listener.accept().await {
             Ok((stream, _)) => {
                 let _ = stream.set_nodelay(true);
-                let app = app.clone();
+                let (app, visitor) = (app.clone(), strangers.enter());
                 tokio::spawn(async move {
-                    serve(stream, app).await;
-                    drop(turn);
+                    tokio::select! {
+                        () = serve(stream, app, Some(Arc::clone(&visitor))) => {}
+                        () = visitor.turned_away() => {}
+                    }
                 });
             }
             Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
@@ -69,10 +75,22 @@ pub async fn serve_tcp(listener: StdTcpListener, gate: Arc<Gate>, shared: Shared
     }
 }
 
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, app: Router) {
+/// Serves one connection. Whether it is still a stranger is found out with its requests.
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    app: Router,
+    visitor: Option<Arc<Visitor>>,
+) {
+    let app = TowerToHyperService::new(app);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        if let Some(visitor) = &visitor {
+            request.extensions_mut().insert(Arc::clone(visitor));
+        }
+        app.call(request)
+    });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_FOR).max_buf_size(HEAD_BYTES_MAX);
-    let _ = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)).await;
+    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }
 
 /// Whether the process at the other end belongs to the user we run as.

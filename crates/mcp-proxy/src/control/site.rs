@@ -10,18 +10,21 @@ use axum::routing::{delete, get, patch, post, put};
 use mcp_control::api::{ApiError, Code};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 use utoipa::ToSchema;
 
 use super::gate::Gate;
 use super::reply::{Json, Refusal};
-use super::request::Small;
 use super::shared::Shared;
-use super::{act, look, openapi};
+use super::strangers::Visitor;
+use super::{act, look, openapi, request};
 
 /// Where a page trades its token for a cookie.
 pub const LOGIN: &str = "/v1/login";
 /// The longest request target that is looked at: a filter, escaped.
 const TARGET_BYTES_MAX: usize = 56 * 1024;
+/// For a token to arrive: a page sends it with the head.
+const LOGIN_FOR: Duration = Duration::from_secs(3);
 
 /// Nothing of ours is to be framed, guessed at, kept or fetched by others.
 const ALWAYS: [(HeaderName, HeaderValue); 6] = [
@@ -101,7 +104,11 @@ fn check(door: &Door, request: &Request) -> Result<(), Refusal> {
     }
     match door {
         Door::Socket => Ok(()),
-        Door::Tcp(gate) => gate.admit(request.method(), request.uri(), request.headers()),
+        Door::Tcp(gate) => {
+            let has_shown = gate.admit(request.method(), request.uri(), request.headers())?;
+            let visitor = request.extensions().get::<Arc<Visitor>>().filter(|_| has_shown);
+            visitor.map_or(Ok(()), |visitor| visitor.is_known())
+        }
     }
 }
 
@@ -120,7 +127,8 @@ pub struct LoggedIn {
 
 /// Trade the token shown on start for a cookie, over TCP
 #[utoipa::path(post, path = "/v1/login", tag = "look", request_body = Login, responses((status = 200, body = LoggedIn), (status = "default", body = ApiError)))]
-pub async fn login(Extension(door): Extension<Door>, Small(login): Small<Login>) -> Result<Response<Body>, Refusal> {
+pub async fn login(Extension(door): Extension<Door>, request: Request) -> Result<Response<Body>, Refusal> {
+    let login: Login = request::small(request, LOGIN_FOR).await?;
     let Door::Tcp(gate) = door else { return Err(Refusal::not_found("on this socket no token is needed")) };
     let cookie = gate.log_in(&login.token)?;
     Ok(([(header::SET_COOKIE, cookie)], Json(LoggedIn { cookie: true })).into_response())

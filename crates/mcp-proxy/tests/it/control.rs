@@ -1,6 +1,7 @@
 //! The control API of a running instance: what it answers, and what it does not.
 
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
 use mcp_control::api::{Event, EventsQuery, LeaseRequest, Mark, Notes, PageQuery};
@@ -8,7 +9,7 @@ use mcp_control::{Address, Client};
 use serde_json::json;
 
 use crate::control_kit::{Answer, Attached, over_tcp, request};
-use crate::kit::{PATIENCE, Running, Sandbox, fixture_program, until};
+use crate::kit::{PATIENCE, until};
 
 #[test]
 fn everything_that_is_described_is_there() {
@@ -139,20 +140,9 @@ fn a_replay_needs_no_body() {
 
 #[test]
 fn tcp_is_open_to_whoever_has_the_token_and_nobody_else() {
-    let sandbox = Sandbox::new();
-    let errors = sandbox.path("errors");
-    let mut command = sandbox.command(["run", "--quiet", "--control-port", "0", "--"]);
-    command.arg(fixture_program()).arg("tools").stderr(std::fs::File::create(&errors).unwrap());
-    let proxy = Running::start_quietly(command);
-    let mut instance = Attached::to(sandbox, proxy);
+    let (mut instance, port, token) = Attached::over_tcp();
     instance.call(1, "x");
-    let mut said = String::new();
-    until("it says where", || {
-        said = std::fs::read_to_string(&errors).unwrap();
-        said.contains("/#token=") && said.ends_with('\n')
-    });
-    let (port, token) = said.split_once("control API on http://127.0.0.1:").unwrap().1.split_once("/#token=").unwrap();
-    let (port, token) = (port.parse::<u16>().unwrap(), token.lines().next().unwrap());
+    let token = &*token;
     let host = &*format!("host: 127.0.0.1:{port}");
     let bearer = &*format!("authorization: Bearer {token}");
     let json = "content-type: application/json";
@@ -191,6 +181,35 @@ fn tcp_is_open_to_whoever_has_the_token_and_nobody_else() {
     );
     // It was for one time.
     assert_eq!((log_in(token).status, get(&[host, bearer])), (401, 401));
+    assert!(instance.proxy.end().0.success());
+}
+
+/// Whoever can connect and has no token keeps nobody out who has it, nor one who is about to log in.
+#[test]
+fn a_crowd_of_strangers_shuts_nobody_out() {
+    let (instance, port, token) = Attached::over_tcp();
+    let begun = format!(
+        "POST /v1/login HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n"
+    );
+    let stranger = |_| {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        // It may have been turned away already.
+        let _ = stream.write_all(begun.as_bytes());
+        stream
+    };
+    let crowd: Vec<TcpStream> = (0..300).map(stranger).collect();
+    let host = &*format!("host: 127.0.0.1:{port}");
+    let bearer = &*format!("authorization: Bearer {token}");
+    assert_eq!(over_tcp(port, "GET", "/v1/instance", &[host, bearer], "").status, 200);
+    // The oldest made room.
+    let mut oldest = &crowd[0];
+    oldest.set_read_timeout(Some(PATIENCE)).unwrap();
+    let left = oldest.read(&mut [0; 1]);
+    assert!(matches!(&left, Ok(0)) || left.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
+    let login = json!({ "token": token }).to_string();
+    let json = "content-type: application/json";
+    assert_eq!(over_tcp(port, "POST", "/v1/login", &[host, json], &login).status, 200);
+    drop(crowd);
     assert!(instance.proxy.end().0.success());
 }
 

@@ -8,7 +8,7 @@ use mcp_control::api::Event;
 use mcp_control::{Address, Client, Events, Instances};
 use serde_json::Value;
 
-use crate::kit::{PATIENCE, Running, Sandbox, until};
+use crate::kit::{PATIENCE, Running, Sandbox, fixture_program, until};
 
 /// A proxy that can be attached to, and the runtime of those who attach.
 pub struct Attached {
@@ -59,6 +59,24 @@ impl Attached {
         let address = Address::Socket(socket.unwrap());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { proxy, sandbox, runtime, client: Client::new(address.clone()), address }
+    }
+
+    /// One that serves TCP too: its port and the token that it shows.
+    pub fn over_tcp() -> (Self, u16, String) {
+        let sandbox = Sandbox::new();
+        let errors = sandbox.path("errors");
+        let mut command = sandbox.command(["run", "--quiet", "--control-port", "0", "--"]);
+        command.arg(fixture_program()).arg("tools").stderr(std::fs::File::create(&errors).unwrap());
+        let proxy = Running::start_quietly(command);
+        let instance = Self::to(sandbox, proxy);
+        let mut said = String::new();
+        until("it says where", || {
+            said = std::fs::read_to_string(&errors).unwrap();
+            said.contains("/#token=") && said.ends_with('\n')
+        });
+        let address = said.split_once("control API on http://127.0.0.1:").unwrap().1;
+        let (port, token) = address.split_once("/#token=").unwrap();
+        (instance, port.parse().unwrap(), token.lines().next().unwrap().to_owned())
     }
 
     /// Calls a tool of the server, which says what it is told.
