@@ -19,8 +19,8 @@ pub struct Conversation {
     pub(crate) pending: Pending,
     /// By id, which no two of them share.
     lent: HashMap<Id, Lent>,
-    /// Requests that somebody gave another id: the new one, and the one their sender knows.
-    renamed: Vec<(Side, Id, Id)>,
+    /// Requests that somebody gave another id.
+    renamed: Vec<Renamed>,
     /// Requests that the client knows nothing of, whose answers are not for it.
     not_its_own: Vec<Id>,
     /// The client, as soon as it has said who it is.
@@ -29,6 +29,17 @@ pub struct Conversation {
     pub(crate) opening: Opening,
     pub(crate) noise: u64,
     pub(crate) server_spoke: bool,
+}
+
+/// A request under another id than its sender gave it.
+#[derive(Clone, Debug)]
+pub struct Renamed {
+    pub from: Side,
+    /// The id that its receiver knows.
+    pub now: Id,
+    /// The id that its sender knows.
+    pub known: Id,
+    pub sequence: u64,
 }
 
 /// How far client and server have introduced themselves.
@@ -131,19 +142,34 @@ impl Conversation {
                 if let Some(mark) = self.pending.take(from, id) {
                     self.pending.insert(from, now.clone(), mark.sequence);
                 }
-                self.rename(from, now, id.clone());
+                self.rename(Renamed { from, now, known: id.clone(), sequence: release.sequence });
             }
             // Nothing that could be answered went on.
             None => self.pending.cancel(from, id),
         }
     }
 
-    /// From now on an answer to `now` is given back as one to `known`.
-    pub fn rename(&mut self, from: Side, now: Id, known: Id) {
+    /// From now on an answer to this request is given back under the id that its sender knows.
+    pub fn rename(&mut self, renamed: Renamed) {
         if self.renamed.len() >= RENAMED_MAX {
             self.renamed.remove(0);
         }
-        self.renamed.push((from, now, known));
+        self.renamed.push(renamed);
+    }
+
+    /// The id under which the sender of the request `sequence` waits for its answer, which is to be
+    /// composed now.
+    pub(crate) fn own_id(&mut self, id: Id, sequence: u64) -> Id {
+        let at = self.renamed.iter().position(|renamed| renamed.sequence == sequence);
+        at.map_or(id, |at| self.renamed.swap_remove(at).known)
+    }
+
+    /// The request that a message of `from` takes back, if it has another id by now.
+    pub(crate) fn renamed_request(&mut self, from: Side, cancelled: &Id) -> Option<Id> {
+        let renamed = self.renamed.iter().find(|renamed| renamed.from == from && renamed.known == *cancelled)?;
+        let now = renamed.now.clone();
+        self.pending.cancel(from, &now);
+        Some(now)
     }
 
     /// Whether an answer may need its id put right, or be kept from the client.
@@ -178,11 +204,11 @@ impl Conversation {
         self.opening == Opening::Awaited
     }
 
-    /// The id that `answer` has, and the one that whoever waits for it knows, if they differ.
-    pub(crate) fn known_id(&mut self, from: Side, answer: &Message) -> Option<(Id, Id)> {
-        let id = answer.id().filter(|_| answer.glance().kind.is_response())?;
-        let at = self.renamed.iter().position(|(asker, now, _)| *asker == from.other() && *now == id)?;
-        let (_, now, known) = self.renamed.remove(at);
+    /// The id that an answer has, and the one that whoever waits for it knows, if they differ.
+    pub(crate) fn known_id(&mut self, answer: &ProxyMessage) -> Option<(Id, Id)> {
+        let request = answer.correlated.filter(|_| answer.message.glance().kind.is_response())?;
+        let at = self.renamed.iter().position(|renamed| renamed.sequence == request)?;
+        let Renamed { now, known, .. } = self.renamed.swap_remove(at);
         Some((now, known))
     }
 

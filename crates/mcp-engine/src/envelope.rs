@@ -2,6 +2,7 @@
 
 use mcp_store::{Direction, Transport};
 use mcp_wire::{Ending, FrameRef, Id, Message};
+use tokio::time::Instant;
 
 /// Where a message came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct Lane<'a> {
     pub event_id: &'a [u8],
     /// That is the id we give it if it leaves now; if it is parked, it will have another.
     pub is_foretold: bool,
+    /// When it came, if that was not just now: it may have waited behind another.
+    pub since: Option<Instant>,
     /// The request that this exchange was opened for. Clients that give every request the same id
     /// are told apart by it.
     pub asked: Option<&'a Asked>,
@@ -46,7 +49,7 @@ pub struct Lane<'a> {
 impl Lane<'_> {
     /// A pipe: nothing but the messages themselves.
     pub const PIPE: Self =
-        Self { transport: Transport::Stdio, exchange: 0, event_id: b"", is_foretold: false, asked: None };
+        Self { transport: Transport::Stdio, exchange: 0, event_id: b"", is_foretold: false, since: None, asked: None };
 }
 
 /// A request that waits for its answer in an exchange of its own.

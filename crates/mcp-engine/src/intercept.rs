@@ -7,7 +7,7 @@ mod decision;
 mod live;
 mod parked;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,9 @@ pub const HOLD_FOR: Duration = Duration::from_secs(45);
 /// somewhere, and a person has long lost track.
 const PARKED_MAX: usize = 10_000;
 const PARKED_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Requests that were held and whose answers are to be held for less, the newest of them.
+const SPENT_MAX: usize = 256;
 
 /// Why a message is held that came before any face.
 pub(crate) const WAITS_FOR_FACE: &str = "wait-for-face";
@@ -104,6 +107,8 @@ pub struct Intercept {
     requests: Requests,
     parked: BTreeMap<u64, Parked>,
     parked_bytes: usize,
+    /// Requests that were held, and for how long.
+    spent: VecDeque<(u64, Duration)>,
 }
 
 impl Default for Intercept {
@@ -125,6 +130,7 @@ impl Intercept {
             requests: Requests::default(),
             parked: BTreeMap::new(),
             parked_bytes: 0,
+            spent: VecDeque::new(),
         };
         intercept.arm();
         intercept
@@ -137,7 +143,7 @@ impl Intercept {
     }
 
     /// Looks at a message, which `speaker`'s conversation brought.
-    pub(crate) fn look(&mut self, judged: Judged, speaker: &Speaker) -> Passed {
+    pub(crate) fn look(&mut self, judged: Judged, speaker: &Speaker, since: Option<Instant>) -> Passed {
         let message = judged.message();
         if !self.parked.is_empty()
             && let Some(id) = message.message.cancelled_id()
@@ -148,7 +154,7 @@ impl Intercept {
             self.give_up(message, &id);
         }
         let held = self.held_by(message, speaker);
-        match held.filter(|_| self.has_room(message)) {
+        match held.filter(|_| self.has_room(message) && self.has_time(message, since)) {
             Some((why, owner)) => Passed::Held(judged, why, owner),
             None => Passed::Onward(judged),
         }
@@ -191,7 +197,13 @@ impl Intercept {
         for breakpoint in &mut self.breakpoints {
             if (self.face || breakpoint.owner == Owner::Command) && breakpoint.filter.matches(&live) {
                 breakpoint.hits += 1;
-                found = found.or_else(|| Some((Arc::clone(&breakpoint.name), breakpoint.owner)));
+                // What a command wants held stays held when a face leaves.
+                if found
+                    .as_ref()
+                    .is_none_or(|(_, owner)| *owner != Owner::Command && breakpoint.owner == Owner::Command)
+                {
+                    found = Some((Arc::clone(&breakpoint.name), breakpoint.owner));
+                }
             }
         }
         found
@@ -217,6 +229,27 @@ impl Intercept {
         }
     }
 
+    /// Whether whoever waits for a message has not waited as long as may be already: for the request that
+    /// it answers, or behind another message.
+    fn has_time(&self, message: &ProxyMessage, since: Option<Instant>) -> bool {
+        let waited = since.map_or(Duration::ZERO, |since| since.elapsed());
+        self.options.limit.is_none_or(|limit| waited + self.spent_on(message.correlated) < limit)
+    }
+
+    /// How long the request `sequence` was held.
+    pub(crate) fn spent_on(&self, sequence: Option<u64>) -> Duration {
+        let spent = sequence.and_then(|sequence| self.spent.iter().find(|(request, _)| *request == sequence));
+        spent.map_or(Duration::ZERO, |(_, spent)| *spent)
+    }
+
+    /// The request `sequence` went on after it was held for so long. Its answer is held for less.
+    pub(crate) fn spend(&mut self, sequence: u64, held: Duration) {
+        if self.spent.len() >= SPENT_MAX {
+            self.spent.pop_front();
+        }
+        self.spent.push_back((sequence, held));
+    }
+
     fn has_room(&self, message: &ProxyMessage) -> bool {
         self.parked.len() < PARKED_MAX && self.parked_bytes + message.message.bytes().len() <= PARKED_BYTES_MAX
     }
@@ -231,6 +264,18 @@ impl Intercept {
         let by_breakpoint = self.breakpoints.iter().any(|breakpoint| self.holds_for(breakpoint.owner));
         self.requests.wanted_by(self.breakpoints.iter().map(|breakpoint| &breakpoint.filter));
         self.armed = by_mode || by_breakpoint || self.waits_for_face || !self.parked.is_empty();
+    }
+
+    /// Whether a parked message would be held anew, as things stand now. If so it is held for that.
+    pub(crate) fn holds_still(&mut self, sequence: u64) -> bool {
+        let Some(mut parked) = self.take(sequence) else { return false };
+        let why = self.held_by(parked.judged.message(), &Speaker::default());
+        let holds = why.is_some();
+        if let Some((why, owner)) = why {
+            (parked.why, parked.owner) = (why, owner);
+        }
+        self.park(parked);
+        holds
     }
 
     pub(crate) fn park(&mut self, parked: Parked) {
@@ -266,9 +311,7 @@ impl Intercept {
 
     /// When something has been held long enough.
     pub fn deadline(&self) -> Option<Instant> {
-        let limit = self.options.limit?;
-        // They came in the order of their sequences.
-        self.parked.values().next().map(|parked| parked.since + limit)
+        self.parked.values().filter_map(|parked| parked.deadline).min()
     }
 
     pub fn limit(&self) -> Option<Duration> {

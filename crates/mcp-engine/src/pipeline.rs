@@ -267,6 +267,7 @@ impl Pipeline {
         if found.is_request {
             self.answer(talk, from, (&id, None), &refusal, out);
         } else if let Some(mark) = talk.pending.take(from.other(), &id) {
+            let id = talk.own_id(id, mark.sequence);
             self.answer(talk, from.other(), (&id, Some(mark.sequence)), &refusal, out);
         }
     }
@@ -305,23 +306,26 @@ impl Pipeline {
         out: &mut Outbox,
     ) {
         for (id, mark) in talk.pending.take_all(from) {
-            match kept.contains(&id) {
-                true => talk.pending.insert(from, id, mark.sequence),
-                false => self.answer(talk, from, (&id, Some(mark.sequence)), refusal, out),
+            if kept.contains(&id) {
+                talk.pending.insert(from, id, mark.sequence);
+                continue;
             }
+            let id = talk.own_id(id, mark.sequence);
+            self.answer(talk, from, (&id, Some(mark.sequence)), refusal, out);
         }
     }
 
     /// Answers a call that waits in an exchange of its own.
     pub fn answer_asked(
         &mut self,
-        talk: &Conversation,
+        talk: &mut Conversation,
         asked: &Asked,
         refusal: &Refusal,
         lane: Lane<'_>,
         out: &mut Outbox,
     ) {
-        let answer = reply::error(&asked.id, refusal);
+        let id = talk.own_id(asked.id.clone(), asked.sequence);
+        let answer = reply::error(&id, refusal);
         let answer = self.compose(talk.number(), lane, Side::Client, Some(asked.sequence), answer);
         out.to_client.push(answer);
     }
@@ -329,7 +333,8 @@ impl Pipeline {
     /// Answers one call that `from` still waits on, if it does.
     pub fn answer_one(&mut self, talk: &mut Conversation, from: Side, id: &Id, refusal: &Refusal, out: &mut Outbox) {
         if let Some(mark) = talk.pending.take(from, id) {
-            self.answer(talk, from, (id, Some(mark.sequence)), refusal, out);
+            let id = talk.own_id(id.clone(), mark.sequence);
+            self.answer(talk, from, (&id, Some(mark.sequence)), refusal, out);
         }
     }
 

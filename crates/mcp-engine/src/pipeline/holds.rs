@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mcp_filter::Filter;
 use mcp_store::{Mark, Outcome, OutcomeKind, RecordHead};
 use mcp_wire::reply::{self, Refusal};
-use mcp_wire::splice::with_id;
+use mcp_wire::splice::{splice, with_id};
 use mcp_wire::{Id, Kind, Message};
 use tokio::time::Instant;
 
@@ -59,23 +59,20 @@ impl Pipeline {
             out.withheld += 1;
             return;
         }
-        let known_id = talk.known_id(message.from, &message.message);
+        let known_id = talk.known_id(&message);
+        if let Some(cancelled) = message.message.cancelled_id()
+            && let Some(now) = talk.renamed_request(message.from, &cancelled)
+        {
+            return self.pass_cancellation(lane, message, &now, out);
+        }
         let Verdict::Permitted(judged) = self.policy.permit(resolve(message));
-        match self.intercept.look(judged, talk.speaker()) {
+        match self.intercept.look(judged, talk.speaker(), lane.since) {
             Passed::Onward(judged) => match known_id {
                 None => self.pass_onward(lane, judged, out),
                 Some(known) => {
                     self.keep_held(judged.message(), lane);
                     let judged = self.rename(judged, &known);
-                    let outcome = Outcome {
-                        what: OutcomeKind::Forwarded,
-                        by: String::new(),
-                        why: "under the id that its receiver knows".into(),
-                        held_ns: 0,
-                        edited: Some(judged.message().message.bytes().clone()),
-                    };
-                    self.keep_outcome(judged.message(), outcome);
-                    out.to(judged.message().from.other()).push(Outgoing::Message(judged));
+                    self.keep_renamed(judged, out);
                 }
             },
             Passed::Held(judged, why, owner) => {
@@ -83,8 +80,8 @@ impl Pipeline {
                 self.keep_held(judged.message(), Lane { event_id, ..lane });
                 let ProxyMessage { sequence, correlated, .. } = *judged.message();
                 out.parked.push(ParkedMark { sequence, correlated });
-                let since = Instant::now();
-                let deadline = self.intercept.limit().map(|limit| since + limit);
+                let since = lane.since.unwrap_or_else(Instant::now);
+                let deadline = self.intercept.limit().map(|limit| since + limit - self.intercept.spent_on(correlated));
                 let lane = lane.into();
                 let parked =
                     Parked { judged, lane, since, deadline, why, owner, given_up: false, known_id, is_changed: false };
@@ -104,6 +101,31 @@ impl Pipeline {
                 }
             }
         }
+    }
+
+    /// Names a request that is taken back as its receiver knows it.
+    fn pass_cancellation(&mut self, lane: Lane<'_>, message: ProxyMessage, now: &Id, out: &mut Outbox) {
+        self.keep_held(&message, lane);
+        let bytes = match message.message.peek().request_id {
+            Some(span) => splice(message.message.bytes(), span, now.to_string().as_bytes()),
+            None => message.message.bytes().clone(),
+        };
+        let message = ProxyMessage { message: Message::new(bytes), ..message };
+        let Verdict::Permitted(judged) = self.policy.permit(resolve(message));
+        self.keep_renamed(judged, out);
+    }
+
+    /// Sends a message on that is not what was recorded, because of an id.
+    fn keep_renamed(&mut self, judged: Judged, out: &mut Outbox) {
+        let outcome = Outcome {
+            what: OutcomeKind::Forwarded,
+            by: String::new(),
+            why: "under the id that its receiver knows".into(),
+            held_ns: 0,
+            edited: Some(judged.message().message.bytes().clone()),
+        };
+        self.keep_outcome(judged.message(), outcome);
+        out.to(judged.message().from.other()).push(Outgoing::Message(judged));
     }
 
     /// An answer under the id that its receiver knows, if it has the one that only its sender knows.
@@ -133,7 +155,8 @@ impl Pipeline {
         let parked = self.intercept.get(sequence).ok_or(DecideError::NotHeld(sequence))?;
         let message = &parked.judged.message().message;
         let asks = message.id().filter(|_| message.glance().kind == Kind::Request);
-        let answers = message.id().filter(|_| message.glance().kind.is_response());
+        let known = parked.known_id.as_ref().map(|(_, known)| known.clone());
+        let answers = known.or_else(|| message.id()).filter(|_| message.glance().kind.is_response());
         match decision {
             Decision::Forward => self.let_go(sequence, OutcomeKind::Forwarded, by, ""),
             Decision::Modify { raw, raw_headers, not_json_rpc } => {
@@ -194,6 +217,9 @@ impl Pipeline {
         let outcome = Outcome { what, by: by.into(), why: why.into(), held_ns: parked.held_ns(), edited };
         self.keep_outcome(message, outcome);
         let request = ends.request.unwrap_or_else(|| request_id(&parked.judged));
+        if ends.goes_on && request.is_some() {
+            self.intercept.spend(sequence, parked.since.elapsed());
+        }
         // The answer to a request goes to its sender; an error in place of an answer, to its receiver.
         let (mut onward, mut back) = (None, None);
         if let Some(answer) = ends.answer {
@@ -310,12 +336,21 @@ impl Pipeline {
         self.intercept.disarm();
     }
 
+    /// The same, and lets go of all that is held.
+    pub fn end_holds(&mut self) {
+        self.stop_holding();
+        self.let_all_go(|_| true, Why::Ending);
+    }
+
     /// Holds everything from now on, or nothing but what breakpoints match. In the second case what is
     /// held goes on; how many that were comes back.
     pub fn set_mode(&mut self, mode: Mode, owner: Owner) -> usize {
         self.intercept.set_mode(mode, owner);
         let released = match mode {
-            Mode::Passthrough => self.let_all_go(|_| true, Why::Passthrough),
+            Mode::Passthrough => {
+                self.intercept.stop_waiting_for_face();
+                self.let_all_go(|_| true, Why::Passthrough)
+            }
             Mode::Intercept => 0,
         };
         self.bus.publish(|| Event::Changed);
@@ -351,8 +386,9 @@ impl Pipeline {
     pub fn set_face(&mut self, face: bool) {
         let waited = self.intercept.parked_where(|parked| &*parked.why == crate::intercept::WAITS_FOR_FACE);
         self.intercept.set_face(face);
-        if face && self.intercept.mode().0 == Mode::Passthrough {
-            for sequence in waited {
+        // What only waited for somebody goes on, unless that somebody wants to see it.
+        for sequence in waited.into_iter().filter(|_| face) {
+            if !self.intercept.holds_still(sequence) {
                 self.let_go(sequence, OutcomeKind::Released, "", Why::FaceCame.as_str());
             }
         }
@@ -373,7 +409,9 @@ impl Pipeline {
                 let Some(parked) = self.intercept.get(sequence) else { return };
                 let message = &parked.judged.message().message;
                 let waits = matches!(message.glance().kind, Kind::Request | Kind::Response | Kind::Error);
-                let error = message.id().filter(|_| waits).map(|id| reply::error(&id, &Refusal::Dropped));
+                let known = parked.known_id.as_ref().map(|(_, known)| known.clone());
+                let id = known.or_else(|| message.id()).filter(|_| waits);
+                let error = id.map(|id| reply::error(&id, &Refusal::Dropped));
                 let what = if error.is_some() { OutcomeKind::Refused } else { OutcomeKind::Dropped };
                 self.finish_held(sequence, what, "", why, error);
             }

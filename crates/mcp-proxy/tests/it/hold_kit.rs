@@ -14,6 +14,19 @@ pub struct Scene {
 }
 
 impl Sandbox {
+    /// Waits until the proxy can be found: it says where it is on a thread of its own.
+    #[track_caller]
+    pub fn until_found(&self) {
+        until("the proxy is found", || !self.stdout(["ps", "--json"]).is_empty());
+    }
+
+    /// Has the proxy hold what matches, once it is found.
+    #[track_caller]
+    pub fn breaks(&self, filter: &str) {
+        self.until_found();
+        self.stdout(["break", "add", filter]);
+    }
+
     /// What is held, once it is this much.
     #[track_caller]
     pub fn held(&self, count: usize) -> Vec<Value> {
@@ -37,8 +50,8 @@ impl Scene {
     pub fn begin(flags: &[&str]) -> Self {
         let sandbox = Sandbox::new();
         let mut proxy = sandbox.run(&[&["--quiet"], flags].concat(), &["puppet"]);
-        // Once it answers, it can be found.
         proxy.ask(1, "hello");
+        sandbox.until_found();
         Self { sandbox, proxy }
     }
 

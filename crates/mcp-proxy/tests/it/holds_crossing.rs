@@ -11,7 +11,7 @@ use crate::kit::{Sandbox, until};
 fn stage(filter: &str, more: &[&str]) -> (Sandbox, Listening) {
     let sandbox = Sandbox::new();
     let proxy = sandbox.listen_to_fixture(&["puppet"], &[&["--quiet"], more].concat());
-    sandbox.stdout(["break", "add", filter]);
+    sandbox.breaks(filter);
     (sandbox, proxy)
 }
 
@@ -157,7 +157,7 @@ fn a_client_on_pipes_holds_what_goes_to_an_address() {
     proxy.send(format!("{}\n", modern("0", "ping", json!({}))).as_bytes());
     origin.call().send(as_json(result(0)));
     assert_eq!(proxy.json()["id"], 0);
-    sandbox.stdout(["break", "add", "> tool:echo"]);
+    sandbox.breaks("> tool:echo");
     for (flag, name) in [(None, "other"), (Some("--raw-headers"), "echo")] {
         proxy.send(message("1").as_bytes());
         let number = sandbox.held_number();

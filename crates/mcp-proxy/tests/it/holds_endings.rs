@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::bridge_kit::initialize;
+use crate::bridge_kit::{Session, initialize};
 use crate::hold_kit::Scene;
+use crate::http_kit::{Origin, json as as_json, result};
 use crate::kit::{Running, Sandbox, children_of, signal, until};
 
 /// The server's process: the only child of the guard, which is the only child of the proxy.
@@ -73,6 +74,7 @@ fn nobody_there_means_nothing_is_held() {
     assert_eq!(proxy.json()["id"], "init");
     proxy.send(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"echo\"}}\n");
     assert_eq!(proxy.json()["id"], 2);
+    sandbox.until_found();
     assert_eq!(sandbox.stdout(["held", "--json"]), "");
     let list: Value = serde_json::from_str(&sandbox.stdout(["break", "list", "--json"])).unwrap();
     assert_eq!((&list["filter"], &list["owner"]), (&"tool:echo".into(), &"start".into()), "{list}");
@@ -83,10 +85,13 @@ fn the_first_message_waits_for_somebody_but_not_for_ever() {
     let sandbox = Sandbox::new();
     let mut proxy = sandbox.run(&["--quiet", "--wait-for-face", "--hold-timeout", "0.3"], &["puppet"]);
     proxy.request(1, "hello");
-    let held = sandbox.held(1);
-    assert_eq!(held[0]["why"], "wait-for-face");
     assert_eq!(proxy.json()["id"], 1);
     proxy.ask(2, "free");
+    let id = sandbox.segments()[0].file_stem().unwrap().to_string_lossy().into_owned();
+    until("what became of it is on record", || {
+        let lines = sandbox.stdout(["inspect", "--json", &id]);
+        lines.lines().next().is_some_and(|first| first.contains("\"outcome\":\"released\""))
+    });
 }
 
 /// Everything is let go in the middle of traffic: nothing is lost, nothing comes twice.
@@ -105,4 +110,35 @@ fn all_is_released_under_load() {
     answered.sort_unstable();
     assert_eq!(answered, (100..100 + MANY).collect::<Vec<_>>());
     scene.held(0);
+}
+
+/// A listener that is told to end lets go of what it holds, so that calls can finish.
+#[test]
+fn a_listener_that_is_told_to_end_lets_go() {
+    let sandbox = Sandbox::new();
+    let proxy = sandbox.listen_to_fixture(&["puppet"], &["--quiet"]);
+    sandbox.breaks("> tool:echo");
+    let session = Session::open(&proxy);
+    let mut client = session.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}"#);
+    sandbox.held(1);
+    proxy.terminate();
+    assert_eq!(client.response().json()["id"], 1);
+}
+
+/// Nobody is there any more to read an answer, so nothing is waited for.
+#[test]
+fn a_client_that_is_gone_is_not_waited_for() {
+    let (sandbox, origin) = (Sandbox::new(), Origin::start());
+    let url = origin.url("/mcp");
+    let flags = ["--quiet", "--hold-timeout", "0", "--transport", "streamable-http", "--url", &url];
+    let mut proxy = Running::start_unread(sandbox.command(["run"].iter().chain(&flags)));
+    proxy.send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+    origin.call().send(as_json(result(1)));
+    sandbox.breaks("> tool:echo");
+    proxy.send(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"echo\"}}\n");
+    sandbox.held(1);
+    proxy.close_stdin();
+    proxy.close_stdout();
+    let (_, _) = proxy.end();
+    origin.saw_nothing();
 }

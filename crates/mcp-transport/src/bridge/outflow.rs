@@ -59,12 +59,22 @@ impl Outflow {
         }
     }
 
-    /// Writes until it is closed or nobody reads.
-    pub async fn write_to(&self, mut pipe: Pipe) {
+    /// Writes until it is closed or cannot be written to.
+    pub async fn write_to(&self, pipe: Pipe) {
+        self.write(pipe, false).await;
+    }
+
+    /// The same, and ends as soon as nobody reads, whether there is something to write or not.
+    pub async fn write_to_reader(&self, pipe: Pipe) {
+        self.write(pipe, true).await;
+    }
+
+    async fn write(&self, mut pipe: Pipe, needs_reader: bool) {
         poll_fn(|cx| {
             let mut waiting = self.waiting.borrow_mut();
             let written = pipe.poll_write(cx, &mut waiting);
-            if let Poll::Ready(Err(_)) = written {
+            let is_unread = needs_reader && waiting.is_empty() && pipe.poll_unread(cx);
+            if is_unread || matches!(written, Poll::Ready(Err(_))) {
                 self.broken.set(true);
                 waiting.clear();
             }

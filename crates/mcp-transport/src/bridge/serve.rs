@@ -66,7 +66,7 @@ pub async fn serve(
     });
     let mut writing = tokio::task::spawn_local({
         let out = Rc::clone(&out);
-        async move { out.write_to(stdout).await }
+        async move { out.write_to_reader(stdout).await }
     });
     let mut interrupted = false;
     tokio::select! {
@@ -76,6 +76,8 @@ pub async fn serve(
         () = hub.stopped() => talk.answer_open_calls(&Refusal::NotRecorded),
         interrupt = signals.next() => interrupted = interrupt,
     }
+    // What is still held goes on, as far as there is somewhere to go.
+    hub.end_holds();
     let missed = match talk.server() {
         Some(ServerEnd::Http(link)) => {
             link.end().await;

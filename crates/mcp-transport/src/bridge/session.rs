@@ -213,7 +213,7 @@ impl Session {
         let (exchange, given) = self.way(&found);
         let given = given.map(|id| id.to_string());
         let event_id = given.as_deref().map_or(event_id, str::as_bytes);
-        let lane = Lane { transport, exchange, event_id, is_foretold: given.is_some(), asked };
+        let lane = Lane { transport, exchange, event_id, is_foretold: given.is_some(), since: None, asked };
         let ((), out) = {
             let conversation = &mut talk.conversation.borrow_mut();
             talk.hub.pass(|pipeline, out| pipeline.pass_one(conversation, Side::Server, lane, message, out))

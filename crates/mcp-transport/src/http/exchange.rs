@@ -12,13 +12,14 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming, SizeHint};
 use hyper::header::HeaderMap;
 use hyper::{Method, StatusCode};
+use mcp_engine::conversation::Renamed;
 use mcp_engine::pipeline::{Injection, Outgoing};
 use mcp_engine::{Asked, Conversation, ExchangeMark, Lane, Outbox, Release, Side};
 use mcp_store::Transport;
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
 use mcp_wire::{Kind, Message, scan};
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::body::{BodyError, poll_client_data};
 use super::gate::{Refused, refused};
@@ -136,7 +137,8 @@ impl Exchange {
         let left = release.onward.as_ref().map(|outgoing| Message::new(outgoing.frame().bytes.clone()));
         match (&mut *asked, left.and_then(|left| left.id().filter(|_| left.glance().kind == Kind::Request))) {
             (Some(asked), Some(now)) if now != asked.id => {
-                talk.rename(Side::Client, now.clone(), std::mem::replace(&mut asked.id, now));
+                let known = std::mem::replace(&mut asked.id, now.clone());
+                talk.rename(Renamed { from: Side::Client, now, known, sequence: asked.sequence });
             }
             (_, Some(_)) => {}
             (asked, None) => *asked = None,
@@ -145,8 +147,14 @@ impl Exchange {
 
     /// Passes a message that came from the server within this exchange.
     pub fn from_server(&self, message: Bytes, event_id: &[u8]) -> Passed {
+        self.from_server_since(message, event_id, None)
+    }
+
+    /// The same for a message that came before.
+    pub fn from_server_since(&self, message: Bytes, event_id: &[u8], since: Option<Instant>) -> Passed {
         let asked = self.asked.borrow();
         let lane = self.lane(event_id, asked.as_ref().filter(|_| self.is_answered_here()));
+        let lane = Lane { since, ..lane };
         let talk = &mut self.talk.borrow_mut();
         let ((), out) = self.hub.pass(|pipeline, out| pipeline.pass_one(talk, Side::Server, lane, message, out));
         let passed = Passed::of(&out, &out.to_client);
@@ -220,7 +228,7 @@ impl Exchange {
     }
 
     pub fn lane<'a>(&self, event_id: &'a [u8], asked: Option<&'a Asked>) -> Lane<'a> {
-        Lane { transport: self.transport, exchange: self.number, event_id, is_foretold: false, asked }
+        Lane { transport: self.transport, exchange: self.number, event_id, is_foretold: false, since: None, asked }
     }
 }
 

@@ -170,6 +170,12 @@ impl Hub {
         self.give_back_soon();
     }
 
+    /// Holds nothing any more, and lets go of all that is held: the proxy is ending.
+    pub fn end_holds(&self) {
+        self.note(Pipeline::end_holds);
+        self.give_back();
+    }
+
     /// Has what came free handed on, when this is done.
     pub fn give_back_soon(&self) {
         self.parked.notify_one();

@@ -74,6 +74,7 @@ pub async fn serve(
         () = hub.stopped() => {}
         interrupt = signals.next() => interrupted = interrupt,
     }
+    hub.end_holds();
     tokio::select! {
         () = front.drain(options.drain) => {}
         // Whoever asks twice means now.

@@ -352,3 +352,103 @@ async fn what_no_client_sent_is_answered_to_no_client() {
     });
     assert_eq!(answers.collect::<Vec<_>>(), [(3, 2), (4, 1)]);
 }
+
+const RENAMED: &str = r#"{"id":"other","method":"tools/call","params":{"name":"echo"}}"#;
+
+/// A call that went on under another id.
+fn renamed(filter: &str) -> Play {
+    let mut play = Play::begin().breaks(filter);
+    play.sends(Side::Client, CALL);
+    play.modifies(1, RENAMED).unwrap();
+    play.gets(Side::Server, &[RENAMED]);
+    play
+}
+
+#[tokio::test(start_paused = true)]
+async fn our_own_errors_have_the_id_that_the_client_knows() {
+    let mut play = renamed("> tool:echo");
+    play.pipeline.server_is_gone(0);
+    let refusal = Refusal::StreamLost;
+    play.pipeline.answer_pending(&mut play.talk, Side::Client, &refusal, &mut play.out);
+    let error = String::from_utf8(reply::error(&Id::Integer(1), &refusal).to_vec()).unwrap();
+    play.gets(Side::Client, &[&error]);
+    // An answer that is dropped with an error.
+    let mut play = renamed("tool:echo");
+    play.sends(Side::Server, r#"{"id":"other","result":{}}"#);
+    play.decides(2, Decision::Drop { error: Some((7, "gone".into())) }).unwrap();
+    play.gets(Side::Client, &[r#"{"jsonrpc":"2.0","id":1,"error":{"code":7,"message":"gone"}}"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_calls_under_one_id_are_each_answered_under_their_own() {
+    let mut play = Play::begin().breaks("> tool:echo");
+    play.sends(Side::Client, PING);
+    play.sends(Side::Client, CALL);
+    play.modifies(2, r#"{"id":2,"method":"tools/call","params":{"name":"echo"}}"#).unwrap();
+    play.gets(Side::Server, &[PING, r#"{"id":2,"method":"tools/call","params":{"name":"echo"}}"#]);
+    let refusal = Refusal::StreamLost;
+    play.pipeline.answer_pending(&mut play.talk, Side::Client, &refusal, &mut play.out);
+    let error = |id| String::from_utf8(reply::error(&Id::Integer(id), &refusal).to_vec()).unwrap();
+    play.gets(Side::Client, &[&error(2), &error(1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_under_another_id_is_taken_back_under_that() {
+    let mut play = renamed("> tool:echo");
+    play.sends(Side::Client, r#"{"method":"notifications/cancelled","params":{"requestId":1}}"#);
+    play.gets(Side::Server, &[r#"{"method":"notifications/cancelled","params":{"requestId":"other"}}"#]);
+    assert_eq!(play.talk.open_calls(Side::Client), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_and_its_answer_share_the_limit() {
+    let mut play = Play::begin().breaks("tool:echo");
+    play.sends(Side::Client, CALL);
+    tokio::time::advance(Duration::from_secs(40)).await;
+    play.decides(1, Decision::Forward).unwrap();
+    play.sends(Side::Server, ANSWER);
+    let left = play.pipeline.deadline().expect("it is held").duration_since(Instant::now());
+    assert_eq!(left, HOLD_FOR - Duration::from_secs(40));
+    tokio::time::sleep_until(play.pipeline.deadline().expect("it is held")).await;
+    play.pipeline.release_overdue();
+    play.gets(Side::Client, &[ANSWER]);
+    // A call that was held to the end has an answer that is not held at all.
+    play.sends(Side::Client, CALL);
+    tokio::time::advance(HOLD_FOR).await;
+    play.pipeline.release_overdue();
+    play.gets(Side::Server, &[CALL, CALL]);
+    play.sends(Side::Server, ANSWER);
+    play.gets(Side::Client, &[ANSWER]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waited_behind_another_is_held_for_less() {
+    let mut play = Play::begin().breaks("kind:notification");
+    let since = Instant::now();
+    tokio::time::advance(Duration::from_secs(30)).await;
+    let lane = Lane { since: Some(since), ..Lane::PIPE };
+    let told = Bytes::from_static(br#"{"method":"n"}"#);
+    play.pipeline.pass_one(&mut play.talk, Side::Server, lane, told.clone(), &mut play.out);
+    assert_eq!(play.pipeline.deadline(), Some(since + HOLD_FOR));
+    tokio::time::advance(Duration::from_secs(30)).await;
+    play.pipeline.pass_one(&mut play.talk, Side::Server, lane, told, &mut play.out);
+    play.gets(Side::Client, &[r#"{"method":"n"}"#]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_face_that_comes_finds_what_it_wanted_to_see() {
+    let options = HoldOptions { wait_for_face: true, ..HoldOptions::default() };
+    let mut play = Play::with(options.clone());
+    play.pipeline.add_breakpoint(None, Filter::parse("> tool:echo").unwrap(), Owner::Start).unwrap();
+    play.sends(Side::Client, PING);
+    play.sends(Side::Client, CALL);
+    play.holds(&[1, 2]);
+    play.pipeline.set_face(true);
+    play.gets(Side::Server, &[PING]);
+    play.holds(&[2]);
+    // To hold nothing is also not to wait for anybody.
+    let mut play = Play::with(options);
+    play.pipeline.set_mode(Mode::Passthrough, Owner::Command);
+    play.sends(Side::Client, PING);
+    play.gets(Side::Server, &[PING]);
+}

@@ -67,10 +67,10 @@ fn from_client(talk: &Talk, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked:
             // The server is gone; if the client is, nobody has to be told.
             if let Some(asked) = asked.filter(|_| stream.is_attached()) {
                 let refusal = Refusal::ServerGone { status: "while the message was held".into() };
-                let conversation = talk.conversation.borrow();
+                let conversation = &mut talk.conversation.borrow_mut();
                 let lane = exchange.lane(b"", None);
                 let out =
-                    talk.hub.pass(|pipeline, out| pipeline.answer_asked(&conversation, &asked, &refusal, lane, out)).1;
+                    talk.hub.pass(|pipeline, out| pipeline.answer_asked(conversation, &asked, &refusal, lane, out)).1;
                 if let Some(answer) = out.to_client.first() {
                     stream.answer(answer.frame().bytes.clone());
                 }

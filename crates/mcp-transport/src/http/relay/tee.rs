@@ -13,6 +13,7 @@ use mcp_wire::framing::sse::{SseCut, SseDeframer, SseEvent, encode_endpoint, enc
 use mcp_wire::reply::Refusal;
 use mcp_wire::visible::visible_bytes;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::voice::Inbox;
 use super::{Answer, Connection};
@@ -44,7 +45,7 @@ pub struct RelayBody {
     /// Events that are parked.
     aside: Vec<Aside>,
     /// Events that wait for one of those, because their ids say in which order they came.
-    behind: VecDeque<SseCut>,
+    behind: VecDeque<(Instant, SseCut)>,
     has_ids: bool,
 }
 
@@ -113,8 +114,8 @@ impl RelayBody {
             if self.is_blocked() {
                 return Poll::Pending;
             }
-            if let Some(cut) = self.behind.pop_front() {
-                self.look_at(cut);
+            if let Some((since, cut)) = self.behind.pop_front() {
+                self.look_at(cut, since);
                 continue;
             }
             if let Tee::Connection(stream) = &self.tee
@@ -224,7 +225,8 @@ impl RelayBody {
                 let mut cuts = Vec::new();
                 deframer.push(&data, &mut cuts);
                 if self.holds {
-                    return self.behind.extend(cuts);
+                    let now = Instant::now();
+                    return self.behind.extend(cuts.into_iter().map(|cut| (now, cut)));
                 }
                 for cut in cuts {
                     match cut {
@@ -239,7 +241,8 @@ impl RelayBody {
             Tee::Connection(stream) => {
                 let mut cuts = Vec::new();
                 stream.deframer.push(&data, &mut cuts);
-                self.behind.extend(cuts);
+                let now = Instant::now();
+                self.behind.extend(cuts.into_iter().map(|cut| (now, cut)));
             }
         }
     }
@@ -254,7 +257,7 @@ impl RelayBody {
     }
 
     /// Looks at an event that leaves if it may.
-    fn look_at(&mut self, cut: SseCut) {
+    fn look_at(&mut self, cut: SseCut, since: Instant) {
         let event = match cut {
             SseCut::TooLarge { size, head, tail } => {
                 if let Some(answer) = self.exchange.too_large((size, &head, &tail)) {
@@ -282,7 +285,8 @@ impl RelayBody {
         let Some(data) = event.data.clone().filter(|data| !data.is_empty()) else {
             return self.ready.push_back(event.raw);
         };
-        match self.exchange.from_server(data.clone(), event.id.as_deref().unwrap_or_default()) {
+        let event_id = event.id.as_deref().unwrap_or_default();
+        match self.exchange.from_server_since(data.clone(), event_id, Some(since)) {
             Passed::Onward(bytes) if bytes == data => self.ready.push_back(event.raw),
             Passed::Onward(bytes) => self.ready.push_back(as_event(&event, &bytes)),
             Passed::Parked(sequence) => {
