@@ -31,8 +31,8 @@ const TITLE: &str = "# Filters";
 const PLAIN_WIDTH: usize = 80;
 
 const INTRODUCTION: &str = "\
-One language says which messages are meant. It narrows what `inspect` prints, what `sessions search` finds and what
-`export` writes, and picks what `replay` sends.
+One language says which messages are meant. It narrows what `inspect` and `tail` print, what `sessions search` finds and
+what `export` writes, picks what `replay` sends, and says what `break add` and `--break` hold.
 
 ```text
 tool:write_* not server:test        such tools, but not on that server
