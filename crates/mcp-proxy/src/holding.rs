@@ -20,20 +20,21 @@ use crate::report::say;
 /// What both forms of the proxy take.
 #[derive(Args, Clone, Default)]
 pub struct HoldArgs {
-    /// Hold every message for somebody to look at, while somebody is attached
+    /// Hold every message while a face is in control; from a shell, `mcp-proxy hold on` does it
     #[arg(long)]
     pub intercept: bool,
-    /// Hold messages that match, while somebody is attached; see `mcp-proxy help filter`
+    /// Hold messages that match while a face is in control; from a shell, `mcp-proxy break add` does it;
+    /// see `mcp-proxy help filter`
     #[arg(long = "break", value_name = "FILTER")]
     pub breakpoints: Vec<String>,
     /// How long a message is held at most, then it goes on; 0 for ever [default: 45]
     #[arg(long, value_name = "SECONDS", value_parser = hold_for)]
     pub hold_timeout: Option<Duration>,
-    /// What becomes of held messages when whoever is attached leaves; with `error`, whoever waits is told
-    /// [default: forward]
+    /// What becomes of held messages when the face that held them leaves; with `error`, whoever waits is
+    /// told [default: forward]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub on_detach: Option<OnDetach>,
-    /// Hold what the client sends until somebody attaches
+    /// Hold what the client sends until a face attaches
     #[arg(long)]
     pub wait_for_face: bool,
     /// Serve the control API on this port of 127.0.0.1 too, with a token; 0 takes any free one
@@ -108,9 +109,11 @@ impl Holding {
                 Listen::At(address) => address.to_string(),
             },
         };
+        let short_id = card.id.to_string()[..8].to_owned();
         let shown = card.name.as_ref().or(card.server_command.as_ref()).or(card.server_url.as_ref());
         let mut intercept =
             Intercept::new(HoldOptions { server: shown.map(|shown| shown.as_str().into()), ..self.options });
+        let needs_face = face_needed(self.mode, &self.breakpoints).filter(|_| !args.quiet);
         intercept.set_mode(self.mode, Owner::Start);
         for filter in self.breakpoints {
             intercept.add(None, filter, Owner::Start).map_err(|error| Failure::usage(error.to_string()))?;
@@ -126,9 +129,29 @@ impl Holding {
             message_bytes_max: args.message_limit,
         };
         let pipeline = Pipeline::new(recorder, bus, args.message_limit).governed_from(desk, intercept);
-        let control = Control::start(setup)
-            .map_err(|error| say(&format!("mcp-proxy: warning: nobody can attach to this instance: {error}")));
-        Ok((pipeline, control.ok()))
+        match Control::start(setup) {
+            Ok(control) => {
+                needs_face.iter().for_each(|needs| say(&format!("mcp-proxy {short_id}: {needs}")));
+                Ok((pipeline, Some(control)))
+            }
+            Err(error) => {
+                say(&format!("mcp-proxy: warning: nobody can attach to this instance: {error}"));
+                Ok((pipeline, None))
+            }
+        }
+    }
+}
+
+/// What those learn who expect that these flags alone hold something.
+fn face_needed(mode: Mode, breakpoints: &[Filter]) -> Option<&'static str> {
+    match (mode, breakpoints) {
+        (Mode::Intercept, _) => {
+            Some("--intercept holds only while a face is in control; from a shell use `mcp-proxy hold on`")
+        }
+        (Mode::Passthrough, [_, ..]) => {
+            Some("--break holds only while a face is in control; from a shell use `mcp-proxy break add`")
+        }
+        (Mode::Passthrough, []) => None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use crate::hold_kit::{Scene, call};
-use crate::kit::{signal, until, wait};
+use crate::kit::{Sandbox, signal, until, wait};
 
 #[test]
 fn a_call_is_held_changed_and_goes_on() {
@@ -269,4 +269,21 @@ fn nothing_is_lost_with_whoever_edits() {
     drop(stdin);
     scene.does(&["forward", &number]);
     assert_eq!(scene.proxy.json()["id"], 7);
+}
+
+/// What holds only for a face would look as if it did nothing.
+#[test]
+fn flags_for_faces_say_so_at_the_start() {
+    for (flags, said) in [
+        (&["--break", "tool:echo"][..], "--break holds only while a face is in control"),
+        (&["--intercept"], "--intercept holds only while a face is in control"),
+        (&["--quiet", "--intercept"], ""),
+        (&[], ""),
+    ] {
+        let (status, errors) = Sandbox::new().run(flags, &["answer"]).end();
+        assert!(status.success(), "{errors}");
+        let lines: Vec<&str> = errors.lines().filter(|line| line.contains("a face")).collect();
+        assert_eq!(lines.len(), usize::from(!said.is_empty()), "{flags:?}: {errors}");
+        assert!(errors.contains(said), "{errors}");
+    }
 }

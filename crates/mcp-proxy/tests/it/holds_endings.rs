@@ -83,7 +83,8 @@ fn nobody_there_means_nothing_is_held() {
 #[test]
 fn the_first_message_waits_for_somebody_but_not_for_ever() {
     let sandbox = Sandbox::new();
-    let mut proxy = sandbox.run(&["--quiet", "--wait-for-face", "--hold-timeout", "0.3"], &["puppet"]);
+    let mut proxy = sandbox.run(&["--quiet", "--wait-for-face", "--hold-timeout", "2"], &["puppet"]);
+    until("it can be found", || !sandbox.stdout(["ps", "--json"]).is_empty());
     proxy.request(1, "hello");
     assert_eq!(proxy.json()["id"], 1);
     proxy.ask(2, "free");
