@@ -6,6 +6,7 @@ use bytes::Bytes;
 use mcp_control::api::{self, Message};
 use mcp_store::story::Asked;
 use mcp_store::{Direction, OutcomeKind, Recorded, Told, Transport};
+use serde_json::{Value, json};
 
 /// The bytes of a message, if they came with it.
 pub fn bytes(message: &Message) -> Option<Bytes> {
@@ -40,9 +41,36 @@ pub fn told(message: &Message) -> Told {
         noise: message.noise,
         from_proxy: message.origin.as_deref() == Some("proxy"),
         event: message.event.clone(),
-        ..Recorded::bare(message.sequence, direction(message.direction), bytes(message).unwrap_or_default())
+        ..Recorded::bare(
+            message.sequence,
+            direction(message.direction),
+            bytes(message).unwrap_or_else(|| stand_in(message)),
+        )
     };
     Told::retold(recorded, asked(message, time_ns))
+}
+
+/// A message that came without its content, made of what is said of it.
+fn stand_in(message: &Message) -> Bytes {
+    let mut members = serde_json::Map::new();
+    if let Some(id) = message.jsonrpc_id.as_ref().and_then(|id| serde_json::from_str(id.get()).ok()) {
+        members.insert("id".into(), id);
+    }
+    match message.kind {
+        api::Kind::Request | api::Kind::Notification => {
+            members.insert("method".into(), json!(message.method));
+        }
+        api::Kind::Response => {
+            let is_error = message.status.as_deref() == Some("err");
+            members.insert("result".into(), if is_error { json!({ "isError": true }) } else { json!({}) });
+        }
+        api::Kind::Error => {
+            members.insert("error".into(), json!({ "code": message.code, "message": message.error }));
+        }
+        // Nothing that is known of these can be put together.
+        _ => return Bytes::new(),
+    }
+    Bytes::from(Value::Object(members).to_string())
 }
 
 /// The request that a message is or answers.
@@ -108,6 +136,15 @@ mod tests {
         check(
             r#""sequence":5,"direction":"server_to_client","kind":"noise","noise":true,"raw":null,"raw_base64":"G1sySg==""#,
             "#005 ← noise \"␛[2J\"",
+        );
+        check(
+            r#""sequence":7,"direction":"client_to_server","kind":"request","method":"tools/call","tool":"add","jsonrpc_id":2,"raw_omitted":true"#,
+            "#007 → tools/call [add] id=2",
+        );
+        check(
+            r#""sequence":8,"direction":"server_to_client","kind":"error","method":"tools/call","answers":7,"jsonrpc_id":"a","code":-3,"error":"no",
+               "duration_ns":2000,"raw_omitted":true"#,
+            "#008 ← tools/call id=\"a\" 2µs error -3 \"no\" ↩ #007",
         );
         check(
             r#""sequence":6,"direction":"server_to_client","kind":"event","event":"too large""#,
