@@ -1,4 +1,4 @@
-//! `hold on|off`: every message waits for somebody, or none.
+//! `hold on|off`: every message waits for somebody, or only what a breakpoint matches.
 
 use clap::{Args, ValueEnum};
 use mcp_control::api::Mode;
@@ -36,11 +36,19 @@ pub fn hold(args: &HoldArgs, state: &StateDir) -> Result<(), Failure> {
                 limit.map_or("until somebody decides".into(), |ms| format!("up to {}", duration(ms * 1_000_000)));
             format!("{label} holds every message {limit}; `mcp-proxy held` shows them, `mcp-proxy hold off` ends it")
         }
-        Switch::Off => match face.ask(face.client.set_mode(Mode::Passthrough))?.released {
-            0 => format!("{label} passes messages on; none was held"),
-            1 => format!("{label} passes messages on; 1 that was held went on"),
-            count => format!("{label} passes messages on; {count} that were held went on"),
-        },
+        Switch::Off => {
+            let went_on = match face.ask(face.client.set_mode(Mode::Passthrough))?.released {
+                0 => "none was held".to_owned(),
+                1 => "1 that was held went on".to_owned(),
+                count => format!("{count} that were held went on"),
+            };
+            let still = match face.ask(face.client.instance())?.breakpoints_that_hold {
+                0 => String::new(),
+                1 => "; 1 breakpoint still holds, see `mcp-proxy break list`".to_owned(),
+                count => format!("; {count} breakpoints still hold, see `mcp-proxy break list`"),
+            };
+            format!("{label} passes messages on; {went_on}{still}")
+        }
     };
     let mut page = Page::new(ColorChoice::Never);
     page.line(&said)?;
