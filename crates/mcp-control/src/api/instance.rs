@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::api::breakpoint::Owner;
+use crate::api::lease::Lease;
 use crate::api::message::Transport;
+use crate::api::snapshot::Mode;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Instance {
@@ -31,8 +34,28 @@ pub struct Instance {
     /// How many messages have passed.
     pub messages: u64,
     pub held: u64,
+    pub mode: Mode,
+    /// Who set the mode, which decides whether it holds while no face has the lease.
+    pub mode_owner: Owner,
+    /// A face has the lease.
+    pub has_face: bool,
+    #[serde(default)]
+    pub lease: Option<Lease>,
+    /// How many breakpoints there are, and how many of them hold as things stand: the others wait for a
+    /// face that has the lease.
+    pub breakpoints: u64,
+    pub breakpoints_that_hold: u64,
+    /// How many event streams are open.
+    pub faces: u32,
     /// Who has spoken, the newest last, and no more than a screen of them.
     pub conversations: Vec<Speaker>,
+}
+
+impl Instance {
+    /// Whether every message is held, as things stand.
+    pub fn holds_all(&self) -> bool {
+        self.mode == Mode::Intercept && (self.has_face || self.mode_owner == Owner::Command)
+    }
 }
 
 /// The client of a conversation.

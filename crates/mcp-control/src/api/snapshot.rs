@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::api::breakpoint::Breakpoint;
+use crate::api::breakpoint::{Breakpoint, Owner};
 use crate::api::held::Held;
 use crate::api::instance::Instance;
 use crate::api::lease::Lease;
@@ -13,7 +13,7 @@ use crate::api::lease::Lease;
 pub enum Mode {
     /// Everything goes on at once, save what a breakpoint holds.
     Passthrough,
-    /// Every message is held.
+    /// Every message is held; only while a face has the lease, unless a command wanted it so.
     Intercept,
 }
 
@@ -36,6 +36,10 @@ pub enum OnDetach {
 pub struct Snapshot {
     pub instance: Instance,
     pub mode: Mode,
+    /// Who set the mode, which decides whether it holds while no face has the lease.
+    pub mode_owner: Owner,
+    /// A face has the lease.
+    pub has_face: bool,
     pub breakpoints: Vec<Breakpoint>,
     pub held: Vec<Held>,
     #[serde(default)]

@@ -6,7 +6,7 @@ use mcp_control::api::{self, Code};
 use mcp_engine::intercept::{Answer, DecideError, Held};
 use mcp_engine::{Decision, Pipeline};
 use mcp_store::{Recorded, Story};
-use mcp_wire::{Kind, Message};
+use mcp_wire::{Kind, Message, Span};
 use serde_json::value::RawValue;
 
 use super::reply::Refusal;
@@ -15,7 +15,8 @@ use super::{history, tell};
 
 /// Of so many held messages the recording is asked what they answer; a list of more is not read.
 const LOOKED_UP_MAX: usize = 64;
-/// The content of held messages in one list; what comes after is told without it.
+/// The content of held messages in one list. What comes after is told without it, and not read: there
+/// may be hundreds of megabytes, and everybody else waits meanwhile.
 const CONTENT_MAX: usize = 4 << 20;
 
 /// What is held, in the order of arrival.
@@ -25,9 +26,10 @@ pub async fn list(shared: &Shared, held: &[Held]) -> Vec<api::Held> {
     for (index, held) in held.iter().enumerate() {
         let raw_max = content.min(tell::RAW_IN_LIST_MAX);
         content = content.saturating_sub(held.message.bytes().len());
-        told.push(match index < LOOKED_UP_MAX {
-            true => self::told(shared, held, raw_max).await,
-            false => alone(shared, held, raw_max),
+        told.push(match raw_max {
+            0 => unread(shared, held),
+            _ if index < LOOKED_UP_MAX => self::told(shared, held, raw_max).await,
+            _ => alone(shared, held, raw_max),
         });
     }
     told
@@ -47,16 +49,37 @@ pub async fn told(shared: &Shared, held: &Held, raw_max: usize) -> api::Held {
 
 /// What a held message says by itself.
 fn alone(shared: &Shared, held: &Held, raw_max: usize) -> api::Held {
-    let recorded = Recorded {
+    let recorded = recorded(shared, held, held.message.bytes().clone());
+    let told = Story::of(&shared.card.header()).tell(recorded);
+    tell::held(held, tell::message(&told, 0, raw_max))
+}
+
+/// What is known of a held message from its first bytes.
+fn unread(shared: &Shared, held: &Held) -> api::Held {
+    let glance = held.message.glance();
+    let text = |span: Option<Span>| span.map(|span| held.message.slice(span));
+    let told = Story::of(&shared.card.header()).tell(recorded(shared, held, Bytes::new()));
+    let message = api::Message {
+        kind: tell::kind(glance.kind.into()),
+        method: text(glance.method).and_then(|method| serde_json::from_slice(method).ok()),
+        jsonrpc_id: text(glance.id).and_then(tell::verbatim),
+        size: held.message.bytes().len() as u64,
+        raw_base64: None,
+        raw_omitted: true,
+        ..tell::message(&told, 0, 0)
+    };
+    tell::held(held, message)
+}
+
+fn recorded(shared: &Shared, held: &Held, raw: Bytes) -> Recorded {
+    Recorded {
         id: mcp_store::recorded::message_id(&shared.card.id, held.sequence),
         time_ns: held.since_ns,
         conversation: held.conversation,
         transport: held.transport,
         held: true,
-        ..Recorded::bare(held.sequence, held.from.direction(), held.message.bytes().clone())
-    };
-    let told = Story::of(&shared.card.header()).tell(recorded);
-    tell::held(held, tell::message(&told, 0, raw_max))
+        ..Recorded::bare(held.sequence, held.from.direction(), raw)
+    }
 }
 
 /// Carries out a decision about one held message.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_control::api;
+use mcp_engine::intercept::Owner;
 use mcp_engine::{Orders, Pipeline, Status};
 use mcp_store::{SessionHeader, Transport};
 use tokio::sync::{Semaphore, watch};
@@ -139,6 +140,7 @@ impl Shared {
             client: speaker.client.as_deref().map(str::to_owned),
             revision: speaker.revision.as_deref().map(str::to_owned),
         });
+        let holds = |owner: Owner| status.has_face || owner == Owner::Command;
         let card = &self.card;
         api::Instance {
             id: card.id.to_string(),
@@ -153,6 +155,13 @@ impl Shared {
             session: standing.session.map(|id| id.to_string()),
             messages: status.sequence,
             held: status.held.len() as u64,
+            mode: tell::mode(status.mode),
+            mode_owner: tell::owner(status.mode_owner),
+            has_face: status.has_face,
+            lease: self.leases.now(),
+            breakpoints: status.breakpoints.len() as u64,
+            breakpoints_that_hold: status.breakpoints.iter().filter(|at| holds(at.owner)).count() as u64,
+            faces: self.hub.faces() as u32,
             conversations: speakers.collect(),
         }
     }

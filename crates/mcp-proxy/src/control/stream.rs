@@ -208,6 +208,8 @@ pub async fn snapshot(shared: &Shared, standing: &Standing) -> Snapshot {
     Snapshot {
         instance: shared.instance(standing),
         mode: tell::mode(status.mode),
+        mode_owner: tell::owner(status.mode_owner),
+        has_face: status.has_face,
         breakpoints: tell::breakpoints(&status.breakpoints),
         held: holds::list(shared, &status.held).await,
         lease: shared.leases.now(),

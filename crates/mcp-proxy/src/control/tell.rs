@@ -86,14 +86,18 @@ pub fn breakpoints(breakpoints: &[Breakpoint]) -> Vec<api::Breakpoint> {
     let told = |breakpoint: &Breakpoint| api::Breakpoint {
         name: breakpoint.name.to_string(),
         filter: breakpoint.filter.to_string(),
-        owner: match breakpoint.owner {
-            Owner::Start => api::Owner::Start,
-            Owner::Face => api::Owner::Face,
-            Owner::Command => api::Owner::Command,
-        },
+        owner: owner(breakpoint.owner),
         hits: breakpoint.hits,
     };
     breakpoints.iter().map(told).collect()
+}
+
+pub fn owner(owner: Owner) -> api::Owner {
+    match owner {
+        Owner::Start => api::Owner::Start,
+        Owner::Face => api::Owner::Face,
+        Owner::Command => api::Owner::Command,
+    }
 }
 
 pub fn mode(mode: Mode) -> api::Mode {
@@ -139,7 +143,7 @@ pub fn direction(direction: Direction) -> api::Direction {
     }
 }
 
-fn kind(kind: MessageKind) -> api::Kind {
+pub fn kind(kind: MessageKind) -> api::Kind {
     match kind {
         MessageKind::Request => api::Kind::Request,
         MessageKind::Response => api::Kind::Response,
@@ -158,6 +162,6 @@ pub fn millis(duration: std::time::Duration) -> u64 {
 }
 
 /// JSON as it was spelled. `null` would look as if there were none, and is told by its bytes.
-fn verbatim(json: &[u8]) -> Option<Box<RawValue>> {
+pub fn verbatim(json: &[u8]) -> Option<Box<RawValue>> {
     serde_json::from_slice::<Box<RawValue>>(json).ok().filter(|raw| raw.get() != "null")
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use mcp_control::api::{Mode, Snapshot};
+use mcp_control::api::{Instance, Mode};
 use mcp_control::instances::Running;
 use mcp_control::{Address, Client, Instances};
 use mcp_store::StateDir;
@@ -32,7 +32,7 @@ pub struct PsArgs {
 struct Row {
     running: Running,
     /// Absent if it did not answer.
-    snapshot: Option<Snapshot>,
+    instance: Option<Instance>,
 }
 
 pub fn ps(args: &PsArgs, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
@@ -54,8 +54,8 @@ async fn ask_all(running: Vec<Running>) -> Vec<Row> {
     for (at, running) in running.into_iter().enumerate() {
         asked.spawn(async move {
             let client = Client::new(Address::Socket(running.socket.clone()));
-            let answer = tokio::time::timeout(PATIENCE, client.snapshot()).await;
-            (at, Row { running, snapshot: answer.ok().and_then(Result::ok) })
+            let answer = tokio::time::timeout(PATIENCE, client.instance()).await;
+            (at, Row { running, instance: answer.ok().and_then(Result::ok) })
         });
     }
     let mut rows = asked.join_all().await;
@@ -86,7 +86,7 @@ impl Row {
         let description = &self.running.description;
         let unknown = || "-".to_owned();
         let shown = |text: Option<&str>| text.map_or_else(unknown, |text| cut(text, NAME_SHOWN));
-        let told = |tell: &dyn Fn(&Snapshot) -> String| self.snapshot.as_ref().map_or_else(unknown, tell);
+        let told = |tell: &dyn Fn(&Instance) -> String| self.instance.as_ref().map_or_else(unknown, tell);
         [
             description.short_id(),
             shown(description.name.as_deref()),
@@ -94,24 +94,24 @@ impl Row {
             shown(self.revision()),
             format!("{}→{}", visible(&description.client_transport), visible(&description.server_transport)),
             age(self.age_s()),
-            told(&|snapshot| snapshot.instance.messages.to_string()),
-            told(&|snapshot| snapshot.instance.held.to_string()),
-            self.snapshot.as_ref().map_or_else(|| "does not answer".to_owned(), mode),
-            shown(self.snapshot.as_ref().and_then(|snapshot| Some(snapshot.lease.as_ref()?.holder.as_str()))),
+            told(&|instance| instance.messages.to_string()),
+            told(&|instance| instance.held.to_string()),
+            self.instance.as_ref().map_or_else(|| "does not answer".to_owned(), mode),
+            shown(self.instance.as_ref().and_then(|instance| Some(instance.lease.as_ref()?.holder.as_str()))),
             cut(description.server(), SERVER_SHOWN),
         ]
     }
 
     /// The newest client, and how many others there are.
     fn clients(&self) -> Option<String> {
-        let speakers = &self.snapshot.as_ref()?.instance.conversations;
+        let speakers = &self.instance.as_ref()?.conversations;
         let newest = speakers.iter().rev().find_map(|speaker| speaker.client.clone())?;
         let others = speakers.iter().filter(|speaker| speaker.client.is_some()).count() - 1;
         Some(if others == 0 { newest } else { format!("{newest} +{others}") })
     }
 
     fn revision(&self) -> Option<&str> {
-        self.snapshot.as_ref()?.instance.conversations.iter().rev().find_map(|speaker| speaker.revision.as_deref())
+        self.instance.as_ref()?.conversations.iter().rev().find_map(|speaker| speaker.revision.as_deref())
     }
 
     fn age_s(&self) -> u64 {
@@ -121,12 +121,11 @@ impl Row {
 
     fn json(&self) -> serde_json::Value {
         let description = &self.running.description;
-        let snapshot = self.snapshot.as_ref();
-        let instance = snapshot.map(|snapshot| &snapshot.instance);
+        let instance = self.instance.as_ref();
         json!({
             "id": description.id,
             "name": description.name,
-            "answers": snapshot.is_some(),
+            "answers": instance.is_some(),
             "pid": description.pid,
             "version": description.version,
             "started_at": description.started_at,
@@ -140,21 +139,31 @@ impl Row {
             "conversations": instance.map(|instance| &instance.conversations),
             "messages": instance.map(|instance| instance.messages),
             "held": instance.map(|instance| instance.held),
-            "mode": snapshot.map(|snapshot| snapshot.mode),
-            "breakpoints": snapshot.map(|snapshot| &snapshot.breakpoints),
-            "controlled_by": snapshot.and_then(|snapshot| Some(&snapshot.lease.as_ref()?.holder)),
-            "faces": snapshot.map(|snapshot| snapshot.faces),
+            "mode": instance.map(|instance| instance.mode),
+            "mode_owner": instance.map(|instance| instance.mode_owner),
+            "holds_all": instance.map(Instance::holds_all),
+            "breakpoints": instance.map(|instance| instance.breakpoints),
+            "breakpoints_that_hold": instance.map(|instance| instance.breakpoints_that_hold),
+            "controlled_by": instance.and_then(|instance| Some(&instance.lease.as_ref()?.holder)),
+            "faces": instance.map(|instance| instance.faces),
             "socket": self.running.socket,
         })
     }
 }
 
-fn mode(snapshot: &Snapshot) -> String {
-    match (snapshot.mode, snapshot.breakpoints.len()) {
-        (Mode::Intercept, _) => "holds all".into(),
-        (Mode::Passthrough, 0) => "passes all".into(),
-        (Mode::Passthrough, 1) => "1 breakpoint".into(),
-        (Mode::Passthrough, count) => format!("{count} breakpoints"),
+/// What happens to messages, as things stand. What a flag or a face asked for waits for a face.
+fn mode(instance: &Instance) -> String {
+    let breakpoints = |count: u64| if count == 1 { "1 breakpoint".into() } else { format!("{count} breakpoints") };
+    let (all, holding) = (instance.breakpoints, instance.breakpoints_that_hold);
+    let waiting = "once somebody attaches";
+    match (instance.mode, holding) {
+        (Mode::Intercept, _) if instance.holds_all() => "holds all".into(),
+        (Mode::Intercept, 0) => format!("holds all {waiting}"),
+        (Mode::Intercept, _) => format!("{}, holds all {waiting}", breakpoints(holding)),
+        (Mode::Passthrough, _) if all == 0 => "passes all".into(),
+        (Mode::Passthrough, _) if all == holding => breakpoints(all),
+        (Mode::Passthrough, 0) => format!("{} {waiting}", breakpoints(all)),
+        (Mode::Passthrough, _) => format!("{}, {all} {waiting}", breakpoints(holding)),
     }
 }
 
@@ -169,4 +178,53 @@ fn age(seconds: u64) -> String {
 
 fn cut(text: &str, shown: usize) -> String {
     crate::inspect::lines::cut(text.as_bytes(), shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_control::api::{Owner, Transport};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(wanted: (Mode, Owner), has_face: bool, breakpoints: u64, breakpoints_that_hold: u64, expected: &str) {
+        let shown = mode(&Instance {
+            id: String::new(),
+            version: String::new(),
+            pid: 1,
+            name: None,
+            server_command: None,
+            server_url: None,
+            transport: Transport::Stdio,
+            listen: "stdio".into(),
+            started_at: String::new(),
+            session: None,
+            messages: 0,
+            held: 0,
+            mode: wanted.0,
+            mode_owner: wanted.1,
+            has_face,
+            lease: None,
+            breakpoints,
+            breakpoints_that_hold,
+            faces: 0,
+            conversations: Vec::new(),
+        });
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn what_really_happens_is_shown() {
+        let passes = (Mode::Passthrough, Owner::Start);
+        let by_face = (Mode::Intercept, Owner::Face);
+        check(passes, false, 0, 0, "passes all");
+        check(passes, false, 1, 1, "1 breakpoint");
+        check(passes, true, 2, 2, "2 breakpoints");
+        check(passes, false, 2, 0, "2 breakpoints once somebody attaches");
+        check(passes, false, 3, 1, "1 breakpoint, 3 once somebody attaches");
+        check(by_face, true, 0, 0, "holds all");
+        check((Mode::Intercept, Owner::Command), false, 1, 0, "holds all");
+        check(by_face, false, 0, 0, "holds all once somebody attaches");
+        check((Mode::Intercept, Owner::Start), false, 2, 2, "2 breakpoints, holds all once somebody attaches");
+    }
 }

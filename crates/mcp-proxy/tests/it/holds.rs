@@ -131,6 +131,13 @@ fn everything_is_held_and_let_go() {
     let answered: Vec<Value> = (2..12).map(|_| scene.proxy.json()["id"].clone()).collect();
     assert_eq!(answered, (2..12).map(Value::from).collect::<Vec<_>>());
     scene.proxy.ask(20, "free");
+    // Breakpoints go on.
+    scene.does(&["break", "add", "> tool:echo"]);
+    let said = scene.does(&["hold", "off"]);
+    assert!(said.ends_with("; none was held; 1 breakpoint still holds, see `mcp-proxy break list`\n"), "{said}");
+    scene.does(&["break", "add", "< tool:echo"]);
+    let said = scene.does(&["hold", "off"]);
+    assert!(said.contains("; 2 breakpoints still hold, see "), "{said}");
 }
 
 #[test]
@@ -248,6 +255,32 @@ fn a_crowd_is_held_and_let_go() {
     let answered: Vec<u64> = (0..CROWD).map(|_| scene.proxy.json()["id"].as_u64().unwrap()).collect();
     assert_eq!(answered, (1_000..1_000 + CROWD).collect::<Vec<_>>());
     scene.held(0);
+}
+
+/// More than a list tells the content of: the rest is told by what it begins with, and nobody waits.
+#[test]
+fn a_heavy_crowd_does_not_keep_others_from_looking() {
+    const CROWD: u64 = 200;
+    let mut scene = Scene::begin(&["--name", "heavy"]);
+    scene.does(&["break", "add", "> tool:echo"]);
+    let text = "x".repeat(100_000);
+    for id in 0..CROWD {
+        scene.call(1_000 + id, "echo", &text);
+    }
+    let held = scene.held(CROWD as usize);
+    let (first, last) = (&held[0]["message"], &held[CROWD as usize - 1]["message"]);
+    assert_eq!((&first["raw"]["id"], &first["tool"]), (&1_000.into(), &"echo".into()), "{first}");
+    assert_eq!((&last["raw_omitted"], &last["kind"]), (&true.into(), &"request".into()), "{last}");
+    assert_eq!((&last["method"], &last["jsonrpc_id"]), (&"tools/call".into(), &(999 + CROWD).into()), "{last}");
+    assert_eq!(last["size"], call(1_000, "echo", &text).to_string().len(), "{last}");
+    let shown = scene.does(&["held"]);
+    assert!(shown.lines().last().unwrap().contains("→ tools/call"), "{shown}");
+    let instance = scene.does(&["ps", "--json"]);
+    let instance: Value = serde_json::from_str(&instance).unwrap();
+    assert_eq!((&instance["answers"], &instance["held"]), (&true.into(), &CROWD.into()), "{instance}");
+    assert_eq!((&instance["breakpoints"], &instance["breakpoints_that_hold"]), (&1.into(), &1.into()), "{instance}");
+    scene.does(&["forward", "--all"]);
+    assert_eq!(scene.proxy.json()["id"], 1_000);
 }
 
 /// Somebody who edits is killed: the message is still there for others.
