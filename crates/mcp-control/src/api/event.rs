@@ -29,7 +29,7 @@ pub struct EventsQuery {
 /// One event of the stream; its name is the SSE event's, its content the data.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// The first, and again when the stream had to catch up.
+    /// The first, and again after a gap.
     Snapshot(Box<Snapshot>),
     Message(Box<Message>),
     /// A message was held.
@@ -47,8 +47,8 @@ pub enum Event {
     End(Ended),
 }
 
-/// Events that were not told, because this face did not keep up. Messages among them are in the
-/// history.
+/// Events that were not told: more happened than is told at a time, or this face did not keep up.
+/// Messages among them are in the history, and a snapshot follows that says how things stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Gap {
     pub missed: u64,

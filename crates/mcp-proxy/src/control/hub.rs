@@ -18,7 +18,7 @@ use super::{heard, history, holds, tell};
 
 /// Faces that read along at once.
 const FACES_MAX: usize = 64;
-/// Events that wait to be looked at; what does not fit is missed by every face, and counted.
+/// Events that wait to be looked at; what does not fit is told to no face, and counted.
 const WAITING_MAX: usize = 1_024;
 /// How long to sleep after each look: a face is a person or a script, not a peer.
 const EVERY: Duration = Duration::from_millis(10);
@@ -225,6 +225,8 @@ impl<'a> Teller<'a> {
         let missed = subscription.missed();
         if missed > 0 {
             self.push(What::Other(api::Event::Gap(api::Gap { missed })));
+            // A change may have been among it.
+            self.look_again().await;
         }
         rest
     }

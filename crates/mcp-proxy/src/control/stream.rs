@@ -15,6 +15,7 @@ use hyper::body::Frame;
 use mcp_control::api::{Ended, Event, EventsQuery, Gap, PageQuery, Snapshot};
 use mcp_filter::Filter;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::hub::Reader;
 use super::lease::Presence;
@@ -32,6 +33,9 @@ const CHUNKS: usize = 2;
 const LOOKED_AT: usize = 512;
 /// Messages read from the history at a time.
 const BACKLOG_LIMIT: u32 = 256;
+/// After a gap a face is told how things stand, and no more often than this: at full load there are gaps
+/// all the time.
+const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
 /// A face that is gone is found out by telling it nothing now and then.
 const BREATH_EVERY: Duration = Duration::from_secs(15);
 /// For a face to take what is left when the proxy ends.
@@ -47,7 +51,8 @@ pub async fn open(shared: Shared, query: &EventsQuery, filter: Option<Filter>) -
     let standing = shared.committed_standing().await?;
     let (chunks, body) = mpsc::channel(CHUNKS);
     let (seen, held, unsent) = (query.after, HashSet::new(), Bytes::new());
-    let face = Face { shared, reader, filter, chunks, unsent, seen, held, presence };
+    let (snapshot_at, snapshot_due) = (Instant::now(), None);
+    let face = Face { shared, reader, filter, chunks, unsent, seen, held, snapshot_at, snapshot_due, presence };
     tokio::spawn(face.run(standing));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
@@ -68,6 +73,9 @@ struct Face {
     /// Messages that were held when this face was last told how things stand. Of older ones nothing
     /// new can be said.
     held: HashSet<u64>,
+    /// When it was last told how things stand, and when it has to be again.
+    snapshot_at: Instant,
+    snapshot_due: Option<Instant>,
     presence: Option<Presence>,
 }
 
@@ -101,16 +109,42 @@ impl Face {
     async fn tell_all(&mut self, standing: Standing) -> Result<(), Gone> {
         self.catch_up(standing).await?;
         loop {
-            if !self.tell_new().await? {
+            let is_all = self.tell_new().await?;
+            if self.snapshot_due.is_some_and(|due| due <= Instant::now()) {
+                self.tell_standing().await?;
+            }
+            if !is_all {
                 continue;
             }
-            let chunks = self.chunks.clone();
+            let (chunks, due) = (self.chunks.clone(), self.snapshot_due);
+            let snapshot_due = tokio::time::sleep_until(due.unwrap_or_else(Instant::now));
             tokio::select! {
+                () = snapshot_due, if due.is_some() => {}
                 () = self.reader.grown() => {}
                 () = chunks.closed() => return Err(Gone),
                 () = tokio::time::sleep(BREATH_EVERY) => self.send(Bytes::from_static(b":\n\n")).await?,
             }
         }
+    }
+
+    /// What was missed may have been that something is held, or no longer: this says how it is now.
+    async fn tell_standing(&mut self) -> Result<(), Gone> {
+        (self.snapshot_at, self.snapshot_due) = (Instant::now(), None);
+        match self.shared.standing().await {
+            Ok(standing) => {
+                let snapshot = snapshot(&self.shared, &standing).await;
+                self.send(frame(&Event::Snapshot(Box::new(snapshot)))).await
+            }
+            // It is busy, or ending.
+            Err(_) => {
+                self.owe_snapshot();
+                Ok(())
+            }
+        }
+    }
+
+    fn owe_snapshot(&mut self) {
+        self.snapshot_due.get_or_insert(self.snapshot_at + SNAPSHOT_EVERY);
     }
 
     /// Tells how things stand, and the messages that came before. What happens meanwhile waits in the
@@ -139,7 +173,10 @@ impl Face {
     async fn tell_history(&mut self, mut after: u64, last: u64) -> Result<(), Gone> {
         while after < last {
             let query = PageQuery { after: Some(after), limit: Some(BACKLOG_LIMIT), ..PageQuery::default() };
-            let Ok(page) = history::page(&self.shared, &query, self.filter.clone()).await else { return Ok(()) };
+            let Ok(page) = history::page(&self.shared, &query, self.filter.clone()).await else {
+                // How many of them match cannot be known.
+                return self.send(frame(&Event::Gap(Gap { missed: last - after }))).await;
+            };
             let mut chunk = BytesMut::new();
             for (told, earlier) in &page.messages {
                 if told.recorded.sequence + earlier <= last {
@@ -162,6 +199,7 @@ impl Face {
         let mut chunk = BytesMut::new();
         if missed > 0 {
             chunk.extend_from_slice(&frame(&Event::Gap(Gap { missed })));
+            self.owe_snapshot();
         }
         let mut is_all = entries.len() < LOOKED_AT;
         for (after, entry) in &entries {
@@ -188,6 +226,11 @@ impl Face {
             What::Other(Event::Held(held)) => held.sequence > seen,
             // Something that had ended before is not among what was held.
             What::Other(Event::Outcome(outcome)) => outcome.sequence > seen || self.held.remove(&outcome.sequence),
+            // Not even the hub kept up.
+            What::Other(Event::Gap(_)) => {
+                self.owe_snapshot();
+                true
+            }
             What::Other(_) => true,
         }
     }

@@ -84,6 +84,7 @@ async fn follow(args: &TailArgs, face: &Face, printer: &mut Printer) -> Result<E
     let after = earlier(args, face, printer).await?;
     let query = EventsQuery { after: Some(after), filter: args.filter.clone(), lease: None };
     let mut events = face.client.events(&query).await?;
+    let mut has_begun = false;
     loop {
         let event = match next(&mut events, printer).await {
             Ok(Some(event)) => event,
@@ -94,7 +95,11 @@ async fn follow(args: &TailArgs, face: &Face, printer: &mut Printer) -> Result<E
         match event {
             Event::End(ended) => return Ok(Ended::Said(ended.why)),
             Event::Message(message) | Event::Fault(message) => printer.message(&whole(*message, face).await)?,
-            Event::Snapshot(snapshot) => printer.held_before(snapshot.held, after)?,
+            Event::Snapshot(snapshot) if has_begun => printer.go_on(&snapshot)?,
+            Event::Snapshot(snapshot) => {
+                has_begun = true;
+                printer.begin(*snapshot, after)?;
+            }
             event => printer.event(&event)?,
         }
     }

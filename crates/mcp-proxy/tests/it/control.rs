@@ -324,6 +324,51 @@ fn a_stuck_face_holds_nothing_up_and_is_told_what_it_missed() {
     assert!(instance.proxy.end().0.success());
 }
 
+/// What a face has missed may have been that something is held.
+#[test]
+fn after_a_gap_a_face_is_told_how_things_stand() {
+    /// More in all than a face can fall behind by, before and after.
+    const CALLS: u64 = 60;
+    let mut instance = Attached::begin(&["--quiet"], &["tools"]);
+    let mut events = instance.runtime.block_on(instance.client.events(&EventsQuery::default())).unwrap();
+    assert!(matches!(instance.next(&mut events), Event::Snapshot(snapshot) if snapshot.held.is_empty()));
+    let text = "x".repeat(200_000);
+    for id in 1..=CALLS {
+        instance.call(id, &text);
+    }
+    assert_eq!(instance.ask("POST", "/v1/breakpoints", r#"{"filter":"> tool:held"}"#).status, 200);
+    instance.proxy.send(format!("{}\n", crate::hold_kit::call(1_000, "held", "x")).as_bytes());
+    for id in 1..=CALLS {
+        instance.call(id, &text);
+    }
+    let mut missed = 0;
+    let snapshot = loop {
+        match instance.next(&mut events) {
+            Event::Gap(gap) => missed += gap.missed,
+            Event::Snapshot(snapshot) if !snapshot.held.is_empty() => break snapshot,
+            _ => {}
+        }
+    };
+    assert!(missed > 0);
+    assert_eq!((snapshot.held.len(), snapshot.breakpoints.len()), (1, 1));
+    assert_eq!(instance.ask("POST", "/v1/held/forward", "").status, 200);
+    assert_eq!(instance.proxy.json()["id"], 1_000);
+    assert!(instance.proxy.end().0.success());
+}
+
+#[test]
+fn a_face_is_told_what_cannot_be_read() {
+    let mut instance = Attached::begin(&["--quiet"], &["tools"]);
+    instance.call(1, "lost");
+    std::fs::remove_file(&instance.sandbox.segments()[0]).unwrap();
+    let after = EventsQuery { after: Some(0), ..EventsQuery::default() };
+    let mut events = instance.runtime.block_on(instance.client.events(&after)).unwrap();
+    assert!(matches!(instance.next(&mut events), Event::Snapshot(_)));
+    assert!(matches!(instance.next(&mut events), Event::Gap(gap) if gap.missed == 2));
+    instance.call(2, "told");
+    assert!(matches!(instance.next(&mut events), Event::Message(message) if message.sequence == 3));
+}
+
 #[test]
 fn history_is_read_from_memory_where_nothing_is_recorded() {
     let mut instance = Attached::begin(&["--quiet", "--no-record"], &["tools"]);

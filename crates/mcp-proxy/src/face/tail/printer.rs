@@ -1,9 +1,9 @@
 //! What `tail` prints of each event: a line for people, or an object for scripts.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io;
 
-use mcp_control::api::{Event, Held, Message, Mode, Outcome};
+use mcp_control::api::{Event, Held, Message, Mode, Outcome, Snapshot};
 use mcp_store::OutcomeKind;
 use mcp_wire::visible::visible;
 use serde_json::json;
@@ -27,6 +27,9 @@ pub struct Printer {
     first_conversation: Option<u32>,
     /// Held before anybody listened, and not printed so far.
     held_before: Vec<Held>,
+    /// Printed as held, and not yet what came of it.
+    held: HashSet<u64>,
+    mode: Mode,
 }
 
 impl Printer {
@@ -39,6 +42,8 @@ impl Printer {
             printed: VecDeque::new(),
             first_conversation: None,
             held_before: Vec::new(),
+            held: HashSet::new(),
+            mode: Mode::Passthrough,
         }
     }
 
@@ -50,11 +55,20 @@ impl Printer {
         held.iter().try_for_each(|held| self.held(held))
     }
 
-    /// What is held as the stream begins. Messages after `last` are still to come.
-    pub fn held_before(&mut self, held: Vec<Held>, last: u64) -> io::Result<()> {
-        let (past, to_come): (Vec<Held>, _) = held.into_iter().partition(|held| held.sequence <= last);
+    /// How things stand as the stream begins. Messages after `last` are still to come.
+    pub fn begin(&mut self, snapshot: Snapshot, last: u64) -> io::Result<()> {
+        self.mode = snapshot.mode;
+        let (past, to_come): (Vec<Held>, _) = snapshot.held.into_iter().partition(|held| held.sequence <= last);
         self.held_before = to_come;
         past.iter().try_for_each(|held| self.held(held))
+    }
+
+    /// How things stand after something was not told: what of it is new.
+    pub fn go_on(&mut self, snapshot: &Snapshot) -> io::Result<()> {
+        self.mode(snapshot.mode)?;
+        let held: HashSet<u64> = snapshot.held.iter().map(|held| held.sequence).collect();
+        self.held.retain(|sequence| held.contains(sequence));
+        snapshot.held.iter().try_for_each(|held| self.held(held))
     }
 
     fn message_itself(&mut self, message: &Message) -> io::Result<()> {
@@ -83,19 +97,27 @@ impl Printer {
             Event::Gap(gap) if self.json => self.object(json!({ "kind": "gap", "missed": gap.missed })),
             Event::Gap(gap) => {
                 let missed = if gap.missed == 1 { "1 event".to_owned() } else { format!("{} events", gap.missed) };
-                self.bad(&format!("… {missed} missed: this face did not keep up; `mcp-proxy inspect` has all messages"))
+                let verb = if gap.missed == 1 { "was" } else { "were" };
+                self.bad(&format!("… {missed} {verb} not told; `mcp-proxy inspect` has all messages"))
             }
-            Event::Mode(change) if self.json => self.object(json!({ "kind": "mode", "mode": change.mode })),
-            Event::Mode(change) => self.faint(match change.mode {
-                Mode::Intercept => "… from here on every message is held",
-                Mode::Passthrough => "… from here on messages pass",
-            }),
+            Event::Mode(change) => self.mode(change.mode),
             _ => Ok(()),
         }
     }
 
+    fn mode(&mut self, mode: Mode) -> io::Result<()> {
+        if std::mem::replace(&mut self.mode, mode) == mode {
+            return Ok(());
+        }
+        match mode {
+            _ if self.json => self.object(json!({ "kind": "mode", "mode": mode })),
+            Mode::Intercept => self.faint("… from here on every message is held"),
+            Mode::Passthrough => self.faint("… from here on messages pass"),
+        }
+    }
+
     fn held(&mut self, held: &Held) -> io::Result<()> {
-        if !self.is_of_interest(held.sequence) {
+        if !self.is_of_interest(held.sequence) || !self.held.insert(held.sequence) {
             return Ok(());
         }
         let limit = held.released_in_ms;
@@ -108,6 +130,7 @@ impl Printer {
     }
 
     fn outcome(&mut self, outcome: &Outcome) -> io::Result<()> {
+        self.held.remove(&outcome.sequence);
         if self.json {
             return self.object(json!({
                 "kind": "outcome",
