@@ -26,6 +26,8 @@ const CONVERSATIONS_MAX: usize = 16_384;
 const WAITING_MAX: usize = 1_024;
 /// A name that a client gives itself, or a revision, is kept up to here.
 const WORD_BYTES_MAX: usize = 256;
+/// What the ids of requests begin with that a live replay sent.
+const REPLAY_ID: &[u8] = b"\"mcp-proxy-replay-";
 
 /// Follows a session message by message.
 #[derive(Debug, Default)]
@@ -222,7 +224,8 @@ impl Story {
             }
         });
         let server = self.server.clone();
-        let is_replay = self.is_replay && recorded.direction == Direction::ClientToServer;
+        let is_replay = recorded.direction == Direction::ClientToServer
+            && (self.is_replay || (recorded.from_proxy && kind == MessageKind::Request && has_replay_id(&message)));
         let status = OnceLock::new();
         Told { recorded, message, kind, asked, answers, server, client, revision, headers, is_replay, status }
     }
@@ -422,6 +425,10 @@ impl Direction {
             Self::ServerToClient => Self::ClientToServer,
         }
     }
+}
+
+fn has_replay_id(message: &Message) -> bool {
+    message.peek().id.is_some_and(|id| message.slice(id).starts_with(REPLAY_ID))
 }
 
 /// A short text from a peer, cut if it is none.

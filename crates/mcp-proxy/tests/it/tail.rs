@@ -194,4 +194,10 @@ fn a_message_is_sent_again_while_the_session_runs() {
     let seen = scene.seen();
     let texts: Vec<&Value> = seen.iter().skip(1).map(|line| &line["params"]["arguments"]["text"]).collect();
     assert_eq!(texts, ["once", "once", "twice"]);
+    let id = scene.sandbox.segments()[0].file_stem().unwrap().to_string_lossy().into_owned();
+    assert!(scene.proxy.end().0.success());
+    let replays = scene.sandbox.stdout(["inspect", "--json", "--filter", "replay:yes", &id]);
+    let replays: Vec<Value> = replays.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let texts: Vec<&Value> = replays.iter().map(|message| &message["raw"]["params"]["arguments"]["text"]).collect();
+    assert_eq!(texts, ["once", "twice"], "{replays:?}");
 }

@@ -201,3 +201,17 @@ fn codes_that_are_no_numbers_keep_their_spelling() {
     assert_eq!(status(r#"{"id":1,"error":{"message":"x\u0000"}}"#), error(None, Some("x\0")));
     assert_eq!(status(r#"{"error":"odd"}"#), error(None, None));
 }
+
+#[test]
+fn what_a_live_replay_sent_is_known_by_its_id() {
+    let sent = |direction, raw: &str, from_proxy| {
+        Story::default().tell(Recorded { from_proxy, ..recorded(1, direction, raw) }).is_replay
+    };
+    let request = r#"{"id":"mcp-proxy-replay-1","method":"tools/call"}"#;
+    assert!(sent(UP, request, true));
+    // A client may call its requests so too, and an answer was not sent by a replay.
+    assert!(!sent(UP, request, false));
+    assert!(!sent(DOWN, r#"{"id":"mcp-proxy-replay-1","result":{}}"#, true));
+    assert!(!sent(UP, r#"{"id":"mcp-proxy-1","method":"ping"}"#, true));
+    assert!(!sent(UP, r#"{"method":"notifications/cancelled"}"#, true));
+}
