@@ -128,6 +128,9 @@ fn sessions_are_noted_shown_and_removed() {
     proxy.ask(1, "hello");
     let (_, errors) = proxy.end();
     assert!(errors.contains("recording, verbatim and readable by you only"), "{errors}");
+    let id = errors.strip_prefix("mcp-proxy ").unwrap().split(':').next().unwrap();
+    let hints = format!("look with `mcp-proxy inspect {id}`, watch with `mcp-proxy tail {id}`\n");
+    assert!(errors.contains(&hints), "{errors}");
     sandbox.stdout(["sessions", "note", "mine", "verdict=fine", "by=me"]);
     let shown = sandbox.stdout(["sessions", "show", "mine"]);
     assert!(shown.contains("verdict = fine") && shown.contains("by = me"), "{shown}");
