@@ -29,6 +29,7 @@ mod hold_kit;
 mod holds;
 mod holds_crossing;
 mod holds_endings;
+mod holds_leases;
 mod holds_relay;
 mod http_bad_input;
 mod http_bad_server;
