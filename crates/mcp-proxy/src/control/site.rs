@@ -107,7 +107,7 @@ fn check(door: &Door, request: &Request) -> Result<(), Refusal> {
         Door::Tcp(gate) => {
             let has_shown = gate.admit(request.method(), request.uri(), request.headers())?;
             let visitor = request.extensions().get::<Arc<Visitor>>().filter(|_| has_shown);
-            visitor.map_or(Ok(()), |visitor| visitor.is_known())
+            visitor.map_or(Ok(()), |visitor| visitor.let_in())
         }
     }
 }

@@ -57,7 +57,7 @@ impl Strangers {
 
 impl Visitor {
     /// It has shown that it may: nobody takes its place any more.
-    pub fn is_known(&self) -> Result<(), Refusal> {
+    pub fn let_in(&self) -> Result<(), Refusal> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if turn.is_none() {
             let free = Arc::clone(&self.strangers.room).try_acquire_owned();
@@ -94,17 +94,17 @@ mod tests {
     fn the_oldest_stranger_makes_room() {
         let strangers = Strangers::new(1);
         let (known, oldest) = (strangers.enter(), strangers.enter());
-        known.is_known().unwrap();
-        known.is_known().unwrap();
+        known.let_in().unwrap();
+        known.let_in().unwrap();
         let others: Vec<_> = (1..STRANGERS_MAX).map(|_| strangers.enter()).collect();
         assert!(!is_turned_away(&oldest));
         let newest = strangers.enter();
         assert!(is_turned_away(&oldest) && !is_turned_away(&known));
         assert!(others.iter().chain([&newest]).all(|other| !is_turned_away(other)));
         // Known ones have room of their own, and give it back.
-        assert_eq!(newest.is_known().unwrap_err().status.as_u16(), 503);
+        assert_eq!(newest.let_in().unwrap_err().status.as_u16(), 503);
         drop(known);
-        newest.is_known().unwrap();
+        newest.let_in().unwrap();
         drop((others, oldest));
         assert!(strangers.lock().is_empty());
     }
