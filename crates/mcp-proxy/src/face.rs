@@ -3,6 +3,7 @@
 mod answer;
 mod breakpoints;
 mod decide;
+mod gone;
 mod held;
 mod hold;
 mod modify;
@@ -90,20 +91,63 @@ fn done(answered: Result<(), Failure>) -> Result<ExitCode, Failure> {
 pub struct Face {
     pub running: Running,
     pub client: Client,
+    instances: Instances,
     runtime: Runtime,
 }
 
 impl Face {
     /// Finds the instance that is meant. That it answers shows when it is asked.
     pub fn attach(state: &StateDir, wanted: Option<&str>, take: bool) -> Result<Self, Failure> {
-        let running = Instances::below(state.root()).find(wanted)?;
+        let instances = Instances::below(state.root());
+        let running = instances.find(wanted)?;
         let hand = Hand { lease: None, by: Some(who()), take };
         let client = Client::new(Address::Socket(running.socket.clone())).acting_as(hand);
-        Ok(Self { running, client, runtime: runtime()? })
+        Ok(Self { running, client, instances, runtime: runtime()? })
     }
 
     pub fn ask<T>(&self, answer: impl Future<Output = Result<T, ClientError>>) -> Result<T, Failure> {
-        Ok(self.runtime.block_on(answer)?)
+        self.runtime.block_on(answer).map_err(|error| self.failure(error))
+    }
+
+    /// The same about a held message. If it is held no longer, what became of it is said.
+    pub fn decide<T>(
+        &self,
+        sequence: u64,
+        decision: impl Future<Output = Result<T, ClientError>>,
+    ) -> Result<T, Failure> {
+        self.wait(decision).map_err(|error| self.undecided(sequence, error))
+    }
+
+    pub fn undecided(&self, sequence: u64, error: ClientError) -> Failure {
+        let message = match &error {
+            ClientError::Refused { fault, .. } if fault.code == Code::NotHeld => {
+                self.wait(self.client.message(sequence)).ok()
+            }
+            _ => None,
+        };
+        let failure = self.failure(error);
+        match message.as_ref().and_then(gone::became) {
+            Some(became) => failure.because(&became),
+            None => failure,
+        }
+    }
+
+    /// What an error of this instance means. Where several run, advice names it.
+    fn failure(&self, error: ClientError) -> Failure {
+        refusal(error, &self.which())
+    }
+
+    /// ` notes`, to stand behind a command in advice; nothing while only this one runs.
+    pub fn which(&self) -> String {
+        let running = self.instances.list().unwrap_or_default();
+        let description = &self.running.description;
+        let is_only =
+            |name: &&String| running.iter().filter(|other| other.description.name.as_ref() == Some(*name)).count() == 1;
+        match (running.len(), description.name.as_ref().filter(is_only)) {
+            (0 | 1, _) => String::new(),
+            (_, Some(name)) => format!(" {}", shell_words::quote(&visible(name).to_string())),
+            (_, None) => format!(" {}", description.short_id()),
+        }
     }
 
     /// Waits for what may take its time; everything of the runtime is at hand.
@@ -176,27 +220,32 @@ impl From<FindError> for Failure {
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
-        let ClientError::Refused { fault, .. } = error else {
-            return Self::caused_by(exit::CANNOT_RUN, &error).hint("`mcp-proxy ps` shows which instances answer");
-        };
-        let code = match fault.code {
-            Code::BadRequest | Code::BadFilter | Code::TooLarge => exit::USAGE,
-            Code::NotHeld
-            | Code::NotARequest
-            | Code::NotJsonRpc
-            | Code::NotFound
-            | Code::NotPossible
-            | Code::Exists
-            | Code::TooMany
-            | Code::Locked => exit::NEGATIVE,
-            _ => exit::CANNOT_RUN,
-        };
-        let failure = Self::new(code, fault.message);
-        match fault.code {
-            Code::NotHeld => failure.hint("`mcp-proxy held` shows what is held now"),
-            Code::NotJsonRpc => failure.hint("--not-json-rpc sends it all the same"),
-            Code::Locked => failure.hint("--take acts all the same"),
-            _ => failure,
-        }
+        refusal(error, "")
+    }
+}
+
+/// Advice names the instance as `which` says.
+fn refusal(error: ClientError, which: &str) -> Failure {
+    let ClientError::Refused { fault, .. } = error else {
+        return Failure::caused_by(exit::CANNOT_RUN, &error).hint("`mcp-proxy ps` shows which instances answer");
+    };
+    let code = match fault.code {
+        Code::BadRequest | Code::BadFilter | Code::TooLarge => exit::USAGE,
+        Code::NotHeld
+        | Code::NotARequest
+        | Code::NotJsonRpc
+        | Code::NotFound
+        | Code::NotPossible
+        | Code::Exists
+        | Code::TooMany
+        | Code::Locked => exit::NEGATIVE,
+        _ => exit::CANNOT_RUN,
+    };
+    let failure = Failure::new(code, fault.message);
+    match fault.code {
+        Code::NotHeld => failure.hint(format!("`mcp-proxy held{which}` shows what is held now")),
+        Code::NotJsonRpc => failure.hint("--not-json-rpc sends it all the same"),
+        Code::Locked => failure.hint("--take acts all the same"),
+        _ => failure,
     }
 }

@@ -44,6 +44,12 @@ impl Failure {
         self
     }
 
+    /// Says after what happened why it did.
+    pub fn because(mut self, why: &str) -> Self {
+        self.what = format!("{}: {why}", self.what);
+        self
+    }
+
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -52,6 +58,11 @@ impl Failure {
     /// What happened, without the word "error" and without advice.
     pub fn what(&self) -> &str {
         &self.what
+    }
+
+    /// The one next step.
+    pub fn advice(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 
     /// Whoever read the output has seen enough, as in `… | head`.

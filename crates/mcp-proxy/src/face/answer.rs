@@ -40,6 +40,6 @@ pub fn answer(args: &AnswerArgs, state: &StateDir) -> Result<(), Failure> {
     let (face, sequence) = args.acting.attach_to_message(&words, state)?;
     let raw = from_input.then(standard_input).transpose()?;
     let answer = Answer { result: args.result.clone(), error: args.error.clone(), raw };
-    face.ask(face.client.answer(sequence, &answer))?;
+    face.decide(sequence, face.client.answer(sequence, &answer))?;
     say_done(&format!("#{sequence:03} was answered"))
 }

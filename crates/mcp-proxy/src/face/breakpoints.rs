@@ -1,15 +1,17 @@
 //! `break add|list|rm`: filters that hold what they match, while the instance runs.
 
 use clap::{Args, Subcommand};
-use mcp_control::api::{Breakpoint, NewBreakpoint, Owner};
+use mcp_control::ClientError;
+use mcp_control::api::{Breakpoint, Code, NewBreakpoint, Owner};
 use mcp_filter::Filter;
 use mcp_store::StateDir;
 use mcp_wire::visible::visible;
 
-use super::label;
+use super::decide::each;
 use super::which::{Acting, Instance};
-use crate::failure::Failure;
-use crate::report::{ColorChoice, Page, Style};
+use super::{Face, label};
+use crate::failure::{Failure, exit};
+use crate::report::{ColorChoice, Page, Style, duration};
 
 #[derive(Subcommand)]
 pub enum BreakCommand {
@@ -23,10 +25,11 @@ pub enum BreakCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Remove a breakpoint; what it holds stays held until somebody decides, or its time is over
+    /// Remove breakpoints; what they hold stays held until somebody decides, or its time is over
     Rm {
-        /// Its name
-        name: String,
+        /// Their names
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
         #[command(flatten)]
         acting: Acting,
     },
@@ -50,6 +53,10 @@ pub fn breakpoints(command: &BreakCommand, state: &StateDir, color: ColorChoice)
         BreakCommand::Add(args) => {
             // What is wrong with it is shown in the expression itself, which an instance cannot do.
             Filter::parse(&args.filter)?;
+            if args.filter.trim().is_empty() {
+                return Err(Failure::usage("an empty filter matches every message")
+                    .hint("`mcp-proxy hold on` holds everything, `mcp-proxy hold off` ends that"));
+            }
             let face = args.acting.attach(None, state)?;
             let new = NewBreakpoint { name: args.name.clone(), filter: args.filter.clone() };
             let named = face.ask(face.client.add_breakpoint(&new))?;
@@ -57,7 +64,8 @@ pub fn breakpoints(command: &BreakCommand, state: &StateDir, color: ColorChoice)
         }
         BreakCommand::List { which, json } => {
             let face = which.attach(state)?;
-            let list = face.ask(face.client.breakpoints())?.breakpoints;
+            let snapshot = face.ask(face.client.snapshot())?;
+            let list = snapshot.breakpoints;
             match (json, list.is_empty()) {
                 (true, _) => {
                     for breakpoint in &list {
@@ -66,28 +74,48 @@ pub fn breakpoints(command: &BreakCommand, state: &StateDir, color: ColorChoice)
                     }
                 }
                 (false, true) => page.line(&format!("{} has no breakpoints", label(&face.running)))?,
-                (false, false) => print(&mut page, &list)?,
+                (false, false) => print(&mut page, &list, snapshot.hold_limit_ms)?,
             }
         }
-        BreakCommand::Rm { name, acting } => {
+        BreakCommand::Rm { names, acting } => {
             let face = acting.attach(None, state)?;
-            face.ask(face.client.remove_breakpoint(name))?;
-            page.line(&format!("breakpoint {} is gone", visible(name)))?;
+            let removed = each(names, |name| {
+                remove(&face, name)?;
+                Ok(page.line(&format!("breakpoint {} is gone", visible(name)))?)
+            });
+            page.flush()?;
+            removed?;
         }
     }
     Ok(page.end()?)
 }
 
-fn print(page: &mut Page, list: &[Breakpoint]) -> Result<(), Failure> {
+fn remove(face: &Face, name: &str) -> Result<(), Failure> {
+    match face.wait(face.client.remove_breakpoint(name)) {
+        Err(ClientError::Refused { fault, .. }) if fault.code == Code::NotFound => {
+            let what = format!("there is no breakpoint `{}`", visible(name));
+            let hint = format!("`mcp-proxy break list{}` shows those there are", face.which());
+            Err(Failure::new(exit::NEGATIVE, what).hint(hint))
+        }
+        answered => face.ask(async { answered }).map(drop),
+    }
+}
+
+fn print(page: &mut Page, list: &[Breakpoint], limit_ms: Option<u64>) -> Result<(), Failure> {
+    let limit = limit_ms.map_or("until somebody decides".into(), |ms| format!("up to {}", duration(ms * 1_000_000)));
+    let whens: Vec<String> = list
+        .iter()
+        .map(|breakpoint| match breakpoint.owner {
+            Owner::Command => limit.clone(),
+            Owner::Start | Owner::Face => format!("while a face is in control, {limit}"),
+        })
+        .collect();
+    let widest = |texts: &[String]| texts.iter().map(|text| text.chars().count()).max().unwrap_or_default();
     let names: Vec<String> = list.iter().map(|breakpoint| visible(&breakpoint.name).to_string()).collect();
-    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or_default().max(4);
-    page.line(&page.styled(Style::Heading, &format!("{:<width$}  {:>8}  {:<18}  FILTER", "NAME", "HELD", "HOLDS")))?;
-    for (breakpoint, name) in list.iter().zip(&names) {
-        let when = match breakpoint.owner {
-            Owner::Command => "up to the limit",
-            Owner::Start | Owner::Face => "while a face is in control",
-        };
-        page.line(&format!("{name:<width$}  {:>8}  {when:<18}  {}", breakpoint.hits, visible(&breakpoint.filter)))?;
+    let (width, long) = (widest(&names).max(4), widest(&whens));
+    page.line(&page.styled(Style::Heading, &format!("{:<width$}  {:>8}  {:<long$}  FILTER", "NAME", "HITS", "HOLDS")))?;
+    for ((breakpoint, name), when) in list.iter().zip(&names).zip(&whens) {
+        page.line(&format!("{name:<width$}  {:>8}  {when:<long$}  {}", breakpoint.hits, visible(&breakpoint.filter)))?;
     }
     Ok(())
 }

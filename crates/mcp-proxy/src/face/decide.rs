@@ -7,16 +7,16 @@ use mcp_wire::reply::REFUSED_BY_HAND;
 
 use super::label;
 use super::which::Acting;
-use crate::failure::Failure;
+use crate::failure::{Failure, exit};
 use crate::report::{ColorChoice, Page};
 
 #[derive(Args)]
 #[command(
-    override_usage = "mcp-proxy forward [OPTIONS] [INSTANCE] MESSAGE\n       mcp-proxy forward [OPTIONS] [INSTANCE] --all"
+    override_usage = "mcp-proxy forward [OPTIONS] [INSTANCE] MESSAGE...\n       mcp-proxy forward [OPTIONS] [INSTANCE] --all"
 )]
 pub struct ForwardArgs {
-    /// The held message by its number, after the instance if several run
-    #[arg(value_name = "MESSAGE", num_args = 0..=2, required_unless_present = "all")]
+    /// The held messages by their numbers, after the instance if several run
+    #[arg(value_name = "MESSAGE", num_args = 0.., required_unless_present = "all")]
     words: Vec<String>,
     /// Everything that is held
     #[arg(long)]
@@ -26,10 +26,10 @@ pub struct ForwardArgs {
 }
 
 #[derive(Args)]
-#[command(override_usage = "mcp-proxy drop [OPTIONS] [INSTANCE] MESSAGE")]
+#[command(override_usage = "mcp-proxy drop [OPTIONS] [INSTANCE] MESSAGE...")]
 pub struct DropArgs {
-    /// The held message by its number, after the instance if several run
-    #[arg(value_name = "MESSAGE", num_args = 1..=2, required = true)]
+    /// The held messages by their numbers, after the instance if several run
+    #[arg(value_name = "MESSAGE", num_args = 1.., required = true)]
     words: Vec<String>,
     /// Tell whoever sent it, if they wait for an answer, with this text and perhaps a code before it
     #[arg(long, value_name = "[CODE:]MESSAGE", value_parser = error_answer, allow_hyphen_values = true)]
@@ -58,9 +58,11 @@ pub fn error_answer(text: &str) -> Result<ErrorAnswer, String> {
 
 pub fn forward(args: &ForwardArgs, state: &StateDir) -> Result<(), Failure> {
     if !args.all {
-        let (face, sequence) = args.acting.attach_to_message(&args.words, state)?;
-        face.ask(face.client.forward(sequence))?;
-        return say_done(&format!("#{sequence:03} went on as it came"));
+        let (face, sequences) = args.acting.attach_to_messages(&args.words, state)?;
+        return each(&sequences, |sequence| {
+            face.decide(*sequence, face.client.forward(*sequence))?;
+            say_done(&format!("#{sequence:03} went on as it came"))
+        });
     }
     let instance = match args.words.as_slice() {
         [] => None,
@@ -77,12 +79,27 @@ pub fn forward(args: &ForwardArgs, state: &StateDir) -> Result<(), Failure> {
 }
 
 pub fn drop_held(args: &DropArgs, state: &StateDir) -> Result<(), Failure> {
-    let (face, sequence) = args.acting.attach_to_message(&args.words, state)?;
-    face.ask(face.client.drop_held(sequence, &Drop { error: args.error.clone() }))?;
-    say_done(&match &args.error {
-        None => format!("#{sequence:03} was dropped"),
-        Some(error) => format!("#{sequence:03} was dropped and answered with error {}", error.code),
+    let (face, sequences) = args.acting.attach_to_messages(&args.words, state)?;
+    let drop = Drop { error: args.error.clone() };
+    each(&sequences, |sequence| {
+        face.decide(*sequence, face.client.drop_held(*sequence, &drop))?;
+        say_done(&match &args.error {
+            None => format!("#{sequence:03} was dropped"),
+            Some(error) => format!("#{sequence:03} was dropped and answered with error {}", error.code),
+        })
     })
+}
+
+/// Does it to each. A no to one is kept for the end, and does not spare the others.
+pub fn each<T>(them: &[T], mut act: impl FnMut(&T) -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut first = Ok(());
+    for one in them {
+        match act(one) {
+            Err(failure) if failure.code == exit::NEGATIVE => first = first.and(Err(failure)),
+            done => done?,
+        }
+    }
+    first
 }
 
 pub fn say_done(text: &str) -> Result<(), Failure> {

@@ -1,29 +1,47 @@
-//! `held`: what waits for somebody.
+//! `held`: what waits for somebody, and what it says.
 
 use clap::Args;
 use mcp_control::api::Held;
 use mcp_store::StateDir;
 use mcp_wire::visible::visible;
 
-use super::which::Instance;
-use super::{label, show};
+use super::which::{Acting, is_message, sequence};
+use super::{Face, label, show};
 use crate::failure::Failure;
 use crate::inspect::json::inert;
-use crate::inspect::lines::Lines;
+use crate::inspect::{lines::Lines, payload};
 use crate::report::{ColorChoice, Page, Style, duration};
 
 #[derive(Args)]
+#[command(override_usage = "mcp-proxy held [OPTIONS] [INSTANCE] [MESSAGE]")]
 pub struct HeldArgs {
-    #[command(flatten)]
-    which: Instance,
+    /// The instance by its id, the beginning of it, or its name, not needed while only one runs; and a
+    /// message by its number, such as `#6`, to see what it says
+    #[arg(value_name = "INSTANCE|MESSAGE", num_args = 0..=2)]
+    words: Vec<String>,
+    /// The instance, as an option
+    #[arg(long = "in", value_name = "INSTANCE")]
+    within: Option<String>,
+    /// Print what the messages say
+    #[arg(long, short)]
+    verbose: bool,
     /// One JSON object a line
-    #[arg(long)]
+    #[arg(long, conflicts_with = "verbose")]
     json: bool,
 }
 
 pub fn held(args: &HeldArgs, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
-    let face = args.which.attach(state)?;
-    let list = face.ask(face.client.held())?.held;
+    let (instance, message) = match args.words.as_slice() {
+        [] => (None, None),
+        [word] if is_message(word) => (None, Some(sequence(word)?)),
+        [word] => (Some(word.as_str()), None),
+        [instance, message, ..] => (Some(instance.as_str()), Some(sequence(message)?)),
+    };
+    let face = Acting { within: args.within.clone(), take: false }.attach(instance, state)?;
+    let list = match message {
+        Some(sequence) => vec![face.decide(sequence, face.client.held_message(sequence))?],
+        None => face.ask(face.client.held())?.held,
+    };
     let mut page = Page::new(color);
     if args.json {
         for held in &list {
@@ -32,13 +50,28 @@ pub fn held(args: &HeldArgs, state: &StateDir, color: ColorChoice) -> Result<(),
     } else if list.is_empty() {
         page.line(&format!("{} holds nothing", label(&face.running)))?;
     } else {
-        let several = list.iter().any(|held| held.conversation != list[0].conversation);
-        let lines = Lines { show_conversation: several };
-        for held in &list {
-            page.line(&format!("{} {}", lines.line(&page, &show::told(&held.message)), waits(&page, held)))?;
-        }
+        print(&mut page, &face, list, args.verbose || message.is_some())?;
     }
     Ok(page.end()?)
+}
+
+fn print(page: &mut Page, face: &Face, list: Vec<Held>, verbose: bool) -> Result<(), Failure> {
+    let several = list.iter().any(|held| held.conversation != list[0].conversation);
+    let lines = Lines { show_conversation: several };
+    for mut held in list {
+        if verbose && held.message.raw_omitted {
+            // It may have gone on by now; then the rest is shown.
+            held = face.wait(face.client.held_message(held.sequence)).unwrap_or(held);
+        }
+        let told = show::told(&held.message);
+        page.line(&format!("{} {}", lines.line(page, &told), waits(page, &held)))?;
+        match held.message.raw_omitted {
+            false if verbose => payload::print(page, &told.recorded, &[])?,
+            true if verbose => page.line("    it went on before it could be shown")?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// `⏸ held 3.2s by b1, goes on in 41.8s`

@@ -54,7 +54,7 @@ pub fn modify(args: &ModifyArgs, state: &StateDir) -> Result<(), Failure> {
     let (face, sequence) = args.acting.attach_to_message(&words, state)?;
     let sender = Sender { face: &face, sequence, raw_headers: args.raw_headers, confirm: args.not_json_rpc };
     if from_input {
-        sender.send(standard_input()?)?;
+        sender.send(standard_input()?).map_err(|error| face.undecided(sequence, error))?;
     } else {
         let mut message = sender.held()?;
         for assignment in &args.set {
@@ -63,12 +63,15 @@ pub fn modify(args: &ModifyArgs, state: &StateDir) -> Result<(), Failure> {
                     "#{sequence:03} has no place for {}",
                     visible(&assignment.to_string())
                 ))
-                .hint("`mcp-proxy held --json` shows what it says; --edit changes it freely"));
+                .hint(format!(
+                    "`mcp-proxy held{} '#{sequence}'` shows what it says; --edit changes it freely",
+                    face.which()
+                )));
             }
         }
         match args.edit {
-            true => ByHand::begin(&message)?.edit(|raw| sender.send(raw))?,
-            false => sender.send(parsed(&message)?)?,
+            true => ByHand::begin(&face, sequence, &message)?.edit(|raw| sender.send(raw))?,
+            false => sender.send(parsed(&message)?).map_err(|error| face.undecided(sequence, error))?,
         }
     }
     say_done(&format!("#{sequence:03} went on, modified"))
@@ -85,7 +88,7 @@ struct Sender<'a> {
 impl Sender<'_> {
     /// The message as it is held.
     fn held(&self) -> Result<Bytes, Failure> {
-        let held = self.face.ask(self.face.client.held_message(self.sequence))?;
+        let held = self.face.decide(self.sequence, self.face.client.held_message(self.sequence))?;
         show::bytes(&held.message)
             .ok_or_else(|| Failure::new(exit::CANNOT_RUN, "the instance did not give the message"))
     }

@@ -58,6 +58,26 @@ impl Acting {
         let sequence = sequence(message)?;
         Ok((self.attach(instance, state)?, sequence))
     }
+
+    /// The instance, if the first of `words` is one, and the messages.
+    pub fn attach_to_messages(&self, words: &[String], state: &StateDir) -> Result<(Face, Vec<u64>), Failure> {
+        let (instance, messages) = match words {
+            [instance, messages @ ..] if !messages.is_empty() && !is_message(instance) => {
+                (Some(instance.as_str()), messages)
+            }
+            messages => (None, messages),
+        };
+        let sequences = messages.iter().map(|word| sequence(word)).collect::<Result<_, _>>()?;
+        Ok((self.attach(instance, state)?, sequences))
+    }
+}
+
+/// Whether a word that could also be an instance is a message: ids are shown with eight characters, and
+/// few sessions have ten million messages.
+pub fn is_message(word: &str) -> bool {
+    const DIGITS_MAX: usize = 7;
+    word.starts_with('#')
+        || (word.len() <= DIGITS_MAX && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// `#12`, or `12`.
@@ -71,7 +91,7 @@ pub fn sequence(word: &str) -> Result<u64, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::sequence;
+    use super::{is_message, sequence};
 
     #[test]
     fn a_message_is_named_by_its_number() {
@@ -80,5 +100,11 @@ mod tests {
         for word in ["", "#", "##1", "-1", "7f3a", "1 "] {
             assert!(sequence(word).is_err(), "{word}");
         }
+    }
+
+    #[test]
+    fn a_number_is_a_message_unless_it_is_as_long_as_an_id() {
+        assert!(["6", "0012", "#6", "#26678901"].iter().all(|word| is_message(word)));
+        assert!(!["", "26678901", "7f3", "files", "-1"].iter().any(|word| is_message(word)));
     }
 }

@@ -59,7 +59,59 @@ fn a_call_goes_on_as_it_came() {
     assert_eq!(scene.proxy.json()["id"], 7);
     assert!(scene.seen().contains(&call(7, "echo", "x")));
     let errors = scene.refuses(1, &["forward", &number]);
+    assert!(errors.contains("is not held: it was forwarded by command line ("), "{errors}");
     assert!(errors.contains("hint: `mcp-proxy held` shows what is held now"), "{errors}");
+}
+
+/// Where several run, the advice is about the right one.
+#[test]
+fn advice_names_the_instance_if_it_must() {
+    let scene = Scene::begin(&["--name", "one"]);
+    let mut other = scene.sandbox.run(&["--quiet", "--name", "other one"], &["answer"]);
+    other.ask(1, "hello");
+    let errors = scene.refuses(1, &["forward", "one", "2"]);
+    assert!(errors.contains("hint: `mcp-proxy held one` shows"), "{errors}");
+    let errors = scene.refuses(1, &["break", "rm", "--in", "other one", "none"]);
+    assert!(errors.contains("there is no breakpoint `none`"), "{errors}");
+    assert!(errors.contains("hint: `mcp-proxy break list 'other one'` shows"), "{errors}");
+    drop(other.end());
+}
+
+#[test]
+fn what_is_held_is_shown_whole() {
+    let mut scene = Scene::begin(&[]);
+    scene.does(&["break", "add", "> tool:echo"]);
+    scene.call(7, "echo", "look at me");
+    scene.call(8, "echo", "\u{1b}[2J");
+    let held = scene.held(2);
+    assert!(!scene.does(&["held"]).contains("look at me"));
+    let shown = scene.does(&["held", "-v"]);
+    assert!(shown.contains("        \"text\": \"look at me\"\n"), "{shown}");
+    assert!(shown.contains("client to server, ") && !shown.contains('\x1b'), "{shown}");
+    let number = held[0]["sequence"].to_string();
+    for word in [number.clone(), format!("#{number}")] {
+        let shown = scene.does(&["held", &word]);
+        assert!(shown.contains("⏸ held ") && shown.contains("look at me") && !shown.contains("id=8"), "{shown}");
+    }
+    scene.refuses(1, &["held", "#99"]);
+    scene.refuses(3, &["held", "99999999"]);
+}
+
+/// A no to one of them does not spare the others.
+#[test]
+fn several_are_decided_at_once() {
+    let mut scene = Scene::begin(&[]);
+    scene.does(&["break", "add", "> tool:echo"]);
+    for id in 7..12 {
+        scene.call(id, "echo", "x");
+    }
+    let numbers: Vec<String> = scene.held(5).iter().map(|held| held["sequence"].to_string()).collect();
+    let said = scene.does(&["drop", &numbers[0], &numbers[1]]);
+    assert_eq!(said.matches(" was dropped\n").count(), 2, "{said}");
+    let errors = scene.refuses(1, &["forward", &numbers[2], &numbers[1], &numbers[3]]);
+    assert!(errors.contains("is not held: it was dropped by command line ("), "{errors}");
+    assert_eq!([scene.proxy.json()["id"].clone(), scene.proxy.json()["id"].clone()], [9, 10]);
+    assert_eq!(scene.held_number(), format!("#{}", numbers[4]));
 }
 
 /// Without a direction, a filter holds the answer too.
@@ -155,9 +207,19 @@ fn breakpoints_come_and_go() {
     assert_eq!(list[1]["hits"], 1, "{list:?}");
     assert!(list[1]["filter"].as_str().unwrap().ends_with("tool:b"), "{list:?}");
     let name = list[1]["name"].as_str().unwrap();
-    assert!(scene.does(&["break", "list"]).contains("up to the limit"));
+    let shown = scene.does(&["break", "list"]);
+    assert_eq!(
+        shown,
+        format!(
+            "NAME      HITS  HOLDS        FILTER\none          0  up to 45.0s  tool:a\n{name:<4}         1  up to 45.0s  > and tool:b\n"
+        )
+    );
     assert_eq!(scene.does(&["break", "rm", name]), format!("breakpoint {name} is gone\n"));
-    scene.refuses(1, &["break", "rm", name]);
+    let errors = scene.refuses(1, &["break", "rm", name, "one"]);
+    assert!(errors.contains("hint: `mcp-proxy break list` shows"), "{errors}");
+    assert!(scene.does(&["break", "list"]).ends_with(" has no breakpoints\n"));
+    let errors = scene.refuses(2, &["break", "add", " "]);
+    assert!(errors.contains("hint: `mcp-proxy hold on` holds everything"), "{errors}");
     // What it held stays held.
     assert_eq!(scene.held_number(), number);
     scene.does(&["forward", &number]);
@@ -238,6 +300,28 @@ fn an_edit_goes_on_until_it_can_be_sent() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(scene.proxy.json()["id"], 7);
     assert!(scene.seen().contains(&call(7, "echo", "after")));
+}
+
+/// Whoever gives up finds the edit where `modify` takes it from, and how.
+#[test]
+fn an_edit_that_cannot_be_sent_is_kept() {
+    let mut scene = Scene::begin(&[]);
+    scene.does(&["break", "add", "> tool:echo"]);
+    scene.call(7, "echo", "before");
+    let number = scene.held_number();
+    let mut command = scene.sandbox.command(["modify", &number, "--edit"]);
+    // The second time it only looks.
+    let editor = "sh -c 'cat $0 >&2; sed -i s/.tools.call./7/ $0'";
+    command.env("EDITOR", editor).env_remove("VISUAL").env("TMPDIR", scene.sandbox.path(""));
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("\n# --not-json-rpc sends it all the same\n"), "{errors}");
+    let send = format!("`mcp-proxy modify {} - < ", number.trim_start_matches('#'));
+    let path = errors.split_once(&send).unwrap().1.split_once('`').unwrap().0;
+    let kept = std::fs::read_to_string(path).unwrap();
+    scene.does_with_input(&["modify", &number, "-", "--not-json-rpc"], &kept);
+    assert!(scene.seen().iter().any(|line| line["id"] == 7 && line["method"] == 7));
 }
 
 /// Five hundred at once, and all of them go on in the order they came.

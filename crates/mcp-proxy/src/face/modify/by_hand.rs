@@ -13,6 +13,7 @@ use tempfile::NamedTempFile;
 use super::json;
 use crate::edit::editor;
 use crate::edit::layout::indented;
+use crate::face::Face;
 use crate::failure::{Failure, exit, quoted};
 use crate::report::say;
 
@@ -21,18 +22,20 @@ const INTRODUCTION: &str =
 # Leave nothing, or change nothing, and it stays held.
 ";
 
-pub struct ByHand {
+pub struct ByHand<'a> {
+    face: &'a Face,
+    sequence: u64,
     file: NamedTempFile,
     before: String,
 }
 
-impl ByHand {
-    pub fn begin(message: &Bytes) -> Result<Self, Failure> {
+impl<'a> ByHand<'a> {
+    pub fn begin(face: &'a Face, sequence: u64, message: &Bytes) -> Result<Self, Failure> {
         let before = indented(message);
         let mut file = tempfile::Builder::new().prefix("mcp-proxy-held-").suffix(".json").tempfile()?;
         write!(file, "{INTRODUCTION}\n{before}\n")?;
         file.flush()?;
-        Ok(Self { file, before })
+        Ok(Self { face, sequence, file, before })
     }
 
     /// Lets a person edit until the message is sent, or they give up.
@@ -44,17 +47,17 @@ impl ByHand {
             if edited.is_empty() || edited == self.before.trim() {
                 return Err(Failure::new(exit::NEGATIVE, "nothing was changed; the message is still held"));
             }
-            let (failure, can_be_mended) = match json(&edited).map(&send) {
+            let (failure, can_be_mended, is_gone) = match json(&edited).map(&send) {
                 Ok(Ok(())) => return Ok(()),
                 Ok(Err(error)) => {
-                    let can_be_mended = is_about_content(&error);
-                    (Failure::from(error), can_be_mended)
+                    let (can_be_mended, is_gone) = (is_about_content(&error), is_gone(&error));
+                    (self.face.undecided(self.sequence, error), can_be_mended, is_gone)
                 }
-                Err(not_json) => (Failure::usage(not_json), true),
+                Err(not_json) => (Failure::usage(not_json), true, false),
             };
             // The same once more: whoever edits has given up, or nobody is there.
             if edited == last.trim() || !can_be_mended {
-                return Err(self.keep(failure));
+                return Err(self.keep(&edited, is_gone, failure));
             }
             self.show(&failure, &edited)?;
             last = edited;
@@ -63,15 +66,29 @@ impl ByHand {
 
     /// Puts what is wrong above the message.
     fn show(&self, failure: &Failure, edited: &str) -> Result<(), Failure> {
-        let wrong: String = failure.what().lines().map(|line| format!("# {line}\n")).collect();
+        let wrong = failure.what().lines().chain(failure.advice());
+        let wrong: String = wrong.map(|line| format!("# {line}\n")).collect();
         Ok(std::fs::write(self.file.path(), format!("# It was not sent:\n{wrong}{INTRODUCTION}\n{edited}\n"))?)
     }
 
-    fn keep(self, failure: Failure) -> Failure {
-        match self.file.keep() {
-            Ok((_, path)) => say(&format!("mcp-proxy: your edit is kept in {}", quoted(Path::new(&path)))),
-            Err(error) => say(&format!("mcp-proxy: your edit is lost: {error}")),
-        }
+    /// Leaves the edit where it can be sent from, and says how.
+    fn keep(self, edited: &str, is_gone: bool, failure: Failure) -> Failure {
+        let number = format!("{} {}", self.face.which(), self.sequence);
+        let written = std::fs::write(self.file.path(), format!("{edited}\n"));
+        let kept = written.and_then(|()| self.file.keep().map_err(|error| error.error));
+        let path = match kept {
+            Ok((_, path)) => quoted(Path::new(&path)),
+            Err(error) => {
+                say(&format!("mcp-proxy: your edit is lost: {error}"));
+                return failure;
+            }
+        };
+        say(&match is_gone {
+            true => format!(
+                "mcp-proxy: your edit is kept in {path}; `mcp-proxy replay --live{number} --set PATH=VALUE` sends what was recorded once more, with changes"
+            ),
+            false => format!("mcp-proxy: your edit is kept in {path}; `mcp-proxy modify{number} - < {path}` sends it"),
+        });
         failure
     }
 }
@@ -80,6 +97,10 @@ impl ByHand {
 fn is_about_content(error: &ClientError) -> bool {
     let ClientError::Refused { fault, .. } = error else { return false };
     matches!(fault.code, Code::NotJsonRpc | Code::BadRequest | Code::TooLarge)
+}
+
+fn is_gone(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused { fault, .. } if fault.code == Code::NotHeld)
 }
 
 fn without_comments(text: &str) -> String {

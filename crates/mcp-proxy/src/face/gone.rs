@@ -1,0 +1,22 @@
+//! What became of a message that is held no longer, in words.
+
+use mcp_control::api::Message;
+use mcp_store::OutcomeKind;
+use mcp_wire::visible::visible;
+
+/// `it was dropped by command line (ada)`; nothing if it was never held, or still is.
+pub fn became(message: &Message) -> Option<String> {
+    let outcome = OutcomeKind::from_name(message.outcome.as_deref()?)?;
+    let what = match outcome {
+        OutcomeKind::Forwarded => "it was forwarded",
+        OutcomeKind::Modified => "it went on, modified",
+        OutcomeKind::Dropped => "it was dropped",
+        OutcomeKind::Refused => "it was dropped with an error",
+        OutcomeKind::Answered => "it was answered in its place",
+        OutcomeKind::Cancelled => "its sender took it back",
+        OutcomeKind::Released => "it went on, because nobody decided in time or holding was ended",
+        OutcomeKind::Discarded => "there was nobody left to send it to",
+    };
+    let by = message.decided_by.as_ref().filter(|by| !by.is_empty()).map(|by| format!(" by {}", visible(by)));
+    Some(format!("{what}{}", by.unwrap_or_default()))
+}
