@@ -14,6 +14,8 @@ mod show;
 mod tail;
 mod which;
 
+pub use which::Acting;
+
 use std::process::ExitCode;
 
 use clap::Subcommand;

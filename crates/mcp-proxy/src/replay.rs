@@ -24,7 +24,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use crate::chosen::{self, Chosen, ChosenArgs};
 use crate::cli::{TargetArgs, UrlTransportArg};
 use crate::edit::{Assignment, assignment};
-use crate::face::{self, replay::Live};
+use crate::face::{self, Acting, replay::Live};
 use crate::failure::{Failure, exit};
 use crate::inner;
 use crate::plan::ServerSide;
@@ -35,7 +35,7 @@ use draft::Draft;
 
 #[derive(Args)]
 #[command(
-    override_usage = "mcp-proxy replay [OPTIONS] SESSION --target-command CMD\n       mcp-proxy replay [OPTIONS] SESSION --target-url URL\n       mcp-proxy replay [OPTIONS] SESSION -- CMD [ARGS]...\n       mcp-proxy replay --live [--set PATH=VALUE]... [--timeout SECONDS] [INSTANCE] MESSAGE"
+    override_usage = "mcp-proxy replay [OPTIONS] SESSION --target-command CMD\n       mcp-proxy replay [OPTIONS] SESSION --target-url URL\n       mcp-proxy replay [OPTIONS] SESSION -- CMD [ARGS]...\n       mcp-proxy replay --live [OPTIONS] [INSTANCE] MESSAGE"
 )]
 pub struct ReplayArgs {
     #[command(flatten)]
@@ -46,6 +46,15 @@ pub struct ReplayArgs {
     /// Send one message of a running instance's client to its server again, and print the answer
     #[arg(long, conflicts_with_all = ["session_file", "conversation", "target_command", "target_url", "command", "transport", "no_handshake", "only", "ignore", "learn", "compare_notifications", "edit", "pace", "output", "junit", "name"])]
     live: bool,
+    /// With --live: the instance by its id, the beginning of it, or its name
+    #[arg(long = "in", value_name = "INSTANCE", requires = "live")]
+    within: Option<String>,
+    /// With --live: act even if somebody else is in control
+    #[arg(long, requires = "live")]
+    take: bool,
+    /// With --live: print the answer as a JSON object, with the members that `inspect --json` has
+    #[arg(long, requires = "live")]
+    json: bool,
     #[command(flatten)]
     target: TargetArgs,
     /// How the server at --target-url is reached [default: streamable-http]
@@ -134,8 +143,14 @@ impl Played {
 
 pub fn replay(args: &ReplayArgs, state: StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     if args.live {
-        let words = args.chosen.session.iter().chain(&args.message).map(String::as_str).collect();
-        return face::replay::replay(&Live { words, set: &args.set, timeout: args.timeout }, &state, color);
+        let live = Live {
+            words: args.chosen.session.iter().chain(&args.message).cloned().collect(),
+            acting: Acting { within: args.within.clone(), take: args.take },
+            set: &args.set,
+            timeout: args.timeout,
+            json: args.json,
+        };
+        return face::replay::replay(&live, &state, color);
     }
     let drafts = (Draft::begin(args.output.as_deref())?, Draft::begin(args.junit.as_deref())?);
     let only =

@@ -10,34 +10,33 @@ use mcp_wire::visible::visible;
 
 use super::decide::say_done;
 use super::modify::parsed;
-use super::which::sequence;
+use super::which::Acting;
 use super::{Face, show};
 use crate::edit::Assignment;
 use crate::failure::{Failure, exit};
-use crate::inspect::{lines::Lines, payload};
+use crate::inspect::{json, lines::Lines, payload};
 use crate::report::{ColorChoice, Page};
 
 /// What is asked for.
 pub struct Live<'a> {
     /// `[INSTANCE] MESSAGE`
-    pub words: Vec<&'a str>,
+    pub words: Vec<String>,
+    pub acting: Acting,
     pub set: &'a [Assignment],
     pub timeout: Duration,
+    pub json: bool,
 }
 
 pub fn replay(live: &Live<'_>, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
-    let (instance, word) = match live.words.as_slice() {
-        [message] => (None, *message),
-        [instance, message] => (Some(*instance), *message),
-        _ => return Err(Failure::usage("--live needs the number of a message, after the instance if several run")),
-    };
-    let wanted = sequence(word)?;
-    let face = Face::attach(state, instance, false)?;
+    let (face, wanted) = live.acting.attach_to_message(&live.words, state)?;
     let original = face.ask(face.client.message(wanted))?;
     let replay = changed(&original, live.set)?;
     if original.kind == Kind::Notification {
-        let sent = face.ask(face.client.replay(wanted, &replay))?.sequence;
-        say_done(&format!("sent once more, as #{sent:03}; a notification has no answer"))?;
+        let sent = face.ask(face.client.replay(wanted, &replay))?;
+        say_done(&match live.json {
+            true => serde_json::to_string(&sent).expect("plain data always serialises"),
+            false => format!("sent once more, as #{:03}; a notification has no answer", sent.sequence),
+        })?;
         return Ok(ExitCode::SUCCESS);
     }
     let answer = face.wait(async {
@@ -45,10 +44,10 @@ pub fn replay(live: &Live<'_>, state: &StateDir, color: ColorChoice) -> Result<E
         answer.await.unwrap_or_else(|_| {
             let what = format!("no answer came within {} s", live.timeout.as_secs_f64());
             Err(Failure::new(exit::NEGATIVE, what)
-                .hint("--timeout gives it longer; `mcp-proxy tail` shows what passes"))
+                .hint(format!("--timeout gives it longer; `mcp-proxy tail{}` shows what passes", face.which())))
         })
     })?;
-    print(&answer, color)
+    print(&answer, live.json, color)
 }
 
 /// The message with what `--set` changes of it.
@@ -83,11 +82,15 @@ async fn answer_to(face: &Face, wanted: u64, replay: &Replay) -> Result<Message,
 }
 
 /// An answer that tells of an error is a negative one.
-fn print(answer: &Message, color: ColorChoice) -> Result<ExitCode, Failure> {
+fn print(answer: &Message, as_json: bool, color: ColorChoice) -> Result<ExitCode, Failure> {
     let told = show::told(answer);
     let mut page = Page::new(color);
-    page.line(&Lines::default().line(&page, &told))?;
-    payload::print(&mut page, &told.recorded, &[])?;
+    if as_json {
+        page.line(&json::object(&told))?;
+    } else {
+        page.line(&Lines::default().line(&page, &told))?;
+        payload::print(&mut page, &told.recorded, &[])?;
+    }
     page.end()?;
     let is_err = told.status().is_some_and(|status| status.is_err());
     Ok(if is_err { ExitCode::from(exit::NEGATIVE) } else { ExitCode::SUCCESS })

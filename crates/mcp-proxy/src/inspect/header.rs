@@ -80,7 +80,11 @@ fn facts(summary: &Summary, is_whole: bool, shown: Option<u64>) -> Vec<Fact> {
 
 fn ending(summary: &Summary) -> String {
     let Some(ended_ns) = summary.ended_ns else {
-        return if summary.live { "still running".into() } else { "unknown: it was interrupted".into() };
+        return if summary.live {
+            "still running".into()
+        } else {
+            "unknown: it still ran when this was written, or was interrupted".into()
+        };
     };
     let lasted = report::duration(ended_ns.saturating_sub(summary.header.started_ns));
     let how = match &summary.end {

@@ -171,12 +171,19 @@ fn instances_are_listed_with_what_they_do() {
 
 #[test]
 fn a_running_session_is_saved() {
-    let mut scene = Scene::begin(&[]);
+    let mut scene = Scene::begin(&["--name", "notes"]);
+    let errors = scene.refuses(2, &["save", "notes"]);
+    assert!(errors.contains("`notes` is an instance") && errors.contains("`mcp-proxy save notes FILE`"), "{errors}");
     assert_eq!(scene.does(&["save", "s.json"]).lines().count(), 1);
     let text = std::fs::read_to_string(scene.sandbox.path("s.json")).unwrap();
     let session: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(session["messages"].as_array().unwrap().len(), 2, "{text}");
     crate::schema::check(&scene.sandbox.path("s.json"));
+    let shown = scene.does(&["inspect", "s.json"]);
+    assert!(shown.contains("it still ran when this was written, or was interrupted"), "{shown}");
+    let errors = scene.refuses(1, &["save", "s.json"]);
+    assert!(errors.contains("s.json exists already") && errors.contains("hint: --force writes over it"), "{errors}");
+    scene.does(&["save", "s.json", "--force"]);
     scene.refuses(1, &["save", "/nowhere/at/all.json"]);
     scene.proxy.ask(2, "on");
 }
@@ -190,14 +197,19 @@ fn a_message_is_sent_again_while_the_session_runs() {
     assert!(shown.contains("← tools/call [echo]") && shown.contains("\"method\": \"tools/call\""), "{shown}");
     scene.does(&["replay", "--live", "3", "--set", "$.params.arguments.text=twice"]);
     scene.refuses(1, &["replay", "--live", "#99"]);
+    let id = scene.does(&["ps"]).lines().nth(1).unwrap()[..8].to_owned();
+    let json = scene.does(&["replay", "--live", "--json", "--take", "--in", &id, "3"]);
+    let answer: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&answer["tool"], &answer["status"]), (&"echo".into(), &"ok".into()), "{json}");
+    scene.refuses(2, &["replay", "--json", "x", "--", "true"]);
     // The client hears nothing of it.
     let seen = scene.seen();
     let texts: Vec<&Value> = seen.iter().skip(1).map(|line| &line["params"]["arguments"]["text"]).collect();
-    assert_eq!(texts, ["once", "once", "twice"]);
+    assert_eq!(texts, ["once", "once", "twice", "once"]);
     let id = scene.sandbox.segments()[0].file_stem().unwrap().to_string_lossy().into_owned();
     assert!(scene.proxy.end().0.success());
     let replays = scene.sandbox.stdout(["inspect", "--json", "--filter", "replay:yes", &id]);
     let replays: Vec<Value> = replays.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let texts: Vec<&Value> = replays.iter().map(|message| &message["raw"]["params"]["arguments"]["text"]).collect();
-    assert_eq!(texts, ["once", "twice"], "{replays:?}");
+    assert_eq!(texts, ["once", "twice", "once"], "{replays:?}");
 }
