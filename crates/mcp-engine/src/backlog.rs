@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use mcp_store::{RecordHead, Said, Transport};
 use mcp_wire::Message;
 
@@ -61,25 +61,27 @@ struct Head {
 }
 
 impl Head {
-    fn write(&self, out: &mut BytesMut) {
-        out.put_u64_le(self.sequence);
-        out.put_u64_le(self.time_ns);
-        out.put_u64_le(self.correlated);
-        out.put_u64_le(self.exchange);
-        out.put_u32_le(self.conversation);
-        out.put_u32_le(self.length);
-        out.put_u8(u8::from(self.from == Side::Server));
-        out.put_u8(match self.transport {
+    fn encode(&self) -> [u8; HEAD_BYTES] {
+        let mut head = [0; HEAD_BYTES];
+        head[0..8].copy_from_slice(&self.sequence.to_le_bytes());
+        head[8..16].copy_from_slice(&self.time_ns.to_le_bytes());
+        head[16..24].copy_from_slice(&self.correlated.to_le_bytes());
+        head[24..32].copy_from_slice(&self.exchange.to_le_bytes());
+        head[32..36].copy_from_slice(&self.conversation.to_le_bytes());
+        head[36..40].copy_from_slice(&self.length.to_le_bytes());
+        head[40] = u8::from(self.from == Side::Server);
+        head[41] = match self.transport {
             Transport::Stdio => 0,
             Transport::Sse => 1,
             Transport::StreamableHttp => 2,
-        });
-        out.put_u8(match self.origin {
+        };
+        head[42] = match self.origin {
             None => 0,
             Some(Origin::Peer) => 1,
             Some(Origin::Noise) => 2,
             Some(Origin::Proxy) => 3,
-        });
+        };
+        head
     }
 
     fn read(block: &mut Bytes) -> Self {
@@ -155,7 +157,7 @@ impl Backlog {
             self.end_block();
             self.forget();
         }
-        head.write(&mut self.filling);
+        self.filling.extend_from_slice(&head.encode());
         self.filling.extend_from_slice(bytes);
         self.in_filling += 1;
     }

@@ -211,6 +211,7 @@ impl Pipeline {
         }
     }
 
+    #[inline]
     fn pass_onward(&mut self, lane: Lane<'_>, judged: Judged, out: &mut Outbox) {
         let message = judged.message();
         let to = message.from.other();
