@@ -41,7 +41,7 @@ fn a_call_of_a_session_waits_and_leaves_changed() {
 #[test]
 fn a_dropped_call_of_a_session_stays_open_until_the_limit() {
     for filter in ["> tool:echo", "< tool:echo"] {
-        let (sandbox, proxy) = stage(filter, &["--hold-timeout", "0.3"]);
+        let (sandbox, proxy) = stage(filter, &["--hold-timeout", "3"]);
         let session = Session::open(&proxy);
         let mut client = session.send(echo(1, "x"));
         sandbox.stdout(["drop", &sandbox.held_number()]);

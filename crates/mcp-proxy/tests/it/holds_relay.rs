@@ -116,7 +116,7 @@ fn a_request_under_another_id_is_answered_under_its_own() {
 
 #[test]
 fn a_dropped_request_stays_open_until_the_limit() {
-    let stage = Stage::set("> tool:echo", &["--hold-timeout", "0.3"]);
+    let stage = Stage::set("> tool:echo", &["--hold-timeout", "3"]);
     let mut client = stage.send(&[], echo(1, "x"));
     stage.does(&["drop", &stage.sandbox.held_number()]);
     assert_eq!(client.response().status(), 504);
@@ -125,7 +125,7 @@ fn a_dropped_request_stays_open_until_the_limit() {
 
 #[test]
 fn a_dropped_answer_stays_away_until_the_limit() {
-    let stage = Stage::set("< tool:echo", &["--hold-timeout", "0.3"]);
+    let stage = Stage::set("< tool:echo", &["--hold-timeout", "3"]);
     let mut client = stage.send(&[], echo(1, "x"));
     stage.origin.call().send(as_json(result(1)));
     stage.does(&["drop", &stage.sandbox.held_number()]);

@@ -217,6 +217,22 @@ impl Answer {
         }
     }
 
+    /// Sends a request and sees its answer through, with nobody to take it.
+    async fn send_alone(&self, request: Request<ToServer>) {
+        let answered = match self.upstream.send(request).await {
+            Ok(call) => call.await,
+            Err(error) => Err(error),
+        };
+        match answered {
+            Ok((parts, body)) => {
+                if let ToClient::Relay(mut relay) = self.begin(parts, body).into_body() {
+                    relay.drain().await;
+                }
+            }
+            Err(error) => drop(unreachable(&self.exchange, &error)),
+        }
+    }
+
     /// Whether an answer has to be whole, and may be held, before anything of it leaves.
     fn is_to_be_seen(&self, parts: &Parts, body: &ServerBody) -> bool {
         self.exchange.looks_first()

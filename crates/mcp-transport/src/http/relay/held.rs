@@ -151,18 +151,7 @@ async fn alone(answer: Answer, mut parts: request::Parts, released: oneshot::Rec
     let bytes = outgoing.frame().bytes.clone();
     adapt(&answer, &mut parts.headers, &release, &bytes);
     let request = Request::from_parts(parts, ToServer::Whole(Some(bytes)));
-    let answered = match answer.upstream.send(request).await {
-        Ok(call) => call.await,
-        Err(error) => Err(error),
-    };
-    match answered {
-        Ok((parts, body)) => {
-            if let ToClient::Relay(mut relay) = answer.begin(parts, body).into_body() {
-                relay.drain().await;
-            }
-        }
-        Err(error) => drop(super::unreachable(&answer.exchange, &error)),
-    }
+    answer.send_alone(request).await;
 }
 
 /// Waits for an answer that is one message, and until it may go on.

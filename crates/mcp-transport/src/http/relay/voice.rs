@@ -18,7 +18,7 @@ use mcp_wire::{Gather, Message};
 
 use super::held::mirror_headers;
 use super::{Answer, Route};
-use crate::http::body::{ToClient, ToServer};
+use crate::http::body::ToServer;
 use crate::http::exchange::Exchange;
 use crate::http::site::Site;
 use crate::http::upstream::Upstream;
@@ -143,20 +143,7 @@ pub fn inject(site: &Rc<Site>, upstream: &Rc<Upstream>, injection: Injection) {
         ends_session: None,
         own: None,
     };
-    tokio::task::spawn_local(async move {
-        let answered = match answer.upstream.send(request).await {
-            Ok(call) => call.await,
-            Err(error) => Err(error),
-        };
-        match answered {
-            Ok((parts, body)) => {
-                if let ToClient::Relay(mut relay) = answer.begin(parts, body).into_body() {
-                    relay.drain().await;
-                }
-            }
-            Err(error) => drop(super::unreachable(&answer.exchange, &error)),
-        }
-    });
+    tokio::task::spawn_local(async move { answer.send_alone(request).await });
 }
 
 /// What is to be said on the stream of a connection besides what its server says.
