@@ -12,10 +12,10 @@ use crate::envelope::{Lane, ProxyMessage, Side};
 
 /// What is kept: as much as a person looks through.
 const MESSAGES_MAX: usize = 10_000;
-const BYTES_MAX: usize = 64 << 20;
+const BYTES_MAX: usize = 16 << 20;
 /// Messages stand in blocks of this size, except those that would take up much of one.
 const BLOCK_BYTES: usize = 64 << 10;
-const COPIED_MAX: usize = BLOCK_BYTES / 8;
+const COPIED_MAX: usize = BLOCK_BYTES / 2;
 /// What stands before each message: numbers of fixed size, then its length.
 const HEAD_BYTES: usize = 8 * 4 + 4 * 2 + 3;
 

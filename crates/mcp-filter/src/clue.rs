@@ -1,10 +1,15 @@
 //! What a message must have in it for a filter to match, where that can be told from the filter: looked
 //! for in a few nanoseconds, it spares most messages any closer look.
 
+use std::sync::LazyLock;
+
 use memchr::memmem::Finder;
 
 use crate::compile::{Node, Test, TextTest};
 use crate::fields::Asks;
+
+static ESCAPED_LETTER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u"));
+static ESCAPED_SLASH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\/"));
 
 /// A shorter text stands in too many messages to be worth looking for.
 const SHORTEST: usize = 3;
@@ -15,9 +20,12 @@ const SHORTEST: usize = 3;
 pub struct Clue(Finder<'static>);
 
 impl Clue {
-    /// Whether `message` can be one that the filter matches. A message with escapes in it may say anything.
+    /// Whether `message` can be one that the filter matches. Where letters are spelled as escapes it may
+    /// say anything; other escapes stand for nothing that a clue has in it, save one for a slash.
     pub fn may_be_in(&self, message: &[u8]) -> bool {
-        self.0.find(message).is_some() || memchr::memchr(b'\\', message).is_some()
+        self.0.find(message).is_some()
+            || ESCAPED_LETTER.find(message).is_some()
+            || ESCAPED_SLASH.find(message).is_some()
     }
 
     pub(crate) fn of(node: &Node) -> Option<Self> {
@@ -33,7 +41,8 @@ impl Clue {
     }
 
     fn new(text: &[u8]) -> Option<Self> {
-        (text.len() >= SHORTEST).then(|| Self(Finder::new(text).into_owned()))
+        let is_plain = text.iter().all(|byte| !matches!(byte, b'"' | b'\\' | 0..=0x1f));
+        (text.len() >= SHORTEST && is_plain).then(|| Self(Finder::new(text).into_owned()))
     }
 }
 
@@ -53,12 +62,22 @@ mod tests {
     fn a_name_must_stand_there() {
         check("tool:echo", &[r#"{"name":"echo"}"#, r#"{"name":"\u0065cho"}"#], &[r#"{"name":"add"}"#]);
         check("> tool:*_file size>3", &[r#"{"name":"read_file"}"#], &[r#"{"name":"file"}"#]);
-        check("method:tools/call", &[r#"{"method":"tools/call"}"#], &[r#"{"method":"ping"}"#]);
+        let escaped = r#"{"method":"tools\/call"}"#;
+        check("method:tools/call", &[r#"{"method":"tools/call"}"#, escaped], &[r#"{"method":"ping","a":"\n\""}"#]);
     }
 
     #[test]
     fn where_something_else_may_match_there_is_none() {
-        for filter in ["", "tool:a", "tool:echo,add", "tool:echo or status:err", "not tool:echo", "echo", "tool:*"] {
+        for filter in [
+            "",
+            "tool:a",
+            "tool:echo,add",
+            "tool:echo or status:err",
+            "not tool:echo",
+            "echo",
+            "tool:*",
+            r#"tool:"a\"b""#,
+        ] {
             assert!(Filter::parse(filter).unwrap().clue().is_none(), "{filter}");
         }
     }

@@ -27,7 +27,7 @@ const EVERY: Duration = Duration::from_millis(10);
 /// than ten in a millisecond is missed, but not by the recording.
 const REST_PER_EVENT: Duration = Duration::from_micros(100);
 /// The same for what an event says.
-const REST_PER_KIB: Duration = Duration::from_micros(50);
+const REST_PER_KIB: Duration = Duration::from_micros(150);
 /// Nobody is kept waiting longer than this.
 const REST_MAX: Duration = Duration::from_millis(100);
 /// What faces can fall behind by; the rest can be read as history.
