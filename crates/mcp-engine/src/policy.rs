@@ -2,6 +2,7 @@
 //! passing here: dispatch takes only [`Judged`] messages, and only this module makes them.
 
 pub mod operation;
+pub mod rules;
 
 use crate::envelope::ProxyMessage;
 use crate::resolve::Resolved;
