@@ -16,6 +16,7 @@ pub mod session;
 pub mod session_file;
 pub mod state_dir;
 pub mod story;
+mod synced;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -14,11 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::recorded::{Direction, Transport};
 
+pub use crate::synced::OnSynced;
 pub use outcome::{MARK_BYTES_MAX, Mark, NOTE_BYTES_MAX, Outcome, OutcomeKind};
 pub use reader::{SegmentReader, Tail, append_end, append_mark, append_note, cut_tail, is_live};
 pub use repeated::HeadKey;
 pub use sparse::SparseIndex;
-pub use writer::{OnSynced, SegmentWriter};
+pub use writer::SegmentWriter;
 
 pub(crate) const MAGIC: &[u8; 8] = b"MCPSEG01";
 const HEAD_LEN: usize = 40;

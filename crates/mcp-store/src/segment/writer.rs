@@ -4,9 +4,6 @@ use std::fs::File;
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_wire::gather::{Gather, SLICES};
@@ -17,12 +14,7 @@ use super::{EVENT_ID_MAX, End, Link, MAGIC, Mark, Outcome, RecordHead, RecordKin
 use crate::StoreError;
 use crate::recorded::{Direction, SessionHeader};
 use crate::state_dir::create_private;
-
-/// A crash of the machine, not only of the process, loses at most this much.
-const SYNC_AFTER: Duration = Duration::from_millis(100);
-
-/// Told how long a segment is whenever it has reached the disk; on a thread that nothing waits for.
-pub type OnSynced = Arc<dyn Fn(u64) + Send + std::marker::Sync>;
+use crate::synced::{OnSynced, Sync};
 
 #[derive(Debug)]
 pub struct SegmentWriter {
@@ -66,7 +58,7 @@ impl SegmentWriter {
             gather.copy(&(json.len() as u32).to_le_bytes());
             gather.copy(&crc32fast::hash(&json).to_le_bytes());
             gather.copy(&json);
-            let sync = Sync::start(file.try_clone()?, on_synced)?;
+            let sync = Sync::start("segment-sync", file.try_clone()?, on_synced)?;
             let path = path.to_owned();
             let (lost, heads) = (None, Written::default());
             let (index, growth) = (Arc::default(), Growth::default());
@@ -252,87 +244,5 @@ pub(super) fn bookkeeping(kind: RecordKind, time_ns: u64) -> RecordHead {
         sequence: 0,
         time_ns,
         correlated: 0,
-    }
-}
-
-/// Sees to it that what was written reaches the disk soon, off the path.
-#[derive(Debug)]
-struct Sync {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    dirty: AtomicBool,
-    stopped: AtomicBool,
-    /// Why the last sync failed, until somebody has asked; 0 if it did not.
-    errno: AtomicI32,
-}
-
-impl Sync {
-    fn start(file: File, on_synced: Option<OnSynced>) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name("segment-sync".into())
-            .stack_size(64 * 1024)
-            .spawn(move || sync_when_dirty(&file, &theirs, on_synced.as_ref()))?;
-        Ok(Self { shared, thread: Some(thread) })
-    }
-
-    fn take_error(&self) -> Option<io::Error> {
-        match self.shared.errno.load(Ordering::Acquire) {
-            0 => None,
-            errno => {
-                self.shared.errno.store(0, Ordering::Release);
-                Some(io::Error::from_raw_os_error(errno))
-            }
-        }
-    }
-
-    fn soon(&self) {
-        // Only the first write after a sync pays for a wake-up.
-        if !self.shared.dirty.swap(true, Ordering::AcqRel)
-            && let Some(thread) = &self.thread
-        {
-            thread.thread().unpark();
-        }
-    }
-}
-
-impl Drop for Sync {
-    fn drop(&mut self) {
-        self.shared.stopped.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
-    }
-}
-
-fn sync_when_dirty(file: &File, shared: &Shared, on_synced: Option<&OnSynced>) {
-    loop {
-        let stopped = shared.stopped.load(Ordering::Acquire);
-        if shared.dirty.swap(false, Ordering::AcqRel) {
-            if let Err(error) = file.sync_data() {
-                shared.errno.store(error.raw_os_error().unwrap_or(0), Ordering::Release);
-            }
-            // A recording is written once and seldom read: its pages go back at once, instead of
-            // pushing out what others have in memory. New records then land in warm pages, too.
-            let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
-            if let (Some(on_synced), Ok(meta)) = (on_synced, file.metadata()) {
-                on_synced(meta.len());
-            }
-        }
-        if stopped {
-            return;
-        }
-        while !shared.dirty.load(Ordering::Acquire) && !shared.stopped.load(Ordering::Acquire) {
-            std::thread::park();
-        }
-        if !shared.stopped.load(Ordering::Acquire) {
-            std::thread::park_timeout(SYNC_AFTER);
-        }
     }
 }

@@ -1,0 +1,96 @@
+//! Files whose new bytes reach the disk soon, by a thread that nobody waits for.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A crash of the machine, not only of the process, loses at most this much.
+const SYNC_AFTER: Duration = Duration::from_millis(100);
+
+/// Told how long a file is whenever it has reached the disk; on a thread that nothing waits for.
+pub type OnSynced = Arc<dyn Fn(u64) + Send + std::marker::Sync>;
+
+/// Sees to it that what was written reaches the disk soon, off the path.
+#[derive(Debug)]
+pub struct Sync {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    dirty: AtomicBool,
+    stopped: AtomicBool,
+    /// Why the last sync failed, until somebody has asked; 0 if it did not.
+    errno: AtomicI32,
+}
+
+impl Sync {
+    pub fn start(thread_name: &str, file: File, on_synced: Option<OnSynced>) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name(thread_name.into())
+            .stack_size(64 * 1024)
+            .spawn(move || sync_when_dirty(&file, &theirs, on_synced.as_ref()))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    pub fn take_error(&self) -> Option<io::Error> {
+        match self.shared.errno.load(Ordering::Acquire) {
+            0 => None,
+            errno => {
+                self.shared.errno.store(0, Ordering::Release);
+                Some(io::Error::from_raw_os_error(errno))
+            }
+        }
+    }
+
+    pub fn soon(&self) {
+        // Only the first write after a sync pays for a wake-up.
+        if !self.shared.dirty.swap(true, Ordering::AcqRel)
+            && let Some(thread) = &self.thread
+        {
+            thread.thread().unpark();
+        }
+    }
+}
+
+impl Drop for Sync {
+    fn drop(&mut self) {
+        self.shared.stopped.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+fn sync_when_dirty(file: &File, shared: &Shared, on_synced: Option<&OnSynced>) {
+    loop {
+        let stopped = shared.stopped.load(Ordering::Acquire);
+        if shared.dirty.swap(false, Ordering::AcqRel) {
+            if let Err(error) = file.sync_data() {
+                shared.errno.store(error.raw_os_error().unwrap_or(0), Ordering::Release);
+            }
+            // What is recorded is written once and seldom read: its pages go back at once, instead of
+            // pushing out what others have in memory. New records then land in warm pages, too.
+            let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+            if let (Some(on_synced), Ok(meta)) = (on_synced, file.metadata()) {
+                on_synced(meta.len());
+            }
+        }
+        if stopped {
+            return;
+        }
+        while !shared.dirty.load(Ordering::Acquire) && !shared.stopped.load(Ordering::Acquire) {
+            std::thread::park();
+        }
+        if !shared.stopped.load(Ordering::Acquire) {
+            std::thread::park_timeout(SYNC_AFTER);
+        }
+    }
+}
