@@ -2,6 +2,7 @@
 //! the catalogue (SQLite) is filled from the segments and can be rebuilt from them at any time.
 //! Session files are the exchange format people keep.
 
+pub mod audit;
 pub mod catalogue;
 mod database;
 pub mod exchange;
@@ -21,6 +22,7 @@ mod synced;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use audit::AuditLog;
 pub use catalogue::{Catalogue, Entry};
 pub use exchange::{Amendment, AnswerHead, ExchangeMark, Headers, RequestHead, Said, SessionEntry};
 pub use index::Index;

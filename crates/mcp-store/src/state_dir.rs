@@ -40,6 +40,11 @@ impl StateDir {
         self.sessions().join(format!("{id}.{SEGMENT_EXTENSION}"))
     }
 
+    /// Where audit logs are.
+    pub fn audit(&self) -> PathBuf {
+        self.root.join("audit")
+    }
+
     pub fn catalogue(&self) -> PathBuf {
         self.root.join("catalogue.sqlite")
     }
@@ -52,15 +57,14 @@ impl StateDir {
     /// exists is never changed: it may be somebody's `/tmp`.
     pub fn prepare(&self) -> Result<(), StoreError> {
         for dir in [self.root.clone(), self.sessions()] {
-            DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(StoreError::io("create", &dir))?;
-            check_private(&dir)?;
+            make_private_dir(&dir)?;
         }
         Ok(())
     }
 
     /// Makes sure that what exists of the directories is ours alone, and makes nothing.
     pub fn check(&self) -> Result<(), StoreError> {
-        for dir in [self.root.clone(), self.sessions()] {
+        for dir in [self.root.clone(), self.sessions(), self.audit()] {
             if fs::symlink_metadata(&dir).is_ok() {
                 check_private(&dir)?;
             }
@@ -83,6 +87,12 @@ impl StateDir {
         segments.sort();
         Ok(segments)
     }
+}
+
+/// Makes a directory unless it is there, and makes sure that it is ours alone.
+pub fn make_private_dir(dir: &Path) -> Result<(), StoreError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(StoreError::io("create", dir))?;
+    check_private(dir)
 }
 
 fn check_private(dir: &Path) -> Result<(), StoreError> {

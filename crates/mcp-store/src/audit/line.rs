@@ -1,0 +1,253 @@
+//! One line of the log: members in a fixed order, the hash of the line before, and last its own.
+
+use std::fmt::Write;
+
+use uuid::Uuid;
+
+use super::words::Words;
+use super::{Begin, CallOutcome, Decision};
+use crate::recorded::{Direction, timestamp};
+
+/// The form that these lines have; raised if a reader of the old one would misread the new.
+pub const FORM: u64 = 1;
+/// What stands before the hash of a line, and after it.
+pub const BEFORE_HASH: &[u8] = b",\"hash\":\"";
+pub const AFTER_HASH: &[u8] = b"\"}\n";
+pub const HASH_LEN: usize = 64;
+
+/// The hash of a line, as it is written. Before the first line there is nothing to hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineHash(pub [u8; HASH_LEN]);
+
+impl LineHash {
+    pub const NONE: Self = Self([b'0'; HASH_LEN]);
+
+    /// Of everything in a line that stands before its hash.
+    pub fn of(before: &[u8]) -> Self {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut hex = [0; HASH_LEN];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(blake3::hash(before).as_bytes()) {
+            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+        Self(hex)
+    }
+}
+
+/// Composes lines, one after the other. What comes again and again is kept as text.
+pub struct Composer {
+    words: Words,
+    instance: String,
+    session: (Uuid, String),
+    second: (u64, String),
+}
+
+impl Composer {
+    pub fn new(instance: Uuid) -> Self {
+        Self {
+            words: Words::default(),
+            instance: instance.to_string(),
+            session: (Uuid::nil(), Uuid::nil().to_string()),
+            second: (u64::MAX, String::new()),
+        }
+    }
+
+    pub fn begin(&mut self, line: &mut Vec<u8>, begin: &Begin<'_>, part: u32) {
+        self.time(line, begin.time_ns);
+        number(line, "form", FORM);
+        number(line, "part", u64::from(part));
+        self.instance(line);
+        self.name(line, "program", begin.program);
+        number(line, "pid", u64::from(std::process::id()));
+        self.some_name(line, "server", begin.server);
+        self.name(line, "rules", begin.rules_version);
+    }
+
+    pub fn decision(&mut self, line: &mut Vec<u8>, decision: &Decision<'_>) {
+        self.time(line, decision.time_ns);
+        self.instance(line);
+        self.message(line, "message", &decision.session, decision.sequence);
+        if decision.conversation != 0 {
+            number(line, "conversation", u64::from(decision.conversation));
+        }
+        self.some_name(line, "client", decision.client);
+        self.some_name(line, "server", decision.server);
+        plain(line, "direction", direction(decision.direction));
+        self.name(line, "method", decision.method);
+        self.some_name(line, "tool", decision.tool);
+        if let Some(operation) = decision.operation {
+            plain(line, "operation", operation);
+        }
+        plain(line, "verdict", decision.verdict);
+        self.some_name(line, "rule", decision.rule);
+        self.name(line, "rules", decision.rules_version);
+        self.name(line, "actor", decision.actor);
+        if let Some(why) = decision.why {
+            self.text(line, "why", why);
+        }
+        if decision.held_ns != 0 {
+            milliseconds(line, "held_ms", decision.held_ns);
+        }
+    }
+
+    pub fn outcome(&mut self, line: &mut Vec<u8>, outcome: &CallOutcome<'_>) {
+        self.time(line, outcome.time_ns);
+        number(line, "of", outcome.of);
+        if outcome.sequence != 0 {
+            self.message(line, "answer", &outcome.session, outcome.sequence);
+        }
+        self.name(line, "outcome", outcome.status);
+        if let Some(code) = outcome.code {
+            member(line, "code");
+            line.extend_from_slice(code.to_string().as_bytes());
+        }
+        milliseconds(line, "latency_ms", outcome.latency_ns);
+    }
+
+    /// `lost_from` is the first of the lines that were never written, up to this one.
+    pub fn note(&mut self, line: &mut Vec<u8>, time_ns: u64, text: &str, lost_from: Option<u64>) {
+        self.time(line, time_ns);
+        if let Some(lost_from) = lost_from {
+            number(line, "lost_from", lost_from);
+        }
+        self.text(line, "note", text);
+    }
+
+    /// `goes_on_in` is the number of the part that follows.
+    pub fn end(&mut self, line: &mut Vec<u8>, time_ns: u64, goes_on_in: Option<u32>) {
+        self.time(line, time_ns);
+        if let Some(part) = goes_on_in {
+            number(line, "goes_on_in", u64::from(part));
+        }
+    }
+
+    fn time(&mut self, line: &mut Vec<u8>, time_ns: u64) {
+        let (second, rest) = (time_ns / 1_000_000_000, time_ns % 1_000_000_000);
+        if self.second.0 != second {
+            let at = timestamp(second * 1_000_000_000).to_string();
+            self.second = (second, at.trim_end_matches('Z').to_owned());
+        }
+        member(line, "time");
+        line.push(b'"');
+        line.extend_from_slice(self.second.1.as_bytes());
+        line.push(b'.');
+        padded(line, rest / 1_000, 6);
+        line.extend_from_slice(b"Z\"");
+    }
+
+    fn instance(&self, line: &mut Vec<u8>) {
+        plain(line, "instance", &self.instance);
+    }
+
+    fn message(&mut self, line: &mut Vec<u8>, name: &str, session: &Uuid, sequence: u64) {
+        if self.session.0 != *session {
+            self.session.0 = *session;
+            self.session.1.clear();
+            let _ = write!(self.session.1, "{session}");
+        }
+        member(line, name);
+        line.push(b'"');
+        line.extend_from_slice(self.session.1.as_bytes());
+        line.push(b'/');
+        digits(line, sequence);
+        line.push(b'"');
+    }
+
+    fn some_name(&mut self, line: &mut Vec<u8>, name: &str, value: Option<&str>) {
+        if let Some(value) = value {
+            self.name(line, name, value);
+        }
+    }
+
+    fn name(&mut self, line: &mut Vec<u8>, name: &str, value: &str) {
+        member(line, name);
+        line.push(b'"');
+        self.words.add_name(value, line);
+        line.push(b'"');
+    }
+
+    fn text(&mut self, line: &mut Vec<u8>, name: &str, value: &str) {
+        member(line, name);
+        line.push(b'"');
+        self.words.add_text(value, line);
+        line.push(b'"');
+    }
+}
+
+/// Begins a line.
+pub fn open(line: &mut Vec<u8>, seq: u64, kind: &'static str) {
+    line.extend_from_slice(b"{\"seq\":");
+    digits(line, seq);
+    plain(line, "kind", kind);
+}
+
+/// Ends the line that begins at `start`, and returns its hash.
+pub fn close(line: &mut Vec<u8>, start: usize, prev: &LineHash) -> LineHash {
+    member(line, "prev");
+    line.push(b'"');
+    line.extend_from_slice(&prev.0);
+    line.push(b'"');
+    let hash = LineHash::of(&line[start..]);
+    line.extend_from_slice(BEFORE_HASH);
+    line.extend_from_slice(&hash.0);
+    line.extend_from_slice(AFTER_HASH);
+    hash
+}
+
+pub fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::ClientToServer => "client_to_server",
+        Direction::ServerToClient => "server_to_client",
+    }
+}
+
+fn member(line: &mut Vec<u8>, name: &str) {
+    line.extend_from_slice(b",\"");
+    line.extend_from_slice(name.as_bytes());
+    line.extend_from_slice(b"\":");
+}
+
+/// A value that is known to need no escapes.
+fn plain(line: &mut Vec<u8>, name: &str, value: &str) {
+    member(line, name);
+    line.push(b'"');
+    line.extend_from_slice(value.as_bytes());
+    line.push(b'"');
+}
+
+fn number(line: &mut Vec<u8>, name: &str, value: u64) {
+    member(line, name);
+    digits(line, value);
+}
+
+fn milliseconds(line: &mut Vec<u8>, name: &str, ns: u64) {
+    let microseconds = ns / 1_000;
+    member(line, name);
+    digits(line, microseconds / 1_000);
+    line.push(b'.');
+    padded(line, microseconds % 1_000, 3);
+}
+
+fn digits(line: &mut Vec<u8>, value: u64) {
+    let mut text = [0; 20];
+    let (mut at, mut rest) = (text.len(), value);
+    loop {
+        at -= 1;
+        text[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    line.extend_from_slice(&text[at..]);
+}
+
+/// The last `width` digits, with zeros before them.
+fn padded(line: &mut Vec<u8>, value: u64, width: usize) {
+    let start = line.len();
+    line.resize(start + width, b'0');
+    let mut rest = value;
+    for digit in line[start..].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+}

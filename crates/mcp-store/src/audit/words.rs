@@ -1,0 +1,148 @@
+//! Text of peers on its way into a line: redacted, of bounded length, and escaped so that a line can be
+//! printed as it is. Names come again and again, so what became of them is remembered.
+
+use std::hash::BuildHasher;
+
+use mcp_wire::visible::is_deceptive;
+
+use crate::redact::Redactor;
+
+/// Of a name, as it stands in the line: a tool, a rule, a client.
+pub const NAME_BYTES_MAX: usize = 256;
+/// Of a text that somebody wrote: why, or what happened.
+pub const TEXT_BYTES_MAX: usize = 1024;
+/// How much of a text is looked at. More than is kept, because a secret that is cut in the middle is not
+/// recognised.
+const SEEN_BYTES_MAX: usize = 16 * 1024;
+/// How many names are remembered, one a slot. A server has a few dozen tools; more than this are
+/// redacted again when they come again.
+const SLOTS: usize = 256;
+/// What stands at the end of a text that was cut.
+const CUT: &str = "…";
+
+/// Redacts and escapes, and remembers what it did.
+#[derive(Default)]
+pub struct Words {
+    redactor: Redactor,
+    hasher: foldhash::fast::RandomState,
+    slots: Vec<Option<Known>>,
+}
+
+struct Known {
+    name: Box<str>,
+    escaped: Box<[u8]>,
+}
+
+impl Words {
+    /// Adds a name to a line, without quotes.
+    pub fn add_name(&mut self, name: &str, line: &mut Vec<u8>) {
+        if name.len() > NAME_BYTES_MAX {
+            return self.add(name, NAME_BYTES_MAX, line);
+        }
+        if self.slots.is_empty() {
+            self.slots.resize_with(SLOTS, || None);
+        }
+        let slot = self.hasher.hash_one(name) as usize % SLOTS;
+        if let Some(known) = &self.slots[slot]
+            && *known.name == *name
+        {
+            return line.extend_from_slice(&known.escaped);
+        }
+        let start = line.len();
+        let masked = self.redactor.masked();
+        self.add(name, NAME_BYTES_MAX, line);
+        if self.redactor.masked() != masked {
+            // A secret that was found under a name is found everywhere from now on.
+            self.slots.iter_mut().for_each(|slot| *slot = None);
+        }
+        self.slots[slot] = Some(Known { name: name.into(), escaped: line[start..].into() });
+    }
+
+    /// Adds a longer text.
+    pub fn add_text(&mut self, text: &str, line: &mut Vec<u8>) {
+        self.add(text, TEXT_BYTES_MAX, line);
+    }
+
+    fn add(&mut self, text: &str, bytes_max: usize, line: &mut Vec<u8>) {
+        let seen = &text[..text.floor_char_boundary(SEEN_BYTES_MAX)];
+        let redacted = self.redactor.text(seen);
+        let kept = &redacted[..redacted.floor_char_boundary(bytes_max)];
+        escape(kept, line);
+        if kept.len() < redacted.len() || seen.len() < text.len() {
+            line.extend_from_slice(CUT.as_bytes());
+        }
+    }
+}
+
+/// The inside of a JSON string, without anything that a terminal obeys or an eye overlooks.
+fn escape(text: &str, line: &mut Vec<u8>) {
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+    if text.bytes().all(is_plain) {
+        return line.extend_from_slice(text.as_bytes());
+    }
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => line.extend_from_slice(&[b'\\', c as u8]),
+            '\0'..='\x1f' | '\x7f' => escape_unit(c as u16, line),
+            c if is_deceptive(c) => {
+                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| escape_unit(*unit, line));
+            }
+            c => line.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
+fn escape_unit(unit: u16, line: &mut Vec<u8>) {
+    line.extend_from_slice(format!("\\u{unit:04x}").as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, expected: &str) {
+        let mut words = Words::default();
+        for _ in 0..2 {
+            let mut line = Vec::new();
+            words.add_name(name, &mut line);
+            let line = String::from_utf8(line).expect("text");
+            assert_eq!(line, expected);
+        }
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        check("read_file", "read_file");
+        check("a\"b\\c", "a\\\"b\\\\c");
+        check("a\nb\u{1b}[2J", "a\\u000ab\\u001b[2J");
+        check("x\u{2028}\u{202e}y\u{200b}", "x\\u2028\\u202ey\\u200b");
+        check("tag\u{e0041}\u{7f}\u{9b}", "tag\\udb40\\udc41\\u007f\\u009b");
+        check("déjà 漢字", "déjà 漢字");
+    }
+
+    #[test]
+    fn names_are_redacted_before_they_are_cut() {
+        check("https://me:hunter22@host/x", "https://me:***@host/x");
+        check("run --token abcd1234efgh", "run --token ***");
+        let (before, key) = ("n".repeat(NAME_BYTES_MAX - 10), format!("ghp_{}", "a1B2".repeat(10)));
+        check(&format!("{before} {key}"), &format!("{before} ***"));
+        check(&format!("{before} {key} and so on"), &format!("{before} *** and s…"));
+    }
+
+    #[test]
+    fn long_names_are_cut_at_a_letter() {
+        let long = "é".repeat(1_000_000);
+        check(&long, &format!("{}…", "é".repeat(NAME_BYTES_MAX / 2)));
+    }
+
+    #[test]
+    fn a_secret_is_found_again_where_nothing_names_it() {
+        let (mut words, mut line) = (Words::default(), Vec::new());
+        words.add_name("tool_zq81xk4w9", &mut line);
+        words.add_name("x?password=zq81xk4w9", &mut line);
+        line.clear();
+        words.add_name("tool_zq81xk4w9", &mut line);
+        assert_eq!(String::from_utf8_lossy(&line), "tool_***");
+    }
+}
