@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use mcp_filter::{Filter, Subject, Way};
+use mcp_filter::{Filter, Spelling, Subject, Way};
 use mcp_wire::Message;
 
 struct Call(Message);
@@ -52,6 +52,24 @@ fn call(bytes: usize) -> Bytes {
     .into()
 }
 
+/// What rules ask of a call whose names are known already.
+fn spelling(criterion: &mut Criterion) {
+    let subject = Call(Message::new(call(200)));
+    let mut group = criterion.benchmark_group("rule");
+    for (name, expression) in [("tool", "tool:write_file"), ("tool-no", "tool:delete_*")] {
+        let filter = Filter::parse(expression).expect("it is a filter");
+        for (spelled, spelling) in [("exact", Spelling::Exact), ("any", Spelling::Any), ("every", Spelling::Every)] {
+            group.bench_function(format!("{name}/{spelled}"), |bencher| {
+                bencher.iter(|| black_box(&filter).matches_in(black_box(&subject), spelling))
+            });
+            group.bench_function(format!("{name}/{spelled}/foretold"), |bencher| {
+                bencher.iter(|| black_box(&filter).foretell(black_box(&subject), spelling))
+            });
+        }
+    }
+    group.finish();
+}
+
 fn judging(criterion: &mut Criterion) {
     for (size, bytes) in [("300B", call(200)), ("10KB", call(10_000))] {
         let mut group = criterion.benchmark_group(format!("judge/{size}"));
@@ -73,6 +91,7 @@ fn judging(criterion: &mut Criterion) {
         }
         group.finish();
     }
+    spelling(criterion);
     criterion.bench_function("parse", |bencher| {
         let expression = black_box("tool:write_*,delete_* not server:test $.params.arguments.path ^= \"/etc\"");
         bencher.iter(|| Filter::parse(expression))

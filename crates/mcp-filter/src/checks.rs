@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use mcp_wire::Message;
 
-use crate::{Filter, Subject, Way};
+use crate::{Certainty, Filter, Spelling, Subject, Way};
 
 /// A message and nothing beside it.
 struct Bare<'a> {
@@ -57,5 +57,21 @@ pub fn filter_is_what_it_prints(text: &str, message: &[u8]) {
     let opposite = Filter::parse(&format!("not ({printed})"));
     let matches = filter.matches(&subject);
     assert_eq!(again.matches(&subject), matches, "{text:?}");
+    what_is_foretold_comes_to_pass(&filter, &subject);
     assert!(opposite.is_err() || opposite.is_ok_and(|opposite| opposite.matches(&subject) != matches), "{text:?}");
+}
+
+/// What a filter foretells from names is what it says of a message that has them.
+fn what_is_foretold_comes_to_pass(filter: &Filter, subject: &Bare<'_>) {
+    for spelling in [Spelling::Exact, Spelling::Any, Spelling::Every] {
+        let matches = filter.matches_in(subject, spelling);
+        match filter.foretell(subject, spelling) {
+            Certainty::Yes => assert!(matches, "{filter} {spelling:?}"),
+            Certainty::No => assert!(!matches, "{filter} {spelling:?}"),
+            Certainty::Maybe => {}
+        }
+    }
+    assert_eq!(filter.matches_in(subject, Spelling::Exact), filter.matches(subject), "{filter}");
+    assert!(filter.matches_in(subject, Spelling::Any) || !filter.matches(subject), "{filter}");
+    assert!(!filter.matches_in(subject, Spelling::Every) || filter.matches(subject), "{filter}");
 }

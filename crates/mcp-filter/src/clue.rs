@@ -5,8 +5,7 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-use crate::compile::{Node, Test, TextTest};
-use crate::fields::Asks;
+use crate::compile::{Node, Spelt, Test, TextTest};
 
 static ESCAPED_LETTER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u"));
 static ESCAPED_SLASH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\/"));
@@ -14,7 +13,7 @@ static ESCAPED_SLASH: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b
 /// A shorter text stands in too many messages to be worth looking for.
 const SHORTEST: usize = 3;
 
-/// Text without which a filter matches nothing: it stands in the message itself or, if that is an answer,
+/// Text without which a filter matches nothing, names as they are written: it stands in the message itself or, if that is an answer,
 /// in the request that it answers.
 #[derive(Clone, Debug)]
 pub struct Clue(Finder<'static>);
@@ -31,11 +30,14 @@ impl Clue {
     pub(crate) fn of(node: &Node) -> Option<Self> {
         match node {
             Node::All(parts) => parts.iter().find_map(Self::of),
-            Node::Test(Test::Text(Asks::Tool | Asks::Method, TextTest::Globs(globs))) => match &globs[..] {
-                [glob] => Self::new(glob.longest_piece()),
+            Node::Test(Test::Name(_, Spelt { written, .. })) => match written {
+                TextTest::Globs(globs) => match &globs[..] {
+                    [glob] => Self::new(glob.longest_piece()),
+                    _ => None,
+                },
+                TextTest::Begins(prefix) => Self::new(prefix.as_bytes()),
                 _ => None,
             },
-            Node::Test(Test::Text(Asks::Tool | Asks::Method, TextTest::Begins(prefix))) => Self::new(prefix.as_bytes()),
             _ => None,
         }
     }

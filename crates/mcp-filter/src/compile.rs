@@ -9,6 +9,7 @@ use crate::fields::{self, Asks, Choice, Field, Values};
 use crate::glob::Glob;
 use crate::numbers::{Measure, Range};
 use crate::path::Path;
+use crate::spelling::folded;
 use crate::syntax::{self, Expr, Op, Value, Word};
 use crate::{Needs, REGEX_BYTES_MAX, REGEXES_MAX};
 
@@ -27,20 +28,33 @@ pub enum Node {
 #[derive(Clone, Debug)]
 pub enum Test {
     Text(Asks, TextTest),
+    /// Text that is a name, which may be spelled otherwise.
+    Name(Asks, Spelt<TextTest>),
     /// One of these words.
     Words(Asks, Vec<&'static str>),
     Number(Asks, Vec<Range>),
     Flag(Asks, bool),
     /// There is a value at all.
     Present(Asks),
+    /// The tool is said to be one of these.
+    Hint(Vec<&'static str>),
     Era(Era),
     /// In method, tool or body.
-    Search(Regex),
+    Search(Spelt<Regex>),
     Body(Regex),
     /// A header whose name fits.
     HeaderNamed(Glob),
     Header(String, TextTest),
     Path(Path, PathTest),
+    /// What the path leads to is a name.
+    NamePath(Path, Spelt<PathTest>),
+}
+
+/// A test of a name, for each reading of it.
+#[derive(Clone, Debug)]
+pub struct Spelt<T> {
+    pub written: T,
+    pub folded: T,
 }
 
 #[derive(Clone, Debug)]
@@ -73,15 +87,23 @@ pub struct Scalar {
 
 type Checked<T> = Result<T, Fault>;
 
-pub fn compile(expr: &Expr) -> Checked<(Node, Needs)> {
+pub struct Compiled {
+    pub test: Node,
+    pub needs: Needs,
+    /// It asks for names, so that their spelling matters.
+    pub has_names: bool,
+}
+
+pub fn compile(expr: &Expr) -> Checked<Compiled> {
     let mut compiler = Compiler::default();
-    let node = compiler.node(expr)?;
-    Ok((node, compiler.needs))
+    let test = compiler.node(expr)?;
+    Ok(Compiled { test, needs: compiler.needs, has_names: compiler.has_names })
 }
 
 #[derive(Default)]
 struct Compiler {
     needs: Needs,
+    has_names: bool,
     regexes: usize,
 }
 
@@ -96,12 +118,18 @@ impl Compiler {
             Expr::Search(value) => {
                 self.note(Asks::Method);
                 self.needs.body = true;
-                Node::Test(Test::Search(self.search(value)?))
+                let written = self.search(value)?;
+                let folded = match folded_value(value) {
+                    folded if folded.text == value.text => written.clone(),
+                    folded => regex(&search_pattern(&folded), true, &value.place)?,
+                };
+                Node::Test(Test::Search(Spelt { written, folded }))
             }
             Expr::Regex(syntax::Regex { pattern, ignore_case, place }) => {
                 self.note(Asks::Method);
                 self.needs.body = true;
-                Node::Test(Test::Search(self.regex(pattern, *ignore_case, place)?))
+                let written = self.regex(pattern, *ignore_case, place)?;
+                Node::Test(Test::Search(Spelt { written, folded: regex(pattern, true, place)? }))
             }
             Expr::Test { field, part, op, values } => self.test(field, part.as_ref(), *op, values)?,
             Expr::HasHeader(name) => {
@@ -134,11 +162,16 @@ impl Compiler {
         let test = match (field.values, part) {
             (_, Some(header)) => Test::Header(header.text.clone(), self.text_test(op, values)?),
             (Values::Header, None) => header_named(op, values)?,
+            (Values::Words(_), _) if asks == Asks::Hint => Test::Hint(hints(field, op, values)?),
             (Values::Words(_) | Values::Flag, _) if is_anything(op, values) => Test::Present(asks),
             (Values::Words(choices), _) => Test::Words(asks, words(choices, field, values)?),
             (Values::Flag, _) => Test::Flag(asks, flag(field, values)?),
             (Values::Number(_), _) if is_anything(op, values) => Test::Present(asks),
             (Values::Number(measure), _) => Test::Number(asks, numbers(measure, op, values)?),
+            (Values::Text, _) if matches!(asks, Asks::Method | Asks::Tool) => {
+                let written = self.text_test(op, values)?;
+                Test::Name(asks, Spelt { written, folded: folded_text(op, values)? })
+            }
             (Values::Text, _) => Test::Text(asks, self.text_test(op, values)?),
             (Values::WordsOrText(_), _) => return self.era(op, values),
             (Values::Search, _) if op == Op::Like => Test::Body(self.pattern(values)?),
@@ -197,16 +230,20 @@ impl Compiler {
                 PathTest::Number(*op, number)
             }
         };
-        Ok(negated_if(*op == Op::NotEqual, Node::Test(Test::Path(path.clone(), test))))
+        let test = match path.leads_to_name() {
+            true => {
+                self.has_names = true;
+                let folded = folded_path_test(&test, *op, values)?;
+                Test::NamePath(path.clone(), Spelt { written: test, folded })
+            }
+            false => Test::Path(path.clone(), test),
+        };
+        Ok(negated_if(*op == Op::NotEqual, Node::Test(test)))
     }
 
-    /// A word or text as it is searched for: whatever its case, and `*` for any text if not quoted.
+    /// A word or text as it is searched for.
     fn search(&mut self, value: &Value) -> Checked<Regex> {
-        let pattern = match value.quoted {
-            true => regex::escape(&value.text),
-            false => value.text.split('*').map(regex::escape).collect::<Vec<_>>().join(".*?"),
-        };
-        self.regex(&pattern, true, &value.place)
+        self.regex(&search_pattern(value), true, &value.place)
     }
 
     fn pattern(&mut self, values: &[Value]) -> Checked<Regex> {
@@ -220,24 +257,18 @@ impl Compiler {
             let what = format!("a filter may have {REGEXES_MAX} regular expressions and searched words at most");
             return Err(Fault::at(place.0.clone(), what));
         }
-        RegexBuilder::new(pattern)
-            .case_insensitive(ignore_case)
-            .dot_matches_new_line(true)
-            .size_limit(REGEX_BYTES_MAX)
-            .dfa_size_limit(REGEX_BYTES_MAX)
-            .nest_limit(REGEX_NESTING_MAX)
-            .build()
-            .map_err(|error| bad_regex(&error, place))
+        regex(pattern, ignore_case, place)
     }
 
     /// Takes note of what a field needs.
     fn note(&mut self, asks: Asks) {
+        self.has_names |= matches!(asks, Asks::Method | Asks::Tool);
         let needs = &mut self.needs;
         match asks {
             Asks::Way | Asks::Size | Asks::Sequence | Asks::Noise | Asks::Edited | Asks::Held | Asks::Mark => {}
             Asks::Replay | Asks::Rule | Asks::Verdict | Asks::Server => {}
             Asks::Kind | Asks::Id => needs.scan = true,
-            Asks::Method | Asks::Tool | Asks::Operation | Asks::Status | Asks::Code => {
+            Asks::Method | Asks::Tool | Asks::Operation | Asks::Hint | Asks::Status | Asks::Code => {
                 needs.scan = true;
                 needs.story = true;
             }
@@ -257,15 +288,69 @@ impl Node {
             Self::Not(inner) => inner.cost(),
             Self::Test(test) => match test {
                 Test::Number(..) | Test::Flag(..) | Test::Present(_) => 0,
-                Test::Words(..) | Test::Era(_) => 1,
+                Test::Words(..) | Test::Hint(_) | Test::Era(_) => 1,
                 Test::Text(_, TextTest::Like(_)) => 3,
-                Test::Text(..) => 2,
+                Test::Name(_, Spelt { written: TextTest::Like(_), .. }) => 3,
+                Test::Text(..) | Test::Name(..) => 2,
                 Test::HeaderNamed(_) | Test::Header(..) => 3,
-                Test::Path(..) => 4,
+                Test::Path(..) | Test::NamePath(..) => 4,
                 Test::Search(_) | Test::Body(_) => 5,
             },
         }
     }
+}
+
+/// Whatever its case, and `*` for any text if not quoted.
+fn search_pattern(value: &Value) -> String {
+    match value.quoted {
+        true => regex::escape(&value.text),
+        false => value.text.split('*').map(regex::escape).collect::<Vec<_>>().join(".*?"),
+    }
+}
+
+fn regex(pattern: &str, ignore_case: bool, place: &syntax::Place) -> Checked<Regex> {
+    RegexBuilder::new(pattern)
+        .case_insensitive(ignore_case)
+        .dot_matches_new_line(true)
+        .size_limit(REGEX_BYTES_MAX)
+        .dfa_size_limit(REGEX_BYTES_MAX)
+        .nest_limit(REGEX_NESTING_MAX)
+        .build()
+        .map_err(|error| bad_regex(&error, place))
+}
+
+/// What a folded name is held against. A regular expression cannot be folded, `\S` is not `\s`; it takes
+/// any case instead.
+fn folded_text(op: Op, values: &[Value]) -> Checked<TextTest> {
+    Ok(match op {
+        Op::Begins => TextTest::Begins(folded(&only(values)?.text).into_owned()),
+        Op::Like => TextTest::Like(folded_pattern(values)?),
+        _ if is_anything(op, values) => TextTest::Any,
+        _ => TextTest::Globs(globs(op, &folded_values(values))),
+    })
+}
+
+fn folded_path_test(written: &PathTest, op: Op, values: &[Value]) -> Checked<PathTest> {
+    Ok(match written {
+        PathTest::Equal(_) => PathTest::Equal(folded_values(values).iter().map(scalar).collect()),
+        PathTest::Globs(_) => PathTest::Globs(globs(op, &folded_values(values))),
+        PathTest::Begins(prefix) => PathTest::Begins(folded(prefix).into_owned()),
+        PathTest::Like(_) => PathTest::Like(folded_pattern(values)?),
+        PathTest::Present | PathTest::Number(..) => written.clone(),
+    })
+}
+
+fn folded_pattern(values: &[Value]) -> Checked<Regex> {
+    let value = only(values)?;
+    regex(&value.text, true, &value.place)
+}
+
+fn folded_values(values: &[Value]) -> Vec<Value> {
+    values.iter().map(folded_value).collect()
+}
+
+fn folded_value(value: &Value) -> Value {
+    Value { text: folded(&value.text).into_owned(), ..value.clone() }
 }
 
 fn negated_if(negated: bool, node: Node) -> Node {
@@ -300,6 +385,14 @@ fn words(choices: &'static [Choice], field: &Field, values: &[Value]) -> Checked
         }
     }
     Ok(words)
+}
+
+/// `hint:*` is any of them.
+fn hints(field: &Field, op: Op, values: &[Value]) -> Checked<Vec<&'static str>> {
+    match is_anything(op, values) {
+        true => Ok(fields::HINTS.iter().map(|choice| choice.word).collect()),
+        false => words(fields::HINTS, field, values),
+    }
 }
 
 fn flag(field: &Field, values: &[Value]) -> Checked<bool> {

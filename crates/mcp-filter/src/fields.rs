@@ -12,8 +12,6 @@ pub struct Field {
     pub about: &'static str,
     pub example: &'static str,
     pub values: Values,
-    /// Nothing in this version sets it, so it is always absent.
-    pub not_yet: bool,
     pub(crate) asks: Asks,
 }
 
@@ -54,6 +52,7 @@ pub(crate) enum Asks {
     Code,
     Id,
     Operation,
+    Hint,
     Duration,
     Size,
     Sequence,
@@ -91,7 +90,13 @@ const KINDS: &[Choice] = &[
 const STATUSES: &[Choice] =
     &[word("ok"), Choice { word: "err", also: &["error"] }, Choice { word: "input_required", also: &["input"] }];
 const OPERATIONS: &[Choice] = &[word("read"), word("write"), word("delete"), word("execute"), word("admin")];
-const VERDICTS: &[Choice] = &[word("allow"), word("deny"), word("ask")];
+pub(crate) const HINTS: &[Choice] = &[
+    Choice { word: "readonly", also: &["readOnlyHint"] },
+    Choice { word: "destructive", also: &["destructiveHint"] },
+    Choice { word: "idempotent", also: &["idempotentHint"] },
+    Choice { word: "openworld", also: &["openWorldHint"] },
+];
+const VERDICTS: &[Choice] = &[word("allow"), word("deny"), word("ask"), word("observe")];
 pub(crate) const LEGACY: &str = "legacy";
 pub(crate) const MODERN: &str = "modern";
 const ERAS: &[Choice] = &[word(LEGACY), word(MODERN)];
@@ -99,11 +104,7 @@ pub(crate) const FLAGS: &[Choice] =
     &[Choice { word: "yes", also: &["true", "on"] }, Choice { word: "no", also: &["false", "off"] }];
 
 const fn field(asks: Asks, name: &'static str, values: Values, example: &'static str, about: &'static str) -> Field {
-    Field { name, about, example, values, not_yet: false, asks }
-}
-
-const fn later(field: Field) -> Field {
-    Field { not_yet: true, ..field }
+    Field { name, about, example, values, asks }
 }
 
 pub const FIELDS: &[Field] = &[
@@ -158,13 +159,20 @@ pub const FIELDS: &[Field] = &[
         "id:7",
         "The JSON-RPC id, as it is spelled or as the text it says: `id:7` is 7 and \"7\".",
     ),
-    later(field(
+    field(
         Asks::Operation,
         "op",
         Values::Words(OPERATIONS),
         "op:delete",
-        "The class of operation that a call is.",
-    )),
+        "The class of operation that a call is. A recorded message has it if rules judged it.",
+    ),
+    field(
+        Asks::Hint,
+        "hint",
+        Values::Words(HINTS),
+        "hint:destructive",
+        "What the server says of the tool in its annotations, if it says yes. Only rules know it.",
+    ),
     field(
         Asks::Duration,
         "dur",
@@ -201,14 +209,14 @@ pub const FIELDS: &[Field] = &[
         "era:modern",
         "The revision of the protocol that is spoken: `legacy`, `modern`, or a date such as `2025-*`.",
     ),
-    later(field(Asks::Rule, "rule", Values::Text, "rule:no-deletes", "The rule that decided about the message.")),
-    later(field(
+    field(Asks::Rule, "rule", Values::Text, "rule:no-deletes", "The rule that decided about the message."),
+    field(
         Asks::Verdict,
         "verdict",
         Values::Words(VERDICTS),
         "verdict:deny",
-        "What was decided about the message.",
-    )),
+        "What rules decided about the message: `observe` if none did, but one took note of it.",
+    ),
     field(Asks::Held, "held", Values::Flag, "held:yes", "Whether it was held for somebody to look at."),
     field(Asks::Edited, "edited", Values::Flag, "edited:yes", "Whether it left otherwise than it came."),
     field(Asks::Mark, "mark", Values::Text, "mark:*", "What somebody marked the message with."),

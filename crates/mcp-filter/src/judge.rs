@@ -5,24 +5,29 @@ use std::borrow::Cow;
 use mcp_wire::{Era, scan};
 use regex::bytes::Regex;
 
-use crate::compile::{Node, PathTest, Scalar, Test, TextTest, number};
+use crate::compile::{Node, PathTest, Scalar, Spelt, Test, TextTest, number};
 use crate::fields::Asks;
 use crate::numbers::Range;
+use crate::spelling::{Reading, folded};
 use crate::subject::{Subject, Way};
 use crate::syntax::Op;
 
-pub fn holds(node: &Node, subject: &(impl Subject + ?Sized)) -> bool {
+pub fn holds(node: &Node, subject: &(impl Subject + ?Sized), reading: Reading) -> bool {
     match node {
         Node::Everything => true,
-        Node::Any(parts) => parts.iter().any(|part| holds(part, subject)),
-        Node::All(parts) => parts.iter().all(|part| holds(part, subject)),
-        Node::Not(inner) => !holds(inner, subject),
-        Node::Test(test) => test_holds(test, subject),
+        Node::Any(parts) => parts.iter().any(|part| holds(part, subject, reading)),
+        Node::All(parts) => parts.iter().all(|part| holds(part, subject, reading)),
+        Node::Not(inner) => !holds(inner, subject, reading),
+        Node::Test(test) => test_holds(test, subject, reading),
     }
 }
 
-fn test_holds(test: &Test, subject: &(impl Subject + ?Sized)) -> bool {
+pub fn test_holds(test: &Test, subject: &(impl Subject + ?Sized), reading: Reading) -> bool {
     match test {
+        Test::Name(asks, tests) => text(*asks, subject).is_some_and(|name| match reading {
+            Reading::Written => fits(&tests.written, &name),
+            Reading::Folded => fits(&tests.folded, &folded(&name)),
+        }),
         Test::Text(Asks::Id, test) => subject.id().is_some_and(|id| id_fits(test, id)),
         Test::Text(asks, test) => text(*asks, subject).is_some_and(|text| fits(test, &text)),
         Test::Words(asks, words) => word(*asks, subject).is_some_and(|word| words.contains(&word)),
@@ -30,17 +35,27 @@ fn test_holds(test: &Test, subject: &(impl Subject + ?Sized)) -> bool {
         Test::Flag(asks, wanted) => flag(*asks, subject) == *wanted,
         Test::Present(asks) => is_present(*asks, subject),
         Test::Era(era) => subject.revision().is_some_and(|revision| Era::of_header(Some(revision.as_bytes())) == *era),
-        Test::Search(regex) => {
-            let names = [subject.method(), subject.tool()];
-            names.into_iter().flatten().any(|name| regex.is_match(name.as_bytes())) || in_body(regex, subject)
-        }
+        Test::Hint(hints) => hints.iter().any(|hint| subject.hint(hint) == Some(true)),
+        Test::Search(search) => in_names(search, subject, reading) || in_body(&search.written, subject),
         Test::Body(regex) => in_body(regex, subject),
         Test::HeaderNamed(glob) => headers(subject).any(|(name, _)| glob.matches(&name.to_ascii_lowercase())),
         Test::Header(wanted, test) => {
             headers(subject).any(|(name, value)| name.eq_ignore_ascii_case(wanted) && fits(test, value))
         }
         Test::Path(path, test) => subject.body().is_some_and(|body| path.any(body, |json| value_fits(test, json))),
+        Test::NamePath(path, tests) => subject.body().is_some_and(|body| match reading {
+            Reading::Written => path.any(body, |json| value_fits(&tests.written, json)),
+            Reading::Folded => path.any(body, |json| folded_fits(&tests.folded, json)),
+        }),
     }
+}
+
+/// Whether it is found in the method, or in what the message is about.
+pub fn in_names(search: &Spelt<Regex>, subject: &(impl Subject + ?Sized), reading: Reading) -> bool {
+    [subject.method(), subject.tool()].into_iter().flatten().any(|name| match reading {
+        Reading::Written => search.written.is_match(name.as_bytes()),
+        Reading::Folded => search.folded.is_match(folded(&name).as_bytes()),
+    })
 }
 
 fn text(asks: Asks, subject: &(impl Subject + ?Sized)) -> Option<Cow<'_, str>> {
@@ -166,6 +181,20 @@ fn value_fits(test: &PathTest, json: &[u8]) -> bool {
                 _ => number >= *bound,
             })
         }
+    }
+}
+
+/// The same of a name, as whoever is careless about spelling reads it.
+fn folded_fits(test: &PathTest, json: &[u8]) -> bool {
+    let Some(said) = scan::decode_string(json) else { return value_fits(test, json) };
+    let said = folded(&said);
+    match test {
+        PathTest::Present => true,
+        PathTest::Equal(wanted) => wanted.iter().any(|wanted| wanted.text == said),
+        PathTest::Globs(globs) => globs.iter().any(|glob| glob.matches(&said)),
+        PathTest::Begins(prefix) => said.starts_with(prefix),
+        PathTest::Like(regex) => regex.is_match(said.as_bytes()),
+        PathTest::Number(..) => false,
     }
 }
 

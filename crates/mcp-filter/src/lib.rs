@@ -3,7 +3,8 @@
 //! a message by it looks no further into the message than the expression does.
 //!
 //! `syntax` is the tree of what was written, `fields` the table of what can be asked, `compile` turns
-//! the first into tests by the second, and `judge` holds them against a [`Subject`].
+//! the first into tests by the second, and `judge` holds them against a [`Subject`]. `foretell` says what
+//! that will come to before there is a message, and `spelling` which names are taken for each other.
 
 #[cfg(any(test, feature = "checks"))]
 pub mod checks;
@@ -11,22 +12,29 @@ mod clue;
 mod compile;
 mod error;
 mod fields;
+mod foretell;
 mod glob;
 mod judge;
 mod numbers;
 mod parse;
 mod path;
 pub mod reference;
+mod spelling;
 mod subject;
 mod syntax;
 
 use std::fmt;
 use std::str::FromStr;
 
+use compile::Compiled;
+use spelling::Reading;
+
 pub use clue::Clue;
 pub use error::FilterError;
 pub use fields::{FIELDS, Field, Values};
+pub use foretell::Certainty;
 pub use glob::Glob;
+pub use spelling::Spelling;
 pub use subject::{Subject, Way};
 
 /// An expression longer than this is not read. Lists of names fit; what is longer was not written by
@@ -34,7 +42,8 @@ pub use subject::{Subject, Way};
 pub const EXPRESSION_BYTES_MAX: usize = 16 * 1024;
 /// Parentheses and negations inside each other.
 pub const NESTING_MAX: usize = 64;
-/// Regular expressions and searched words in one expression; each may take [`REGEX_BYTES_MAX`].
+/// Regular expressions and searched words in one expression; each may take [`REGEX_BYTES_MAX`], and as much
+/// again for names in other spellings.
 pub const REGEXES_MAX: usize = 32;
 /// What one regular expression may compile to, and what its search may cache.
 pub const REGEX_BYTES_MAX: usize = 1024 * 1024;
@@ -45,6 +54,7 @@ pub struct Filter {
     written: syntax::Expr,
     test: compile::Node,
     needs: Needs,
+    has_names: bool,
     clue: Option<Clue>,
 }
 
@@ -66,20 +76,52 @@ impl Filter {
     pub fn parse(expression: &str) -> Result<Self, FilterError> {
         let fault = |fault: error::Fault| fault.within(expression);
         let written = parse::expression(expression).map_err(fault)?;
-        let (test, needs) = compile::compile(&written).map_err(fault)?;
+        let Compiled { test, needs, has_names } = compile::compile(&written).map_err(fault)?;
         let clue = Clue::of(&test);
-        Ok(Self { written, test, needs, clue })
+        Ok(Self { written, test, needs, has_names, clue })
     }
 
     pub fn matches(&self, subject: &(impl Subject + ?Sized)) -> bool {
-        judge::holds(&self.test, subject)
+        judge::holds(&self.test, subject, Reading::Written)
+    }
+
+    /// The same, with names in such spellings.
+    pub fn matches_in(&self, subject: &(impl Subject + ?Sized), spelling: Spelling) -> bool {
+        let written = self.matches(subject);
+        let folded = || judge::holds(&self.test, subject, Reading::Folded);
+        match spelling {
+            Spelling::Any if self.has_names => written || folded(),
+            Spelling::Every if self.has_names => written && folded(),
+            _ => written,
+        }
+    }
+
+    /// What [`Filter::matches_in`] will say of every message that has the names of this one, goes its way
+    /// and belongs to its conversation. The message itself is not looked at.
+    pub fn foretell(&self, subject: &(impl Subject + ?Sized), spelling: Spelling) -> Certainty {
+        let written = foretell::foretell(&self.test, subject, Reading::Written);
+        let folded = || foretell::foretell(&self.test, subject, Reading::Folded);
+        match spelling {
+            Spelling::Any if self.has_names => written.or(folded),
+            Spelling::Every if self.has_names => written.and(folded),
+            _ => written,
+        }
+    }
+
+    /// The names of members that its paths lead through, each once.
+    pub fn path_keys(&self) -> Vec<&str> {
+        let mut keys = Vec::new();
+        self.written.path_keys(&mut keys);
+        keys.sort_unstable();
+        keys.dedup();
+        keys
     }
 
     pub fn needs(&self) -> Needs {
         self.needs
     }
 
-    /// What a message must have in it to match, if that can be told.
+    /// What a message must have in it to match, names as they are written, if that can be told.
     pub fn clue(&self) -> Option<&Clue> {
         self.clue.as_ref()
     }

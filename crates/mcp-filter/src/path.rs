@@ -62,6 +62,21 @@ pub fn is_plain_char(c: char) -> bool {
 }
 
 impl Path {
+    /// The names of members that it leads through.
+    pub fn members(&self) -> impl Iterator<Item = &str> {
+        self.steps.iter().filter_map(|step| match step {
+            Step::Member(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Whether it leads to what a message is about: a method, a name or a uri, and no argument.
+    pub fn leads_to_name(&self) -> bool {
+        let is = |step: &Step, names: &[&str]| matches!(step, Step::Member(name) if names.contains(&name.as_str()));
+        self.steps.last().is_some_and(|last| is(last, &["method", "name", "uri"]))
+            && !self.steps.iter().any(|step| is(step, &["arguments"]))
+    }
+
     /// Whether `test` holds for the JSON of any value that the path leads to.
     pub fn any(&self, json: &[u8], mut test: impl FnMut(&[u8]) -> bool) -> bool {
         let mut walk = Walk { json, at: 0, steps: &self.steps, test: &mut test, found: false };

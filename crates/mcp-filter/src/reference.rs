@@ -8,7 +8,7 @@ pub fn markdown() -> String {
     page.push_str("| field | asks | takes | for example |\n|---|---|---|---|\n");
     for field in FIELDS {
         let (name, takes) = (field.name, takes(field).replace('|', "\\|"));
-        page.push_str(&format!("| `{name}` | {} | {takes} | `{}` |\n", about(field), field.example));
+        page.push_str(&format!("| `{name}` | {} | {takes} | `{}` |\n", field.about, field.example));
     }
     page.push_str(&format!("\n{REST}"));
     page
@@ -20,7 +20,7 @@ pub fn plain() -> String {
     page.push_str("\nFields:\n");
     for field in FIELDS {
         page.push_str(&format!("\n  {:<8} {}\n", field.name, field.example));
-        page.push_str(&indented(11, &format!("{} Takes {}.", about(field), takes(field))));
+        page.push_str(&indented(11, &format!("{} Takes {}.", field.about, takes(field))));
     }
     page.push_str(&format!("\n{}", without_marks(REST)));
     page
@@ -86,13 +86,6 @@ forever. Text is searched as it stands in the message, and, where that has escap
 An expression may have 16,384 bytes, 64 levels of parentheses, and 32 regular expressions or searched words of up to
 1 MB each when compiled. A path may have 31 steps.
 ";
-
-fn about(field: &Field) -> String {
-    match field.not_yet {
-        true => format!("{} Nothing sets it in this version.", field.about),
-        false => field.about.to_owned(),
-    }
-}
 
 fn takes(field: &Field) -> String {
     let words =

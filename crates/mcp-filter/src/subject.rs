@@ -53,6 +53,12 @@ pub trait Subject {
         None
     }
 
+    /// What the server's annotations say of the tool: `readonly`, `destructive`, `idempotent` or
+    /// `openworld`.
+    fn hint(&self, _name: &str) -> Option<bool> {
+        None
+    }
+
     /// From the request to this answer.
     fn duration_ns(&self) -> Option<u64> {
         None
@@ -87,7 +93,7 @@ pub trait Subject {
         None
     }
 
-    /// `allow`, `deny` or `ask`.
+    /// `allow`, `deny`, `ask` or `observe`.
     fn verdict(&self) -> Option<&str> {
         None
     }

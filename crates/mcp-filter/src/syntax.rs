@@ -105,6 +105,18 @@ pub struct Regex {
     pub place: Place,
 }
 
+impl Expr {
+    /// Adds the names of members that paths lead through.
+    pub fn path_keys<'a>(&'a self, keys: &mut Vec<&'a str>) {
+        match self {
+            Self::Or(parts) | Self::And(parts) => parts.iter().for_each(|part| part.path_keys(keys)),
+            Self::Not(inner) => inner.path_keys(keys),
+            Self::Path { path, .. } => keys.extend(path.members()),
+            _ => {}
+        }
+    }
+}
+
 impl fmt::Display for Expr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

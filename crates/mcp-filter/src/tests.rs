@@ -5,6 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod foretelling;
+mod spellings;
+
 /// A message as it stands there, and a little beside it.
 #[derive(Default)]
 struct Fake {
@@ -17,6 +20,8 @@ struct Fake {
     revision: Option<&'static str>,
     headers: Vec<(&'static str, &'static str)>,
     edited: bool,
+    operation: Option<&'static str>,
+    hints: Vec<(&'static str, bool)>,
 }
 
 fn message(json: &str) -> Fake {
@@ -37,7 +42,8 @@ impl Subject for Fake {
     }
 
     fn tool(&self) -> Option<Cow<'_, str>> {
-        self.message.as_ref()?.name()
+        let message = self.message.as_ref()?;
+        message.name().or_else(|| message.uri())
     }
 
     fn status(&self) -> Option<&str> {
@@ -79,6 +85,14 @@ impl Subject for Fake {
 
     fn edited(&self) -> bool {
         self.edited
+    }
+
+    fn operation(&self) -> Option<&str> {
+        self.operation
+    }
+
+    fn hint(&self, name: &str) -> Option<bool> {
+        self.hints.iter().find(|(hint, _)| *hint == name).map(|(_, says)| *says)
     }
 }
 
@@ -256,6 +270,27 @@ fn what_is_known_beside_the_message() {
             "verdict:deny",
         ],
     );
+}
+
+#[test]
+fn a_server_hints_at_what_its_tool_does() {
+    let hints = vec![("readonly", false), ("destructive", true), ("openworld", true)];
+    let call = Fake { hints, operation: Some("delete"), ..message("{}") };
+    check(
+        &call,
+        &[
+            "hint:destructive",
+            "hint:destructiveHint",
+            "hint:readonly,openworld",
+            "hint:*",
+            "hint!=readonly",
+            "op:delete",
+        ],
+        &["hint:readonly", "hint:idempotent", "hint:readonly,idempotent", "hint!=destructive", "op:read"],
+    );
+    let denial = Fake { hints: vec![("readonly", false)], ..message("{}") };
+    check(&denial, &["not hint:*"], &["hint:*"]);
+    check(&message("{}"), &["hint!=readonly"], &["hint:readonly", "hint:*"]);
 }
 
 #[test]
@@ -546,6 +581,8 @@ fn every_wrong_expression_is_refused() {
         "text~\\",
         "/[/",
         "op:remove",
+        "hint:safe",
+        "hint^=read",
         "verdict:no",
     ] {
         assert!(Filter::parse(expression).is_err(), "{expression}");
@@ -579,6 +616,7 @@ fn a_filter_says_what_it_looks_at() {
     assert_eq!(needs("dir:> size>1k seq<9 noise:no edited:no server:x"), none);
     assert_eq!(needs("kind:request id:7"), Needs { scan: true, ..none });
     assert_eq!(needs("method:x tool:y status:err"), Needs { scan: true, story: true, ..none });
+    assert_eq!(needs("hint:readonly op:read"), Needs { scan: true, story: true, ..none });
     assert_eq!(needs("dur>1s"), Needs { story: true, ..none });
     assert_eq!(needs("$.a"), Needs { body: true, ..none });
     assert_eq!(needs("text:x"), Needs { body: true, ..none });
