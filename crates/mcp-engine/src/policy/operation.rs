@@ -5,7 +5,6 @@
 //! since a server that does harm will not say so. What nothing is known of, writes.
 
 mod lexicon;
-mod lookalike;
 mod name;
 mod reason;
 pub mod reference;

@@ -4,8 +4,9 @@
 //! Letters that look like others are read as those, so that no spelling hides a word; that a name
 //! has such letters is told, too.
 
+use mcp_wire::fold::{Folded, fold};
+
 use super::lexicon::{Meaning, WORD_BYTES_MAX, meaning};
-use super::lookalike::{self, Folded};
 use crate::policy::operation::Operation;
 
 /// One word of a name.
@@ -26,6 +27,9 @@ pub struct Words {
     /// Whether it has letters that are not plain ones.
     pub is_disguised: bool,
 }
+
+/// Stands for a letter that looks like none of ours.
+const UNKNOWN: u8 = b'?';
 
 /// Most names have fewer words.
 const WORDS_USUAL: usize = 8;
@@ -84,9 +88,10 @@ fn plain(name: &str) -> (Vec<u8>, bool) {
     if name.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         return (name.as_bytes().to_vec(), false);
     }
-    let text = name.chars().filter_map(|c| match lookalike::fold(c) {
+    let text = name.chars().filter_map(|c| match fold(c) {
         Folded::As(byte) => Some(byte),
         Folded::Nothing => None,
+        Folded::Unknown => Some(UNKNOWN),
     });
     (text.collect(), true)
 }
@@ -97,7 +102,7 @@ fn token_end(text: &[u8], start: usize) -> usize {
 
 /// A letter that stands for one we do not know is part of a word, and makes the word unknown.
 fn is_letter(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == lookalike::UNKNOWN
+    byte.is_ascii_alphanumeric() || byte == UNKNOWN
 }
 
 /// Where the first word of a token ends.
@@ -132,10 +137,23 @@ fn look_up(word: &[u8]) -> Option<Meaning> {
 /// A verb spelled with digits or capitals that look like letters (`de1ete`, `deIete`). Only words
 /// that make a tool more dangerous are worth the disguise.
 fn in_digits(token: &[u8]) -> Option<Meaning> {
-    if token.len() > WORD_BYTES_MAX || !token.iter().any(|byte| lookalike::digit(*byte).is_some()) {
+    if token.len() > WORD_BYTES_MAX || !token.iter().any(|byte| letter_of_digit(*byte).is_some()) {
         return None;
     }
-    let letters: Vec<u8> = token.iter().map(|byte| lookalike::digit(*byte).unwrap_or(*byte)).collect();
+    let letters: Vec<u8> = token.iter().map(|byte| letter_of_digit(*byte).unwrap_or(*byte)).collect();
     look_up(&letters)
         .filter(|meaning| matches!(meaning, Meaning::Verb { group, .. } if group.operation > Operation::Read))
+}
+
+/// A digit or a capital in place of the letter that it looks like.
+fn letter_of_digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0' => Some(b'o'),
+        b'1' | b'I' => Some(b'l'),
+        b'3' => Some(b'e'),
+        b'4' => Some(b'a'),
+        b'5' => Some(b's'),
+        b'7' => Some(b't'),
+        _ => None,
+    }
 }

@@ -1,17 +1,19 @@
 //! Letters that look like plain ones. A name may be written with them to look like another name, or
 //! not to be found by a rule; here they are read as what a person would see.
 
-use mcp_wire::visible::is_deceptive;
+use std::sync::LazyLock;
+
+use crate::visible::is_deceptive;
 
 /// What a character is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folded {
     As(u8),
     /// It cannot be seen: the letters around it belong together.
     Nothing,
+    /// It looks like none of ours.
+    Unknown,
 }
-
-/// Stands for a letter that looks like none of ours.
-pub const UNKNOWN: u8 = b'?';
 
 pub fn fold(c: char) -> Folded {
     match c {
@@ -20,13 +22,13 @@ pub fn fold(c: char) -> Folded {
         // Accents that are characters of their own, and variants.
         '\u{300}'..='\u{36f}' | '\u{fe00}'..='\u{fe0f}' => Folded::Nothing,
         c if is_deceptive(c) => Folded::Nothing,
-        c => Folded::As(looks_like(c)),
+        c => looks_like(c).map_or(Folded::Unknown, Folded::As),
     }
 }
 
-fn looks_like(c: char) -> u8 {
+fn looks_like(c: char) -> Option<u8> {
     let code = c as u32;
-    match code {
+    Some(match code {
         // Fullwidth forms are ASCII, moved.
         0xff01..=0xff5e => (code - 0xff01 + 0x21) as u8,
         0x24b6..=0x24cf => b'A' + (code - 0x24b6) as u8,
@@ -39,22 +41,17 @@ fn looks_like(c: char) -> u8 {
         0x2010..=0x2015 | 0x2212 => b'-',
         0x2044 | 0x2215 => b'/',
         0xa0 | 0x2000..=0x200a | 0x202f | 0x3000 => b' ',
-        _ => LETTERS.iter().find(|(_, alike)| alike.contains(c)).map_or(UNKNOWN, |(letter, _)| *letter),
-    }
+        _ => BY_CODE.binary_search_by_key(&c, |(alike, _)| *alike).ok().map(|at| BY_CODE[at].1)?,
+    })
 }
 
-/// A digit or a capital in place of the letter that it looks like.
-pub fn digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0' => Some(b'o'),
-        b'1' | b'I' => Some(b'l'),
-        b'3' => Some(b'e'),
-        b'4' => Some(b'a'),
-        b'5' => Some(b's'),
-        b'7' => Some(b't'),
-        _ => None,
-    }
-}
+/// The table below, to be searched: text can be long, and its sender means no good.
+static BY_CODE: LazyLock<Vec<(char, u8)>> = LazyLock::new(|| {
+    let letters = LETTERS.iter().flat_map(|(letter, alike)| alike.chars().map(|c| (c, *letter)));
+    let mut by_code: Vec<(char, u8)> = letters.collect();
+    by_code.sort_unstable();
+    by_code
+});
 
 /// Letters with accents, and those of other alphabets that look the same in most typefaces.
 const LETTERS: &[(u8, &str)] = &[
