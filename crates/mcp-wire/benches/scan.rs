@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use mcp_wire::Message;
+use mcp_wire::strict::{JudgedKeys, check};
 
 fn request(text: &str) -> Bytes {
     let params = format!(r#"{{"name":"echo","arguments":{{"text":"{text}"}},"_meta":{{"progressToken":"pt-1"}}}}"#);
@@ -25,6 +26,10 @@ fn scans(criterion: &mut Criterion) {
         });
         group.bench_function(format!("{name}/peek"), |bencher| {
             bencher.iter(|| Message::new(std::hint::black_box(bytes.clone())).peek().kind)
+        });
+        let keys = JudgedKeys::new(["params", "arguments", "path"]);
+        group.bench_function(format!("{name}/strict"), |bencher| {
+            bencher.iter(|| check(&Message::new(std::hint::black_box(bytes.clone())), &keys))
         });
     }
     group.finish();

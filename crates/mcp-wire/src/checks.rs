@@ -1,6 +1,8 @@
 //! What must hold for any bytes whatever. The fuzz targets and the property tests both call these,
 //! so a crash found by one can be replayed by the other.
 
+mod readers;
+
 use bytes::Bytes;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -8,8 +10,11 @@ use serde_json::value::RawValue;
 use crate::framing::sse::{self, SseCut, SseDeframer, SseEvent};
 use crate::framing::{self, Cut, Deframer, Ending, Frame, Framing};
 use crate::gather::Gather;
+use crate::message::Message;
 use crate::scan::{self, Glance, Kind, Peek, Span};
 use crate::splice::splice;
+use crate::strict::{self, JudgedKeys};
+pub use readers::{Document, Reader};
 
 /// The scanner agrees with a full parser, or says that it will not judge.
 pub fn scan_agrees_with_parser(bytes: &[u8]) {
@@ -59,6 +64,36 @@ fn compare_envelope(bytes: &[u8], peek: &Peek, envelope: &Members<'_>) {
         _ => Kind::OtherJson,
     };
     assert_eq!(peek.kind, expected);
+}
+
+/// A message that passes for unambiguous says the same to every reader, and what rules go by is what
+/// each of them reads. Tells whether it passes.
+pub fn judged_is_what_anybody_reads(bytes: &[u8], keys: &[&str]) -> bool {
+    let message = Message::new(Bytes::copy_from_slice(bytes));
+    if strict::check(&message, &JudgedKeys::new(keys.iter().copied())).is_err() {
+        return false;
+    }
+    let document = Document::parse(bytes).expect("a full parser takes what was let through");
+    let plain = Reader::FirstWins.read(&document).in_lower_case();
+    for reader in Reader::ALL {
+        assert_eq!(reader.read(&document).in_lower_case(), plain, "{reader:?} reads something else");
+        let judged = |span: Option<Span>| span.map(|span| Document::parse(message.slice(span)).expect("it is JSON"));
+        let peek = message.peek();
+        for (path, span) in [
+            (&["method"][..], peek.method),
+            (&["id"], peek.id),
+            (&["params", "name"], peek.name),
+            (&["params", "uri"], peek.uri),
+            (&["params", "taskId"], peek.task_id),
+        ] {
+            let is_message_part = path.len() == 1 || message.method().is_some();
+            assert!(!is_message_part || reader.get(&document, path) == judged(span), "{reader:?} at {path:?}");
+        }
+        for key in keys {
+            assert_eq!(reader.all(&document, key), Reader::FirstWins.all(&document, key), "{reader:?} for {key}");
+        }
+    }
+    true
 }
 
 /// A splice changes one span and nothing else.

@@ -14,6 +14,7 @@ pub mod reply;
 pub mod revision;
 pub mod scan;
 pub mod splice;
+pub mod strict;
 pub mod visible;
 
 pub use framing::sse::{SseCut, SseDeframer, SseEvent};

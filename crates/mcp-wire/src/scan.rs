@@ -3,7 +3,7 @@
 //! resolved by a guess.
 
 mod glance;
-mod json;
+pub(crate) mod json;
 mod names;
 
 use std::borrow::Cow;

@@ -221,7 +221,7 @@ fn escape_end(bytes: &[u8], at: usize) -> Step<usize> {
 
 /// The end of a run of string bytes that need no thought: the next quote, backslash or control.
 #[inline]
-fn plain_run_end(bytes: &[u8], from: usize, has_controls: bool) -> usize {
+pub(crate) fn plain_run_end(bytes: &[u8], from: usize, has_controls: bool) -> usize {
     /// Most runs are keys, short words or what stands between two escapes; calling the vectorised
     /// search for those costs more than it saves.
     const SHORT: usize = 64;
@@ -256,7 +256,7 @@ fn specials(word: u64) -> u64 {
 /// What kinds of bytes a text is made of, found in one vectorised pass. Nearly no message has a
 /// control character in it, and then strings need not be searched for one.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Texture {
+pub(crate) struct Texture {
     pub has_controls: bool,
     pub has_escapes: bool,
     pub is_ascii: bool,
