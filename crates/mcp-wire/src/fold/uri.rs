@@ -77,9 +77,10 @@ impl Parts {
 }
 
 fn split_scheme(uri: &str) -> (&str, &str) {
+    // A pattern may leave it open.
     let is_scheme = |text: &str| {
-        text.starts_with(|c: char| c.is_ascii_alphabetic())
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+        text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '*')
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'*'))
     };
     uri.split_once(':').filter(|(scheme, _)| is_scheme(scheme)).unwrap_or(("", uri))
 }
@@ -174,6 +175,13 @@ mod tests {
         check("%4", "%4");
         check("mem:a/../b", "mem:b");
         check("note://%ff", "note://\u{fffd}");
+    }
+
+    #[test]
+    fn patterns_stay_patterns() {
+        for pattern in ["*://secret/*", "file:///etc/*", "file://*", "note://*/a*b", "*/secret/*", "note*"] {
+            check(pattern, pattern);
+        }
     }
 
     #[test]
