@@ -186,6 +186,11 @@ impl Conversation {
         self.not_its_own.push(id);
     }
 
+    /// Nothing was sent that could be answered under `id`.
+    pub(crate) fn forget_answer_to(&mut self, id: &Id) {
+        self.not_its_own.retain(|own| own != id);
+    }
+
     /// Whether `message` is an answer that is not for the client.
     pub(crate) fn keeps(&mut self, message: &ProxyMessage) -> bool {
         if message.from == Side::Client || !message.message.glance().kind.is_response() {

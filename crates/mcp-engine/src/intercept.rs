@@ -20,10 +20,11 @@ use crate::envelope::{ProxyMessage, Side};
 use crate::policy::Judged;
 
 pub use breakpoint::{Breakpoint, BreakpointError};
-pub use decision::{Answer, DecideError, Decision};
+pub use decision::{Answer, DecideError, Decision, Lasting};
 pub(crate) use decision::{compose_answer, edited};
-use live::{Live, Request, Requests};
-pub(crate) use parked::Parked;
+pub(crate) use live::{Class, Live};
+use live::{Request, Requests};
+pub(crate) use parked::{Content, Parked};
 pub use parked::{Held, Why};
 
 /// What a client commonly gives a call is 60 s; this leaves it some.
@@ -55,6 +56,8 @@ pub enum Owner {
     Face,
     /// A command at run time. Whoever gave it is there, without a face.
     Command,
+    /// A rule.
+    Policy,
 }
 
 /// What becomes of messages when the face that held them goes away.
@@ -192,7 +195,8 @@ impl Intercept {
         request: Option<Request>,
         speaker: &Speaker,
     ) -> Option<(Arc<str>, Owner)> {
-        let live = Live { message, request: request.as_ref(), speaker, server: self.options.server.as_deref() };
+        let server = self.options.server.as_deref();
+        let live = Live { message, request: request.as_ref(), speaker, server, class: Class::ByName };
         let mut found = None;
         for breakpoint in &mut self.breakpoints {
             if (self.face || breakpoint.owner == Owner::Command) && breakpoint.filter.matches(&live) {
@@ -216,13 +220,13 @@ impl Intercept {
                 && held.message.glance().kind == Kind::Request
                 && held.message.id().as_ref() == Some(id)
         };
-        self.parked.iter().find(|(_, parked)| is_meant(parked.judged.message())).map(|(sequence, _)| *sequence)
+        self.parked.iter().find(|(_, parked)| is_meant(parked.message())).map(|(sequence, _)| *sequence)
     }
 
     /// The sender of `message` no longer waits for the answer to its request `id`, which may be parked.
     fn give_up(&mut self, message: &ProxyMessage, id: &Id) {
         for parked in self.parked.values_mut() {
-            let held = parked.judged.message();
+            let held = parked.message();
             parked.given_up |= (held.conversation, held.from) == (message.conversation, message.from.other())
                 && held.message.glance().kind.is_response()
                 && held.message.id().as_ref() == Some(id);
@@ -250,13 +254,13 @@ impl Intercept {
         self.spent.push_back((sequence, held));
     }
 
-    fn has_room(&self, message: &ProxyMessage) -> bool {
+    pub(crate) fn has_room(&self, message: &ProxyMessage) -> bool {
         self.parked.len() < PARKED_MAX && self.parked_bytes + message.message.bytes().len() <= PARKED_BYTES_MAX
     }
 
     /// Whether what `owner` wants held is held, as things stand.
     fn holds_for(&self, owner: Owner) -> bool {
-        self.face || owner == Owner::Command
+        self.face || matches!(owner, Owner::Command | Owner::Policy)
     }
 
     fn arm(&mut self) {
@@ -269,7 +273,7 @@ impl Intercept {
     /// Whether a parked message would be held anew, as things stand now. If so it is held for that.
     pub(crate) fn holds_still(&mut self, sequence: u64) -> bool {
         let Some(mut parked) = self.take(sequence) else { return false };
-        let why = self.held_by(parked.judged.message(), &Speaker::default());
+        let why = self.held_by(parked.message(), &Speaker::default());
         let holds = why.is_some();
         if let Some((why, owner)) = why {
             (parked.why, parked.owner) = (why, owner);
@@ -279,13 +283,13 @@ impl Intercept {
     }
 
     pub(crate) fn park(&mut self, parked: Parked) {
-        self.parked_bytes += parked.judged.message().message.bytes().len();
-        self.parked.insert(parked.judged.message().sequence, parked);
+        self.parked_bytes += parked.message().message.bytes().len();
+        self.parked.insert(parked.message().sequence, parked);
     }
 
     pub(crate) fn take(&mut self, sequence: u64) -> Option<Parked> {
         let parked = self.parked.remove(&sequence)?;
-        self.parked_bytes -= parked.judged.message().message.bytes().len();
+        self.parked_bytes -= parked.message().message.bytes().len();
         if self.parked.is_empty() {
             self.arm();
         }

@@ -1,6 +1,7 @@
 //! The data plane. A transport hands over what one read brought; the pipeline decides all of it at
 //! once and says what leaves where. It knows no socket, no process and no terminal.
 
+pub mod audit;
 pub mod backlog;
 pub mod bus;
 pub mod compare;

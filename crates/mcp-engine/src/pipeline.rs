@@ -1,12 +1,15 @@
 //! The order of the stages, on one screen. A transport hands over what one read brought and gets
 //! back what leaves. Nothing here waits, and nothing a peer sends ends a conversation.
 
+mod asks;
 mod holds;
 mod inject;
+mod judge;
 mod status;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -14,14 +17,16 @@ use mcp_store::{End, HeadKey, RecordHead, SessionHeader};
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::{Cut, Ending, Frame, FrameRef, Id, Kind, Message, scan, visible};
 
+use crate::audit::Audit;
 use crate::bus::{Bus, Event, Origin};
 use crate::conversation::Conversation;
 use crate::desk::Desk;
 use crate::envelope::{Asked, Lane, ProxyMessage, Side};
 use crate::intercept::{Intercept, Why};
-use crate::policy::{Judged, Policy, Verdict};
+use crate::policy::rules::Rules;
+use crate::policy::{Answers, Judged, Policy};
 use crate::record::{ExchangeMark, Recorder, StoreFailed};
-use crate::resolve::resolve;
+use crate::resolve::{Resolved, resolve};
 
 pub use holds::Release;
 pub use inject::Injection;
@@ -33,6 +38,11 @@ pub struct Pipeline {
     conversations: u32,
     exchanges: u64,
     policy: Policy,
+    /// What people answered to rules that ask.
+    answers: Answers,
+    /// Faces that could answer, besides the one that has the lease.
+    watchers: usize,
+    audit: Option<Box<Audit>>,
     intercept: Intercept,
     /// Parked no more, and on its way to where it goes.
     released: Vec<Release>,
@@ -112,6 +122,9 @@ impl Pipeline {
             conversations: 0,
             exchanges: 0,
             policy: Policy::default(),
+            answers: Answers::default(),
+            watchers: 0,
+            audit: None,
             intercept: Intercept::default(),
             released: Vec::new(),
             injected: Vec::new(),
@@ -128,6 +141,32 @@ impl Pipeline {
     pub fn governed_from(mut self, desk: Desk, intercept: Intercept) -> Self {
         (self.desk, self.intercept) = (Some(desk), intercept);
         self
+    }
+
+    /// Has rules decide what passes, and what they decide written down.
+    pub fn governed_by(mut self, rules: Arc<Rules>, audit: Audit) -> Self {
+        self.policy.govern(rules);
+        self.audit = Some(Box::new(audit));
+        self
+    }
+
+    /// From now on these rules count. What is parked was judged by others.
+    pub fn set_rules(&mut self, rules: Arc<Rules>) {
+        let now_ns = self.clock.now_ns();
+        if let Some(audit) = &mut self.audit {
+            audit.rules_changed(now_ns, &rules.version);
+        }
+        self.policy.govern(rules);
+        self.bus.publish(|| Event::Changed);
+    }
+
+    pub fn rules(&self) -> Option<&Arc<Rules>> {
+        self.policy.rules()
+    }
+
+    /// Whether messages are judged, so that they must be whole and clear before any of them leaves.
+    pub fn is_governed(&self) -> bool {
+        self.policy.is_governed()
     }
 
     /// Where orders come in, for the loop that carries them out.
@@ -157,6 +196,7 @@ impl Pipeline {
                 Cut::Unframed { sample } => self.note_unframed(talk, from, &sample, now_ns),
             }
         }
+        self.seal(Lane::PIPE, out);
     }
 
     /// Takes the message that opens an HTTP exchange. If it is a request, its answer belongs into
@@ -189,6 +229,7 @@ impl Pipeline {
         let framed = (message.into(), Ending::Counted, false);
         let message = self.stamp(talk, from, lane.asked, framed, now_ns);
         self.pass_message(talk, from, lane, message, out);
+        self.seal(lane, out);
     }
 
     fn pass_message(
@@ -206,8 +247,9 @@ impl Pipeline {
         if self.intercept.is_armed() || talk.is_particular() {
             return self.pass_watched(talk, lane, message, out);
         }
-        match self.policy.permit(resolve(message)) {
-            Verdict::Permitted(judged) => self.pass_onward(lane, judged, out),
+        match self.policy.permit_freely(resolve(message)) {
+            Ok(judged) => self.pass_onward(lane, judged, out),
+            Err(Resolved { message }) => self.pass_watched(talk, lane, message, out),
         }
     }
 
@@ -406,6 +448,9 @@ impl Pipeline {
         };
         self.recorder.message(&message, lane, RecordHead::FROM_PROXY);
         self.tell(&message, lane, Origin::Proxy);
+        if let Some(request) = correlated {
+            self.note_answer(request, &message);
+        }
         Outgoing::Reply(frame)
     }
 
@@ -421,6 +466,10 @@ impl Pipeline {
     /// Writes what the last batch brought.
     pub fn commit(&mut self) -> Result<(), StoreFailed> {
         self.clock.is_recent = false;
+        if let Some(audit) = &mut self.audit {
+            // What could not be written is said by whoever asks for trouble.
+            let _ = audit.flush();
+        }
         self.recorder.may_divide(self.intercept.held_count() == 0);
         let earlier = self.recorder.earlier();
         let committed = self.recorder.commit(self.clock.last_ns);
@@ -437,7 +486,8 @@ impl Pipeline {
     }
 
     pub fn take_trouble(&mut self) -> Option<String> {
-        self.recorder.take_trouble()
+        let audit = self.audit.as_mut().and_then(|audit| audit.take_trouble());
+        audit.or_else(|| self.recorder.take_trouble())
     }
 
     /// Whether heads of HTTP exchanges are wanted by anybody.
@@ -467,7 +517,12 @@ impl Pipeline {
     pub fn finish(mut self, end: &End) -> (Vec<(SessionHeader, PathBuf)>, io::Result<()>) {
         self.discard_held(|_| true, Why::Ending);
         let now_ns = self.clock.now_ns();
-        self.recorder.finish(now_ns, end)
+        let audited = self.audit.take().map_or(Ok(()), |audit| {
+            let session = judge::recording(&self.recorder, &audit);
+            audit.finish(session, now_ns)
+        });
+        let (sessions, recorded) = self.recorder.finish(now_ns, end);
+        (sessions, recorded.and(audited))
     }
 }
 

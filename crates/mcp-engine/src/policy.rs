@@ -1,11 +1,31 @@
-//! Who may do what. Without rules everything is permitted, but nothing leaves the proxy without
-//! passing here: dispatch takes only [`Judged`] messages, and only this module makes them.
+//! Who may do what. Without rules everything is permitted; with them, messages are read strictly and
+//! judged. Either way nothing leaves the proxy without passing here: dispatch takes only [`Judged`]
+//! messages, and only this module makes them.
 
+mod answers;
+mod batch;
+mod govern;
+mod method;
 pub mod operation;
+mod prospect;
 pub mod rules;
+mod table;
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_wire::splice::{splice, with_id};
+use mcp_wire::{Id, Message};
+
+use crate::conversation::Speaker;
 use crate::envelope::ProxyMessage;
 use crate::resolve::Resolved;
+use govern::Governed;
+use operation::Operation;
+use rules::{Permission, RuleVerdict, Rules};
+
+pub use answers::{Answered, Answers};
+pub use method::{Concern, operation_of};
 
 /// A message that policy has let pass. An edit turns it back into a plain message.
 #[derive(Debug)]
@@ -20,20 +40,142 @@ impl Judged {
     pub(crate) fn into_message(self) -> ProxyMessage {
         self.0
     }
+
+    /// The same under another id, which says nothing of what is asked.
+    pub(crate) fn under_id(mut self, id: &Id) -> Self {
+        self.0.message = Message::new(with_id(self.0.message.bytes(), id));
+        self
+    }
+
+    /// A cancellation of another request.
+    pub(crate) fn cancelling(mut self, id: &Id) -> Self {
+        if let Some(span) = self.0.message.peek().request_id {
+            self.0.message = Message::new(splice(self.0.message.bytes(), span, id.to_string().as_bytes()));
+        }
+        self
+    }
+}
+
+/// A message that goes on only if somebody says so.
+#[derive(Debug)]
+pub struct Question {
+    message: ProxyMessage,
+    pub ruling: Ruling,
+}
+
+impl Question {
+    pub fn message(&self) -> &ProxyMessage {
+        &self.message
+    }
+
+    /// Somebody said so.
+    pub(crate) fn approved(self) -> (Judged, Ruling) {
+        (Judged(self.message), self.ruling)
+    }
+
+    pub(crate) fn into_parts(self) -> (ProxyMessage, Ruling) {
+        (self.message, self.ruling)
+    }
 }
 
 /// What policy decided.
 #[must_use]
 #[derive(Debug)]
 pub enum Verdict {
-    Permitted(Judged),
+    Permitted(Judged, Rulings),
+    Asked(Question),
+    Refused(ProxyMessage, Refused),
+}
+
+/// Why a message goes nowhere.
+#[derive(Debug)]
+pub enum Refused {
+    Denied(Ruling),
+    /// It can be read two ways, or is nothing that may be sent here.
+    Unfit(String),
+    /// What rules say of its items, one of which at least is denied.
+    Batch(Vec<(Message, Ruling)>),
+}
+
+/// What rules said of a message that goes on.
+#[derive(Debug)]
+pub enum Rulings {
+    /// They were not asked.
+    None,
+    One(Ruling),
+    /// The message is a batch.
+    Each(Vec<(Message, Ruling)>),
+}
+
+/// What rules say of a message, and which of them.
+#[derive(Clone, Debug)]
+pub struct Ruling {
+    pub verdict: RuleVerdict,
+    /// None did, and the default counts.
+    pub rule: Option<Arc<str>>,
+    pub message: Option<Arc<str>>,
+    pub operation: Option<Operation>,
+    /// Rules that only observe, and match.
+    pub observed: Vec<Arc<str>>,
+    /// For how long whoever is asked may take, where the rule says so.
+    pub timeout: Option<Duration>,
+    pub on_timeout: Permission,
+    /// Whether it is written down: a deed, or something that a rule was about.
+    pub is_kept: bool,
+    /// What it is about is not listed to its sender.
+    pub is_hidden: bool,
+    /// Who decided, if it was not the rule.
+    pub actor: Option<Arc<str>>,
+}
+
+impl Ruling {
+    /// What is said of the rule to people.
+    pub fn name(&self) -> &str {
+        self.rule.as_deref().unwrap_or("default")
+    }
 }
 
 #[derive(Debug, Default)]
-pub struct Policy {}
+pub struct Policy {
+    governed: Option<Box<Governed>>,
+}
 
 impl Policy {
-    pub fn permit(&self, resolved: Resolved) -> Verdict {
-        Verdict::Permitted(Judged(resolved.message))
+    /// From now on these rules count.
+    pub fn govern(&mut self, rules: Arc<Rules>) {
+        match &mut self.governed {
+            Some(governed) => governed.replace(rules),
+            None => self.governed = Some(Box::new(Governed::new(rules))),
+        }
+    }
+
+    #[inline]
+    pub fn is_governed(&self) -> bool {
+        self.governed.is_some()
+    }
+
+    pub fn rules(&self) -> Option<&Arc<Rules>> {
+        self.governed.as_ref().map(|governed| governed.rules())
+    }
+
+    /// Whether a client is not to see that something is there, because it may not use it in any way.
+    pub fn hides(&mut self, method: &str, name: &str, speaker: &Speaker) -> bool {
+        self.governed.as_mut().is_some_and(|governed| governed.hides(method, name, speaker))
+    }
+
+    /// Without rules everything may pass; with them, what is to be judged comes back.
+    #[inline]
+    pub fn permit_freely(&self, resolved: Resolved) -> Result<Judged, Resolved> {
+        match self.governed {
+            None => Ok(Judged(resolved.message)),
+            Some(_) => Err(resolved),
+        }
+    }
+
+    pub fn permit(&mut self, resolved: Resolved, speaker: &Speaker) -> Verdict {
+        match &mut self.governed {
+            None => Verdict::Permitted(Judged(resolved.message), Rulings::None),
+            Some(governed) => governed.judge(resolved.message, speaker),
+        }
     }
 }

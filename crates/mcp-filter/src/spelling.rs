@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use mcp_wire::fold::{plain_uri, skeleton};
+
 /// Which spellings of names a filter is held against: those of the method and of the tool, prompt or
 /// resource. Whatever else it asks is asked as ever.
 ///
@@ -37,18 +39,4 @@ pub(crate) fn folded(text: &str) -> Cow<'_, str> {
         Cow::Borrowed(text) => skeleton(text),
         Cow::Owned(text) => Cow::Owned(skeleton(&text).into_owned()),
     }
-}
-
-/// Lower case, without what cannot be seen at the ends.
-fn skeleton(text: &str) -> Cow<'_, str> {
-    let trimmed =
-        text.trim_matches(|c: char| c.is_whitespace() || c.is_control() || ('\u{200b}'..='\u{200f}').contains(&c));
-    match trimmed.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
-        true => Cow::Borrowed(trimmed),
-        false => Cow::Owned(trimmed.to_lowercase()),
-    }
-}
-
-fn plain_uri(uri: &str) -> Cow<'_, str> {
-    Cow::Borrowed(uri)
 }

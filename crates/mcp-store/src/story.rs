@@ -374,7 +374,7 @@ impl Told {
     pub fn subject(&self) -> Option<Cow<'_, str>> {
         match &self.asked {
             Some(asked) => asked.subject().map(Cow::Borrowed),
-            None if self.is_message() => self.message.name().or_else(|| self.message.uri()),
+            None if self.is_message() => self.message.subject(),
             None => None,
         }
     }

@@ -68,6 +68,22 @@ impl Message {
         self.text(self.peek().uri)
     }
 
+    /// What a request is about: the tool, prompt or resource that its method makes of it. Other members
+    /// that are called alike have no say.
+    pub fn subject(&self) -> Option<Cow<'_, str>> {
+        match &*self.method()? {
+            "tools/call" | "prompts/get" => self.name(),
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" | "notifications/resources/updated" => {
+                self.uri()
+            }
+            "completion/complete" => {
+                let named = |member| scan::member_at(&self.bytes, ["params", "ref", member]);
+                self.text(named("name").or_else(|| named("uri")))
+            }
+            _ => self.name().or_else(|| self.uri()),
+        }
+    }
+
     /// `params.taskId`: the task a request is about.
     pub fn task_id(&self) -> Option<Cow<'_, str>> {
         self.text(self.peek().task_id)

@@ -27,6 +27,8 @@ pub enum Refusal {
     },
     /// The recording failed and the user asked for nothing to pass unrecorded.
     NotRecorded,
+    /// What was decided about it could not be written down, and the user asked for nothing to pass so.
+    NotAudited,
     /// No connection to the server came about.
     Unreachable {
         what: String,
@@ -71,6 +73,7 @@ impl Refusal {
             Self::ServerGone { .. } => 5030,
             Self::TooLarge { .. } => 5130,
             Self::NotRecorded => 5070,
+            Self::NotAudited => 5071,
             Self::Unreachable { .. } => 5020,
             Self::UpstreamStatus { .. } => 5021,
             Self::UpstreamGarbled => 5022,
@@ -91,6 +94,7 @@ impl Refusal {
             Self::ServerGone { .. } => "server-gone",
             Self::TooLarge { .. } => "too-large",
             Self::NotRecorded => "not-recorded",
+            Self::NotAudited => "not-audited",
             Self::Unreachable { .. } => "upstream-unreachable",
             Self::UpstreamStatus { .. } => "upstream-status",
             Self::UpstreamGarbled => "upstream-garbled",
@@ -119,6 +123,9 @@ impl Refusal {
                 return format!("Method not found: the recording has no call of {method}");
             }
             Self::NotRecorded => "the proxy cannot record this message and was told to pass nothing unrecorded",
+            Self::NotAudited => {
+                "the proxy cannot write down its decision about this call, and was told to pass none so"
+            }
             Self::UpstreamGarbled => "the server's answer is not a JSON-RPC message",
             Self::StreamLost => "the connection to the server broke before it answered",
             Self::SessionLost => "the server no longer knows this session",
@@ -156,6 +163,80 @@ fn error_with(id: impl fmt::Display, refusal: &Refusal) -> Bytes {
         "data": { "mcp-proxy/reason": refusal.reason() },
     });
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into()
+}
+
+/// What a caller is told whom a rule denies something.
+#[derive(Clone, Copy, Debug)]
+pub struct Denied<'a> {
+    /// None if no rule did, and what none permits is denied.
+    pub rule: Option<&'a str>,
+    /// What the rule has to say.
+    pub message: Option<&'a str>,
+    /// Why, where it is not the rule alone: nobody was there to ask.
+    pub why: Option<&'a str>,
+    pub server: Option<&'a str>,
+    pub tool: Option<&'a str>,
+    pub operation: Option<&'a str>,
+    pub audit_id: Option<&'a str>,
+}
+
+impl Denied<'_> {
+    /// Models read this, so it says what to do.
+    fn text(&self) -> String {
+        let mut text = match self.rule {
+            Some(rule) => format!("Permission denied by rule \"{rule}\""),
+            None => "Permission denied: no rule permits this".to_owned(),
+        };
+        for more in [self.message, self.why].into_iter().flatten() {
+            text.push_str(": ");
+            text.push_str(more.trim_end_matches('.'));
+        }
+        text.push_str(". A retry will not help; ask the user.");
+        text
+    }
+}
+
+/// The error that denies the request `id`.
+pub fn denied(id: &Id, denied: &Denied<'_>) -> Bytes {
+    let Denied { rule, server, tool, operation, audit_id, .. } = denied;
+    let data = json!({
+        "rule": rule,
+        "server": server,
+        "tool": tool,
+        "operation": operation,
+        "audit_id": audit_id,
+        "mcp-proxy/reason": "denied",
+    });
+    let error = json!({ "code": DENIED, "message": denied.text(), "data": data });
+    answer_with_error(id, error.to_string().as_bytes())
+}
+
+/// The same as a result of a tool that failed, for clients that keep errors from their model.
+pub fn denied_as_result(id: &Id, denied: &Denied<'_>, is_modern: bool) -> Bytes {
+    let mut result = json!({ "content": [{ "type": "text", "text": denied.text() }], "isError": true });
+    if is_modern {
+        result["resultType"] = "complete".into();
+    }
+    answer_with_result(id, result.to_string().as_bytes())
+}
+
+/// What a server says of something that it does not have: a tool, a prompt, a resource.
+pub fn unknown(id: &Id, method: &str, name: &str) -> Bytes {
+    let (code, what, data) = match method {
+        "resources/read" | "resources/subscribe" => (-32002, "Resource not found", Some(json!({ "uri": name }))),
+        "prompts/get" => (-32602, "Unknown prompt", None),
+        _ => (-32602, "Unknown tool", None),
+    };
+    let mut error = json!({ "code": code, "message": format!("{what}: {name}") });
+    if let Some(data) = data {
+        error["data"] = data;
+    }
+    answer_with_error(id, error.to_string().as_bytes())
+}
+
+/// The answers to a batch, one after the other.
+pub fn batch(answers: &[Bytes]) -> Bytes {
+    [b"[".as_slice(), &answers.join(&b','), b"]"].concat().into()
 }
 
 /// An answer with this result, which is JSON already.

@@ -13,6 +13,8 @@ pub enum Owner {
     Face,
     /// A command at run time; holds up to the limit.
     Command,
+    /// A rule that asks; holds until somebody answers, or up to its limit.
+    Policy,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -44,6 +44,8 @@ pub enum Code {
     UnsupportedMediaType,
     /// It was understood, and cannot be done.
     NotPossible,
+    /// The rules do not let this pass.
+    Denied,
     /// Somebody else has the lease.
     Locked,
     /// More than the proxy takes at once.

@@ -19,6 +19,19 @@ pub enum Decision {
     Drop { error: Option<(i64, String)> },
     /// It goes nowhere, and is answered in the place of whom it was for.
     Answer(Answer),
+    /// It goes on, though a rule asks about it; as it came, or like this.
+    Approve { lasting: Lasting, edited: Option<Bytes> },
+    /// It goes nowhere, because a rule asks about it and this is the answer.
+    Deny { lasting: Lasting, message: Option<String> },
+}
+
+/// How long an answer to what a rule asks counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lasting {
+    #[default]
+    Once,
+    /// For the like of it too, while this proxy runs.
+    Session,
 }
 
 /// What an answer says; whom it answers is known.
@@ -36,6 +49,12 @@ pub enum DecideError {
     NotARequest(u64),
     #[error("nobody waits for an answer to #{0}, so it can only be dropped silently")]
     NobodyWaits(u64),
+    #[error("rule \"{1}\" asks about #{0}: approve or deny it")]
+    IsAsked(u64, String),
+    #[error("no rule asks about #{0}; forward or drop it")]
+    NotAsked(u64),
+    #[error("this may not be sent: {0}")]
+    Denied(String),
     #[error("this is not JSON: {0}")]
     NotJson(String),
     #[error("this is JSON, but no JSON-RPC message; say that this is what you want, and it is sent")]

@@ -8,10 +8,12 @@ use foldhash::fast::RandomState;
 use mcp_filter::{Filter, Subject, Way};
 use mcp_store::MessageKind;
 use mcp_store::story::Status;
-use mcp_wire::{Kind, Message};
+use mcp_wire::Kind;
 
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side};
+use crate::policy::operation::{Annotations, Classifier, Operation};
+use crate::policy::operation_of;
 
 /// Requests without an answer that are remembered. An answer that comes after more of them than this
 /// is not told by its request.
@@ -27,7 +29,7 @@ pub(super) struct Requests {
 }
 
 #[derive(Debug)]
-pub(super) struct Request {
+pub(crate) struct Request {
     time_ns: u64,
     method: Option<Box<str>>,
     subject: Option<Box<str>>,
@@ -70,20 +72,24 @@ impl Request {
         Self {
             time_ns: message.time_ns,
             method: message.message.method().map(Into::into),
-            subject: subject(&message.message).map(Into::into),
+            subject: message.message.subject().map(Into::into),
         }
     }
 }
 
-fn subject(message: &Message) -> Option<Cow<'_, str>> {
-    message.name().or_else(|| message.uri())
-}
-
-pub(super) struct Live<'a> {
+pub(crate) struct Live<'a> {
     pub message: &'a ProxyMessage,
     pub request: Option<&'a Request>,
     pub speaker: &'a Speaker,
     pub server: Option<&'a str>,
+    pub class: Class,
+}
+
+/// What is known of the operation that a message asks for.
+pub(crate) enum Class {
+    Known(Option<Operation>, Annotations),
+    /// What its name tells, if anybody wants to know.
+    ByName,
 }
 
 impl Live<'_> {
@@ -110,7 +116,7 @@ impl Subject for Live<'_> {
     }
 
     fn tool(&self) -> Option<Cow<'_, str>> {
-        subject(&self.message.message).or_else(|| self.request?.subject.as_deref().map(Cow::Borrowed))
+        self.message.message.subject().or_else(|| self.request?.subject.as_deref().map(Cow::Borrowed))
     }
 
     fn server(&self) -> Option<Cow<'_, str>> {
@@ -131,6 +137,21 @@ impl Subject for Live<'_> {
 
     fn id(&self) -> Option<&[u8]> {
         self.message.message.peek().id.map(|span| self.message.message.slice(span))
+    }
+
+    fn operation(&self) -> Option<&str> {
+        let operation = match self.class {
+            Class::Known(operation, _) => operation,
+            Class::ByName => operation_of(&self.method()?, self.tool().as_deref(), &Classifier::default()),
+        };
+        operation.map(Operation::name)
+    }
+
+    fn hint(&self, name: &str) -> Option<bool> {
+        match self.class {
+            Class::Known(_, annotations) => annotations.hint(name),
+            Class::ByName => None,
+        }
     }
 
     fn duration_ns(&self) -> Option<u64> {

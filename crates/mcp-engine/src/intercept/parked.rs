@@ -8,12 +8,15 @@ use mcp_wire::{Id, Message};
 use tokio::time::Instant;
 
 use super::Owner;
-use crate::envelope::{Lane, Side};
-use crate::policy::Judged;
+use crate::conversation::Speaker;
+use crate::envelope::{Lane, ProxyMessage, Side};
+use crate::policy::{Judged, Question, Ruling};
 
 #[derive(Debug)]
 pub(crate) struct Parked {
-    pub judged: Judged,
+    pub content: Content,
+    /// Who sends it, or whom it is for.
+    pub speaker: Speaker,
     pub lane: KeptLane,
     pub since: Instant,
     /// When it must be decided, at the latest.
@@ -27,6 +30,23 @@ pub(crate) struct Parked {
     pub known_id: Option<(Id, Id)>,
     /// It is no longer what was recorded.
     pub is_changed: bool,
+}
+
+/// What is parked. Only what was judged can go on.
+#[derive(Debug)]
+pub(crate) enum Content {
+    Judged(Judged),
+    /// A rule wants somebody asked first.
+    Question(Box<Question>),
+}
+
+impl Content {
+    pub fn message(&self) -> &ProxyMessage {
+        match self {
+            Self::Judged(judged) => judged.message(),
+            Self::Question(question) => question.message(),
+        }
+    }
 }
 
 /// The way a parked message came, for what is recorded of it later.
@@ -65,6 +85,8 @@ pub struct Held {
     pub why: Arc<str>,
     pub owner: Owner,
     pub given_up: bool,
+    /// The rule that wants somebody asked whether it may go on.
+    pub asks: Option<Ruling>,
 }
 
 /// Why nothing was decided about a message and it is parked no more.
@@ -83,6 +105,8 @@ pub enum Why {
     /// The proxy ends.
     Ending,
     FaceCame,
+    /// A rule asks about it, and nobody was there to answer.
+    NobodyThere,
 }
 
 impl Why {
@@ -95,13 +119,25 @@ impl Why {
             Self::ClientGone => "the client is gone",
             Self::Ending => "the proxy ends",
             Self::FaceCame => "a face is attached",
+            Self::NobodyThere => "nobody is there to ask",
         }
     }
 }
 
 impl Parked {
+    pub fn message(&self) -> &ProxyMessage {
+        self.content.message()
+    }
+
+    pub fn question(&self) -> Option<&Question> {
+        match &self.content {
+            Content::Question(question) => Some(question),
+            Content::Judged(_) => None,
+        }
+    }
+
     pub fn held(&self) -> Held {
-        let message = self.judged.message();
+        let message = self.message();
         Held {
             sequence: message.sequence,
             since_ns: message.time_ns,
@@ -115,6 +151,7 @@ impl Parked {
             why: Arc::clone(&self.why),
             owner: self.owner,
             given_up: self.given_up,
+            asks: self.question().map(|question| question.ruling.clone()),
         }
     }
 

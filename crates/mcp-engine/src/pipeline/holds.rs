@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use mcp_filter::Filter;
 use mcp_store::{Mark, Outcome, OutcomeKind, RecordHead};
 use mcp_wire::reply::{self, Refusal};
-use mcp_wire::splice::{splice, with_id};
 use mcp_wire::{Id, Kind, Message};
 use tokio::time::Instant;
 
@@ -14,11 +13,10 @@ use crate::bus::{Event, Origin};
 use crate::conversation::Conversation;
 use crate::envelope::{Lane, ProxyMessage, Side};
 use crate::intercept::{
-    Answer, BreakpointError, DecideError, Decision, Fallback, Held, Mode, Owner, Parked, Passed, Why, compose_answer,
-    edited,
+    Answer, BreakpointError, Content, DecideError, Decision, Fallback, Held, Mode, Owner, Parked, Passed, Why,
+    compose_answer, edited,
 };
-use crate::policy::{Judged, Verdict};
-use crate::resolve::resolve;
+use crate::policy::Judged;
 
 /// A message that is parked no more. The transport that carried it sends what is left of it, and has
 /// its conversation take note with [`Conversation::settle`].
@@ -63,31 +61,50 @@ impl Pipeline {
         if let Some(cancelled) = message.message.cancelled_id()
             && let Some(now) = talk.renamed_request(message.from, &cancelled)
         {
-            return self.pass_cancellation(lane, message, &now, out);
+            return self.pass_cancellation(talk, lane, message, &now, out);
         }
-        let Verdict::Permitted(judged) = self.policy.permit(resolve(message));
+        if let Some(request) = message.correlated {
+            self.note_answer(request, &message);
+        }
+        let (judged, rulings) = match self.judge(talk, message) {
+            Ok(judged) => judged,
+            Err(stopped) => return self.stop(talk, lane, stopped, out),
+        };
         match self.intercept.look(judged, talk.speaker(), lane.since) {
             Passed::Onward(judged) => match known_id {
-                None => self.pass_onward(lane, judged, out),
+                None => {
+                    self.keep(judged.message(), lane, 0);
+                    self.keep_rulings(talk.speaker(), judged.message(), &rulings);
+                    out.to(judged.message().from.other()).push(Outgoing::Message(judged));
+                }
                 Some(known) => {
                     self.keep_held(judged.message(), lane);
-                    let judged = self.rename(judged, &known);
+                    let judged = renamed(judged, &known);
                     self.keep_renamed(judged, out);
                 }
             },
             Passed::Held(judged, why, owner) => {
                 let event_id = if lane.is_foretold { b"" } else { lane.event_id };
                 self.keep_held(judged.message(), Lane { event_id, ..lane });
+                self.keep_rulings(talk.speaker(), judged.message(), &rulings);
                 let ProxyMessage { sequence, correlated, .. } = *judged.message();
                 out.parked.push(ParkedMark { sequence, correlated });
                 let since = lane.since.unwrap_or_else(Instant::now);
                 let deadline = self.intercept.limit().map(|limit| since + limit - self.intercept.spent_on(correlated));
                 let lane = lane.into();
-                let parked =
-                    Parked { judged, lane, since, deadline, why, owner, given_up: false, known_id, is_changed: false };
-                let held = parked.held();
-                self.intercept.park(parked);
-                self.bus.publish(|| Event::Held(Box::new(held)));
+                let (content, speaker) = (Content::Judged(judged), talk.speaker().clone());
+                self.park(Parked {
+                    content,
+                    speaker,
+                    lane,
+                    since,
+                    deadline,
+                    why,
+                    owner,
+                    given_up: false,
+                    known_id,
+                    is_changed: false,
+                });
             }
             Passed::TakesBack(judged, sequence) => {
                 self.keep_held(judged.message(), lane);
@@ -103,16 +120,29 @@ impl Pipeline {
         }
     }
 
+    pub(super) fn park(&mut self, parked: Parked) {
+        let held = parked.held();
+        self.intercept.park(parked);
+        self.bus.publish(|| Event::Held(Box::new(held)));
+    }
+
     /// Names a request that is taken back as its receiver knows it.
-    fn pass_cancellation(&mut self, lane: Lane<'_>, message: ProxyMessage, now: &Id, out: &mut Outbox) {
-        self.keep_held(&message, lane);
-        let bytes = match message.message.peek().request_id {
-            Some(span) => splice(message.message.bytes(), span, now.to_string().as_bytes()),
-            None => message.message.bytes().clone(),
-        };
-        let message = ProxyMessage { message: Message::new(bytes), ..message };
-        let Verdict::Permitted(judged) = self.policy.permit(resolve(message));
-        self.keep_renamed(judged, out);
+    fn pass_cancellation(
+        &mut self,
+        talk: &Conversation,
+        lane: Lane<'_>,
+        message: ProxyMessage,
+        now: &Id,
+        out: &mut Outbox,
+    ) {
+        match self.judge(talk, message) {
+            Ok((judged, rulings)) => {
+                self.keep_held(judged.message(), lane);
+                self.keep_rulings(talk.speaker(), judged.message(), &rulings);
+                self.keep_renamed(judged.cancelling(now), out);
+            }
+            Err(stopped) => self.stop(talk, lane, stopped, out),
+        }
     }
 
     /// Sends a message on that is not what was recorded, because of an id.
@@ -128,22 +158,16 @@ impl Pipeline {
         out.to(judged.message().from.other()).push(Outgoing::Message(judged));
     }
 
-    /// An answer under the id that its receiver knows, if it has the one that only its sender knows.
-    fn rename(&self, judged: Judged, (now, known): &(Id, Id)) -> Judged {
-        let mut message = judged.into_message();
-        if message.message.glance().kind.is_response() && message.message.id().as_ref() == Some(now) {
-            message.message = Message::new(with_id(message.message.bytes(), known));
-        }
-        let Verdict::Permitted(judged) = self.policy.permit(resolve(message));
-        judged
+    pub(super) fn keep_held(&mut self, message: &ProxyMessage, lane: Lane<'_>) {
+        self.keep(message, lane, RecordHead::HELD);
     }
 
-    fn keep_held(&mut self, message: &ProxyMessage, lane: Lane<'_>) {
-        self.recorder.message(message, lane, RecordHead::HELD);
+    fn keep(&mut self, message: &ProxyMessage, lane: Lane<'_>, flags: u16) {
+        self.recorder.message(message, lane, flags);
         self.tell(message, lane, Origin::Peer);
     }
 
-    fn keep_outcome(&mut self, message: &ProxyMessage, outcome: Outcome) {
+    pub(super) fn keep_outcome(&mut self, message: &ProxyMessage, outcome: Outcome) {
         let now_ns = self.clock.now_ns();
         self.recorder.outcome(message, now_ns, &outcome);
         let sequence = message.sequence;
@@ -153,7 +177,12 @@ impl Pipeline {
     /// Does what somebody decided about a parked message.
     pub fn decide(&mut self, sequence: u64, decision: Decision, by: &str) -> Result<(), DecideError> {
         let parked = self.intercept.get(sequence).ok_or(DecideError::NotHeld(sequence))?;
-        let message = &parked.judged.message().message;
+        if let Some(question) = parked.question()
+            && matches!(decision, Decision::Forward | Decision::Modify { .. })
+        {
+            return Err(DecideError::IsAsked(sequence, question.ruling.name().into()));
+        }
+        let message = &parked.message().message;
         let asks = message.id().filter(|_| message.glance().kind == Kind::Request);
         let known = parked.known_id.as_ref().map(|(_, known)| known.clone());
         let answers = known.or_else(|| message.id()).filter(|_| message.glance().kind.is_response());
@@ -161,8 +190,10 @@ impl Pipeline {
             Decision::Forward => self.let_go(sequence, OutcomeKind::Forwarded, by, ""),
             Decision::Modify { raw, raw_headers, not_json_rpc } => {
                 let edited = edited(&raw, not_json_rpc)?;
-                self.replace(sequence, edited, raw_headers, by);
+                self.replace(sequence, edited, raw_headers, by)?;
             }
+            Decision::Approve { lasting, edited } => self.approve(sequence, lasting, edited, by)?,
+            Decision::Deny { lasting, message } => self.deny(sequence, lasting, message, by)?,
             Decision::Drop { error: None } => self.finish_held(sequence, OutcomeKind::Dropped, by, "", None),
             Decision::Drop { error: Some((code, text)) } => {
                 let waits = asks.or(answers).ok_or(DecideError::NobodyWaits(sequence))?;
@@ -178,25 +209,34 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Lets a parked message go on as it is.
+    /// Lets a parked message go on as it is. One that a rule asks about does not go on without an answer.
     fn let_go(&mut self, sequence: u64, what: OutcomeKind, by: &str, why: &str) {
         let Some(parked) = self.intercept.take(sequence) else { return };
-        let ends = Ends { goes_on: true, ..Ends::default() };
-        self.end(parked, what, by, why, ends);
+        match parked.content {
+            Content::Judged(_) => self.end(parked, what, by, why, Ends { goes_on: true, ..Ends::default() }),
+            Content::Question(_) => self.end_question(parked, why),
+        }
     }
 
-    /// Sends something else in the place of a parked message, which policy sees like any other.
-    fn replace(&mut self, sequence: u64, edited: Message, raw_headers: bool, by: &str) {
-        let Some(mut parked) = self.intercept.take(sequence) else { return };
-        let request = request_id(&parked.judged);
-        let raw_headers = raw_headers.then(|| parked.judged.message().message.clone());
-        let message = ProxyMessage { message: edited, ..parked.judged.into_message() };
-        parked.judged = match self.policy.permit(resolve(message)) {
-            Verdict::Permitted(judged) => judged,
-        };
+    /// Sends something else in the place of a parked message, which policy sees like any other. If that
+    /// denies it, nothing has happened.
+    fn replace(&mut self, sequence: u64, edited: Message, raw_headers: bool, by: &str) -> Result<(), DecideError> {
+        let Some(parked) = self.intercept.get(sequence) else { return Ok(()) };
+        let (message, speaker) = (parked.message().clone(), parked.speaker.clone());
+        let judged = self.judge_edited(&speaker, message, edited, by)?;
+        let Some(parked) = self.intercept.take(sequence) else { return Ok(()) };
+        self.end_edited(parked, judged, raw_headers, by, "");
+        Ok(())
+    }
+
+    /// Lets a message go on that is no longer what was parked.
+    pub(super) fn end_edited(&mut self, mut parked: Parked, judged: Judged, raw_headers: bool, by: &str, why: &str) {
+        let request = request_id(parked.message());
+        let raw_headers = raw_headers.then(|| parked.message().message.clone());
+        parked.content = Content::Judged(judged);
         parked.is_changed = true;
         let ends = Ends { goes_on: true, request: Some(request), raw_headers, ..Ends::default() };
-        self.end(parked, OutcomeKind::Modified, by, "", ends);
+        self.end(parked, OutcomeKind::Modified, by, why, ends);
     }
 
     /// Keeps a parked message from going on. `answer` is for whoever waits because of it.
@@ -205,18 +245,20 @@ impl Pipeline {
         self.end(parked, what, by, why, Ends { answer, ..Ends::default() });
     }
 
-    fn end(&mut self, mut parked: Parked, what: OutcomeKind, by: &str, why: &str, ends: Ends) {
-        if let Some(known) = parked.known_id.take().filter(|_| ends.goes_on) {
-            parked.judged = self.rename(parked.judged, &known);
+    pub(super) fn end(&mut self, mut parked: Parked, what: OutcomeKind, by: &str, why: &str, ends: Ends) {
+        if let Some(known) = parked.known_id.take().filter(|_| ends.goes_on)
+            && let Content::Judged(judged) = parked.content
+        {
+            parked.content = Content::Judged(renamed(judged, &known));
             parked.is_changed = true;
         }
-        let message = parked.judged.message();
+        let message = parked.message();
         let (sequence, conversation, from) = (message.sequence, message.conversation, message.from);
         let edited = (ends.goes_on && parked.is_changed).then(|| message.message.bytes().clone());
         let is_edited = edited.is_some();
         let outcome = Outcome { what, by: by.into(), why: why.into(), held_ns: parked.held_ns(), edited };
         self.keep_outcome(message, outcome);
-        let request = ends.request.unwrap_or_else(|| request_id(&parked.judged));
+        let request = ends.request.unwrap_or_else(|| request_id(message));
         if ends.goes_on && request.is_some() {
             self.intercept.spend(sequence, parked.since.elapsed());
         }
@@ -230,8 +272,10 @@ impl Pipeline {
             let answer = self.compose(conversation, parked.lane.lane(), to, correlated, answer);
             *(if to == from { &mut back } else { &mut onward }) = Some(answer);
         }
-        if ends.goes_on {
-            onward = Some(Outgoing::Message(parked.judged));
+        if let Content::Judged(judged) = parked.content
+            && ends.goes_on
+        {
+            onward = Some(Outgoing::Message(judged));
         }
         self.released.push(Release {
             sequence,
@@ -258,7 +302,7 @@ impl Pipeline {
 
     /// Lets everything go on.
     pub fn release_all(&mut self, by: &str) -> usize {
-        let all = self.intercept.parked_where(|_| true);
+        let all = self.intercept.parked_where(|parked| parked.question().is_none());
         all.iter().for_each(|sequence| self.let_go(*sequence, OutcomeKind::Forwarded, by, ""));
         all.len()
     }
@@ -273,7 +317,10 @@ impl Pipeline {
         let now = Instant::now();
         let overdue = self.intercept.parked_where(|parked| parked.deadline.is_some_and(|deadline| deadline <= now));
         for sequence in &overdue {
-            self.let_go(*sequence, OutcomeKind::Released, "", Why::Limit.as_str());
+            match self.intercept.get(*sequence).is_some_and(|parked| parked.question().is_some()) {
+                true => self.time_out(*sequence),
+                false => self.let_go(*sequence, OutcomeKind::Released, "", Why::Limit.as_str()),
+            }
         }
         if !overdue.is_empty() {
             self.intercept.stop_waiting_for_face();
@@ -282,14 +329,13 @@ impl Pipeline {
 
     /// Whether messages are held, or could be, so that they must be whole before any of them leaves.
     pub fn watches(&self) -> bool {
-        self.intercept.is_armed()
+        self.intercept.is_armed() || self.policy.is_governed()
     }
 
     /// Whether a message that `from` sent in a conversation is parked.
     pub fn holds_from(&self, conversation: u32, from: Side) -> bool {
         let is_meant = |held: &ProxyMessage| (held.conversation, held.from) == (conversation, from);
-        self.intercept.held_count() > 0
-            && !self.intercept.parked_where(|parked| is_meant(parked.judged.message())).is_empty()
+        self.intercept.held_count() > 0 && !self.intercept.parked_where(|parked| is_meant(parked.message())).is_empty()
     }
 
     pub fn hold_limit(&self) -> Option<std::time::Duration> {
@@ -349,7 +395,7 @@ impl Pipeline {
         let released = match mode {
             Mode::Passthrough => {
                 self.intercept.stop_waiting_for_face();
-                self.let_all_go(|_| true, Why::Passthrough)
+                self.let_all_go(|parked| parked.question().is_none(), Why::Passthrough)
             }
             Mode::Intercept => 0,
         };
@@ -393,9 +439,12 @@ impl Pipeline {
             }
         }
         if !face {
-            for sequence in self.intercept.parked_where(|parked| parked.owner != Owner::Command) {
+            for sequence in
+                self.intercept.parked_where(|parked| !matches!(parked.owner, Owner::Command | Owner::Policy))
+            {
                 self.fall_back(sequence);
             }
+            self.leave_questions();
         }
         self.bus.publish(|| Event::Changed);
     }
@@ -407,7 +456,7 @@ impl Pipeline {
             Fallback::Drop => self.finish_held(sequence, OutcomeKind::Dropped, "", why, None),
             Fallback::Error => {
                 let Some(parked) = self.intercept.get(sequence) else { return };
-                let message = &parked.judged.message().message;
+                let message = &parked.message().message;
                 let waits = matches!(message.glance().kind, Kind::Request | Kind::Response | Kind::Error);
                 let known = parked.known_id.as_ref().map(|(_, known)| known.clone());
                 let id = known.or_else(|| message.id()).filter(|_| waits);
@@ -440,16 +489,25 @@ impl Pipeline {
 
 /// How a parked message ends.
 #[derive(Default)]
-struct Ends {
-    goes_on: bool,
-    raw_headers: Option<Message>,
-    answer: Option<bytes::Bytes>,
+pub(super) struct Ends {
+    pub goes_on: bool,
+    pub raw_headers: Option<Message>,
+    pub answer: Option<bytes::Bytes>,
     /// The id of the request as it came, if that is not what it has now.
-    request: Option<Option<Id>>,
+    pub request: Option<Option<Id>>,
 }
 
-fn request_id(judged: &Judged) -> Option<Id> {
+/// An answer under the id that its receiver knows, if it has the one that only its sender knows.
+fn renamed(judged: Judged, (now, known): &(Id, Id)) -> Judged {
     let message = &judged.message().message;
+    match message.glance().kind.is_response() && message.id().as_ref() == Some(now) {
+        true => judged.under_id(known),
+        false => judged,
+    }
+}
+
+pub(super) fn request_id(message: &ProxyMessage) -> Option<Id> {
+    let message = &message.message;
     message.id().filter(|_| message.glance().kind == Kind::Request)
 }
 

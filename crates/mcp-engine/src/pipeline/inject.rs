@@ -2,30 +2,30 @@
 //! as it was or edited. They are judged and recorded like any other; the client sees nothing of them.
 
 use bytes::Bytes;
-use mcp_store::RecordHead;
+use mcp_store::{Outcome, OutcomeKind, RecordHead};
 use mcp_wire::splice::with_id;
 use mcp_wire::{Frame, Id, Kind, Message};
 use tokio::sync::oneshot;
 
+use super::judge::Stopped;
 use super::{Outbox, Outgoing, Pipeline, framed};
 use crate::bus::Origin;
 use crate::conversation::Conversation;
 use crate::envelope::{Asked, Lane, Side};
-use crate::policy::Verdict;
-use crate::resolve::resolve;
+use crate::policy::{Refused, Ruling};
 
 /// A message to be sent in a conversation, by whoever carries that.
 #[derive(Debug)]
 pub struct Injection {
     pub conversation: u32,
     message: Bytes,
-    sent: oneshot::Sender<u64>,
+    sent: oneshot::Sender<Result<u64, String>>,
 }
 
 impl Pipeline {
-    /// Has a message sent to the server of a conversation. Its sequence comes when it was; if the
-    /// conversation is over, nothing does.
-    pub fn inject(&mut self, conversation: u32, message: Bytes) -> oneshot::Receiver<u64> {
+    /// Has a message sent to the server of a conversation. Its sequence comes when it was, or why
+    /// it may not be sent; if the conversation is over, nothing does.
+    pub fn inject(&mut self, conversation: u32, message: Bytes) -> oneshot::Receiver<Result<u64, String>> {
         let (sent, receiver) = oneshot::channel();
         self.injected.push(Injection { conversation, message, sent });
         receiver
@@ -56,12 +56,52 @@ impl Pipeline {
         if let Some(asked) = asked.as_ref().filter(|_| !has_exchange) {
             talk.keep_answer_to(asked.id.clone());
         }
-        let Verdict::Permitted(judged) = self.policy.permit(resolve(message));
+        let (judged, rulings) = match self.judge(talk, message) {
+            Ok(judged) => judged,
+            Err(stopped) => {
+                let _ = injection.sent.send(Err(self.refuse_injected(talk, lane, stopped)));
+                return None;
+            }
+        };
         self.recorder.message(judged.message(), lane, RecordHead::FROM_PROXY);
         self.tell(judged.message(), lane, Origin::Proxy);
-        let _ = injection.sent.send(judged.message().sequence);
+        self.keep_rulings(talk.speaker(), judged.message(), &rulings);
+        let sequence = judged.message().sequence;
         out.to_server.push(Outgoing::Message(judged));
-        asked
+        self.seal(lane, out);
+        let is_sent = !out.to_server.is_empty();
+        let _ = injection.sent.send(if is_sent { Ok(sequence) } else { Err("the audit cannot be written".into()) });
+        asked.filter(|_| is_sent)
+    }
+
+    /// Writes down that a message was not sent. Why comes back, for whoever wanted it sent.
+    fn refuse_injected(&mut self, talk: &mut Conversation, lane: Lane<'_>, stopped: Box<Stopped>) -> String {
+        let (message, ruling, why) = match *stopped {
+            // Whoever wants it sent again is asked by other means.
+            Stopped::Asked(question) => {
+                let why = format!("rule \"{}\" asks about it, and this cannot be asked about", question.ruling.name());
+                let (message, ruling) = question.into_parts();
+                (message, ruling, why)
+            }
+            Stopped::Refused(message, Refused::Denied(ruling)) => {
+                let why = format!("rule \"{}\" denies it", ruling.name());
+                (message, ruling, why)
+            }
+            Stopped::Refused(message, Refused::Unfit(why)) => (message, Ruling::unfit(), why),
+            Stopped::Refused(message, Refused::Batch(_)) => {
+                (message, Ruling::unfit(), "an item of it is denied".into())
+            }
+        };
+        if let Some(id) = message.message.id() {
+            talk.pending.take(Side::Client, &id);
+            talk.forget_answer_to(&id);
+        }
+        self.recorder.message(&message, lane, RecordHead::FROM_PROXY | RecordHead::HELD);
+        self.tell(&message, lane, Origin::Proxy);
+        self.note_decision(talk.speaker(), &message, &message.message, &ruling, ("deny", "rule", Some(&why)), 0);
+        let what = OutcomeKind::Dropped;
+        self.keep_outcome(&message, Outcome { what, by: "rules".into(), why: why.clone(), held_ns: 0, edited: None });
+        why
     }
 
     fn unused_id(&mut self) -> Id {

@@ -69,6 +69,15 @@ pub struct Annotations {
 }
 
 impl Annotations {
+    /// As filters ask for one.
+    pub fn hint(self, name: &str) -> Option<bool> {
+        match name {
+            "readonly" => self.read_only,
+            "destructive" => self.destructive,
+            _ => None,
+        }
+    }
+
     /// The least that a tool with these annotations does, and the one that says so. One that is left
     /// out says nothing: the protocol's own default would make every tool destructive.
     fn floor(self) -> Option<(Operation, &'static str, bool)> {

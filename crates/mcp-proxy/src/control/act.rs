@@ -165,7 +165,8 @@ pub async fn replay(
     let conversation = told.recorded.conversation;
     let sent = shared.order(move |pipeline| pipeline.inject(conversation, message)).await?;
     match tokio::time::timeout(SENT_WITHIN, sent).await {
-        Ok(Ok(sequence)) => Ok(Json(Replayed { sequence })),
+        Ok(Ok(Ok(sequence))) => Ok(Json(Replayed { sequence })),
+        Ok(Ok(Err(why))) => Err(Refusal::denied(format!("it was not sent: {why}"))),
         _ => Err(Refusal::not_possible("the conversation that this message was part of is over")),
     }
 }

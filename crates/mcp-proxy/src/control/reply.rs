@@ -38,6 +38,11 @@ impl Refusal {
         Self::new(StatusCode::CONFLICT, Code::NotPossible, message)
     }
 
+    /// The rules do not let it pass.
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, Code::Denied, message)
+    }
+
     pub fn locked(message: impl Into<String>) -> Self {
         Self::new(StatusCode::LOCKED, Code::Locked, message)
     }

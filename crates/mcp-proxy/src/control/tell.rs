@@ -97,6 +97,7 @@ pub fn owner(owner: Owner) -> api::Owner {
         Owner::Start => api::Owner::Start,
         Owner::Face => api::Owner::Face,
         Owner::Command => api::Owner::Command,
+        Owner::Policy => api::Owner::Policy,
     }
 }
 

@@ -106,7 +106,7 @@ fn print(page: &mut Page, list: &[Breakpoint], limit_ms: Option<u64>) -> Result<
     let whens: Vec<String> = list
         .iter()
         .map(|breakpoint| match breakpoint.owner {
-            Owner::Command => limit.clone(),
+            Owner::Command | Owner::Policy => limit.clone(),
             Owner::Start | Owner::Face => format!("while a face is in control, {limit}"),
         })
         .collect();

@@ -340,7 +340,7 @@ async fn what_no_client_sent_is_answered_to_no_client() {
     for injection in play.pipeline.take_injected() {
         play.pipeline.pass_injected(&mut play.talk, Lane::PIPE, injection, &mut play.out);
     }
-    assert_eq!(sent.try_recv(), Ok(2));
+    assert_eq!(sent.try_recv(), Ok(Ok(2)));
     play.gets(Side::Server, &[&CALL.replace(r#""id":1"#, r#""id":"mcp-proxy-replay-1""#)]);
     play.sends(Side::Server, r#"{"id":"mcp-proxy-replay-1","result":{}}"#);
     play.gets(Side::Client, &[]);

@@ -1,0 +1,183 @@
+//! What was decided, on disk before it counts. The log itself is the store's; here is known which calls
+//! still have no outcome, and what to do when the log cannot be written.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use mcp_store::audit::{AuditLog, CallOutcome, Decision};
+use mcp_store::story::Status;
+use mcp_wire::Message;
+use uuid::Uuid;
+
+use crate::conversation::Speaker;
+use crate::envelope::ProxyMessage;
+
+/// Calls that wait for their outcome. With more than this at once the outcome of some is not written.
+const OPEN_MAX: usize = 65_536;
+
+pub struct Audit {
+    log: AuditLog,
+    instance: Uuid,
+    server: Option<Arc<str>>,
+    /// By the sequence of the request.
+    open: HashMap<u64, Open, RandomState>,
+    /// Messages of this batch that must not leave before the log is written.
+    unsealed: Vec<u64>,
+    is_failing: bool,
+    trouble: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+struct Open {
+    number: u64,
+    time_ns: u64,
+}
+
+/// Something that was decided, besides what the message itself tells.
+pub(crate) struct Decided<'a> {
+    pub message: &'a ProxyMessage,
+    /// The message, or an item of the batch that it is.
+    pub said: &'a Message,
+    pub speaker: &'a Speaker,
+    /// The recording that has the message.
+    pub session: Uuid,
+    pub operation: Option<&'static str>,
+    pub verdict: &'static str,
+    pub rule: Option<&'a str>,
+    pub rules_version: &'a str,
+    pub actor: &'a str,
+    pub why: Option<&'a str>,
+    pub held_ns: u64,
+    /// It goes on, once this is written.
+    pub goes_on: bool,
+    /// What becomes of it is to be known. Of an item of a batch it cannot be.
+    pub is_call: bool,
+}
+
+impl Audit {
+    /// `server` is what the log calls the server, where rules give it no name.
+    pub fn new(log: AuditLog, instance: Uuid, server: Option<Arc<str>>) -> Self {
+        Self { log, instance, server, open: HashMap::default(), unsealed: Vec::new(), is_failing: false, trouble: None }
+    }
+
+    /// What a record is known by everywhere.
+    pub(crate) fn id(&self, number: u64) -> String {
+        self.log.id(number)
+    }
+
+    /// Which run of the proxy this is.
+    pub(crate) fn instance(&self) -> Uuid {
+        self.instance
+    }
+
+    pub(crate) fn server(&self) -> Option<&str> {
+        self.server.as_deref()
+    }
+
+    pub(crate) fn decide(&mut self, time_ns: u64, decided: &Decided<'_>) -> u64 {
+        let Decided { message, said, speaker, .. } = decided;
+        let method = said.method().unwrap_or_default();
+        let tool = said.subject();
+        let number = self.log.decision(&Decision {
+            time_ns,
+            sequence: message.sequence,
+            session: decided.session,
+            conversation: message.conversation,
+            client: speaker.client.as_deref(),
+            server: self.server.as_deref(),
+            direction: message.from.direction(),
+            method: &method,
+            tool: tool.as_deref(),
+            operation: decided.operation,
+            verdict: decided.verdict,
+            rule: decided.rule,
+            rules_version: decided.rules_version,
+            actor: decided.actor,
+            why: decided.why,
+            held_ns: decided.held_ns,
+        });
+        if decided.goes_on {
+            if decided.is_call && self.open.len() < OPEN_MAX {
+                self.open.insert(message.sequence, Open { number, time_ns });
+            }
+            self.unsealed.push(message.sequence);
+        }
+        number
+    }
+
+    /// The request `sequence` has an answer.
+    #[inline]
+    pub(crate) fn answered(&mut self, request: u64, session: Uuid, answer: &ProxyMessage) {
+        let Some(open) = self.open.remove(&request) else { return };
+        let status = Status::of_answer(&answer.message);
+        self.log.outcome(&CallOutcome {
+            of: open.number,
+            time_ns: answer.time_ns,
+            session,
+            sequence: answer.sequence,
+            status: status.as_ref().map_or("ok", |status| status.as_str()),
+            code: status.as_ref().and_then(|status| status.code()),
+            latency_ns: answer.time_ns.saturating_sub(open.time_ns),
+        });
+    }
+
+    /// Other rules count from now on.
+    pub(crate) fn rules_changed(&mut self, time_ns: u64, version: &str) {
+        self.log.rules_changed(time_ns, version, "other rules count from now on");
+    }
+
+    /// Whether messages wait for the log.
+    #[inline]
+    pub(crate) fn is_unsealed(&self) -> bool {
+        !self.unsealed.is_empty()
+    }
+
+    /// Writes what was decided. If that fails, the messages come back that it was about.
+    pub(crate) fn seal(&mut self) -> Result<(), Vec<u64>> {
+        let unsealed = std::mem::take(&mut self.unsealed);
+        match self.flush() {
+            Ok(()) => {
+                // Its room is of use again.
+                self.unsealed = unsealed;
+                self.unsealed.clear();
+                Ok(())
+            }
+            Err(_) => Err(unsealed),
+        }
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let flushed = self.log.flush();
+        if let Err(error) = &flushed
+            && !std::mem::replace(&mut self.is_failing, true)
+        {
+            self.trouble = Some(format!("the audit cannot be written: {error}"));
+        }
+        self.is_failing &= flushed.is_err();
+        flushed
+    }
+
+    /// A call did not go on after all.
+    pub(crate) fn forget(&mut self, sequence: u64) {
+        self.open.remove(&sequence);
+    }
+
+    pub(crate) fn take_trouble(&mut self) -> Option<String> {
+        self.trouble.take()
+    }
+
+    /// Closes the log.
+    pub(crate) fn finish(mut self, session: Uuid, time_ns: u64) -> io::Result<()> {
+        let mut open: Vec<Open> = self.open.drain().map(|(_, open)| open).collect();
+        open.sort_by_key(|open| open.number);
+        for Open { number, time_ns: began_ns } in open {
+            let latency_ns = time_ns.saturating_sub(began_ns);
+            let lost =
+                CallOutcome { of: number, time_ns, session, sequence: 0, status: "lost", code: None, latency_ns };
+            self.log.outcome(&lost);
+        }
+        self.log.end(time_ns)
+    }
+}

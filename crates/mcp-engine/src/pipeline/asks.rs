@@ -1,0 +1,187 @@
+//! Messages that a rule wants somebody asked about: who is there to be asked, and what comes of the
+//! answer. Whatever goes wrong, what nobody approved does not go on.
+
+use bytes::Bytes;
+use mcp_store::OutcomeKind;
+use mcp_wire::reply::{self, Refusal};
+use tokio::time::Instant;
+
+use super::holds::{Ends, request_id};
+use super::{Outbox, ParkedMark, Pipeline};
+use crate::conversation::Conversation;
+use crate::envelope::{Lane, ProxyMessage};
+use crate::intercept::{Content, DecideError, Lasting, Owner, Parked, Why, edited};
+use crate::policy::rules::Permission;
+use crate::policy::{Answered, Question};
+
+/// Who decides when somebody was there and did not.
+const TIMEOUT: &str = "timeout";
+/// And when nobody was.
+const NOBODY: &str = "nobody";
+
+impl Pipeline {
+    /// How many watch who could answer, besides the face that has the lease.
+    pub fn set_watchers(&mut self, watchers: usize) {
+        self.watchers = watchers;
+        if watchers == 0 {
+            self.leave_questions();
+        }
+    }
+
+    fn has_somebody(&self) -> bool {
+        self.intercept.has_face() || self.watchers > 0
+    }
+
+    /// Parks a message until somebody answers, if anybody can.
+    pub(super) fn ask(&mut self, talk: &Conversation, lane: Lane<'_>, question: Question, out: &mut Outbox) {
+        self.keep_held(question.message(), lane);
+        let has_room = self.intercept.has_room(question.message());
+        if !has_room || !(self.has_somebody() || question.ruling.timeout.is_some()) {
+            let why = if has_room { Why::NobodyThere.as_str() } else { "too much is held already" };
+            let (message, ruling) = question.into_parts();
+            let answer = self.deny_with(talk.speaker(), &message, &ruling, NOBODY, Some(why), 0);
+            return self.end_refused(lane, message, answer, why, out);
+        }
+        let ProxyMessage { sequence, correlated, .. } = *question.message();
+        out.parked.push(ParkedMark { sequence, correlated });
+        let since = lane.since.unwrap_or_else(Instant::now);
+        let limit = question.ruling.timeout.or(self.intercept.limit());
+        self.park(Parked {
+            why: question.ruling.name().into(),
+            speaker: talk.speaker().clone(),
+            content: Content::Question(Box::new(question)),
+            lane: lane.into(),
+            since,
+            deadline: limit.map(|limit| since + limit),
+            owner: Owner::Policy,
+            given_up: false,
+            known_id: None,
+            is_changed: false,
+        });
+    }
+
+    pub(super) fn approve(
+        &mut self,
+        sequence: u64,
+        lasting: Lasting,
+        changed: Option<Bytes>,
+        by: &str,
+    ) -> Result<(), DecideError> {
+        let parked = self.intercept.get(sequence).ok_or(DecideError::NotHeld(sequence))?;
+        let question = parked.question().ok_or(DecideError::NotAsked(sequence))?;
+        let answered = Answered::to(question, Permission::Allow, by).filter(|_| lasting == Lasting::Session);
+        if let Some(raw) = changed {
+            let (message, speaker) = (parked.message().clone(), parked.speaker.clone());
+            let judged = self.judge_edited(&speaker, message, edited(&raw, false)?, by)?;
+            let Some(parked) = self.intercept.take(sequence) else { return Ok(()) };
+            if self.is_sealed(sequence) {
+                self.end_edited(parked, judged, false, by, "approved");
+            } else {
+                self.end_unaudited(parked);
+            }
+        } else if let Some(parked) = self.intercept.take(sequence) {
+            self.end_approved(parked, by, "approved");
+        }
+        if let Some(answered) = answered {
+            self.answers.keep(answered);
+        }
+        Ok(())
+    }
+
+    fn end_approved(&mut self, parked: Parked, by: &str, why: &str) {
+        let held_ns = parked.held_ns();
+        let Parked { content: Content::Question(question), ref speaker, .. } = parked else { return };
+        let (judged, ruling) = question.approved();
+        let message = judged.message();
+        let sequence = message.sequence;
+        self.note_decision(speaker, message, &message.message, &ruling, ("allow", by, None), held_ns);
+        let parked = Parked { content: Content::Judged(judged), ..parked };
+        if !self.is_sealed(sequence) {
+            return self.end_unaudited(parked);
+        }
+        self.end(parked, OutcomeKind::Forwarded, by, why, Ends { goes_on: true, ..Ends::default() });
+    }
+
+    /// Whether what was decided is on disk, or need not be.
+    fn is_sealed(&mut self, sequence: u64) -> bool {
+        let Some(audit) = &mut self.audit else { return true };
+        if audit.seal().is_ok() || !self.policy.rules().is_some_and(|rules| rules.audit_required) {
+            return true;
+        }
+        audit.forget(sequence);
+        false
+    }
+
+    fn end_unaudited(&mut self, parked: Parked) {
+        let answer = request_id(parked.message()).map(|id| reply::error(&id, &Refusal::NotAudited));
+        let why = "the audit could not be written";
+        self.end(parked, OutcomeKind::Refused, "", why, Ends { answer, ..Ends::default() });
+    }
+
+    pub(super) fn deny(
+        &mut self,
+        sequence: u64,
+        lasting: Lasting,
+        message: Option<String>,
+        by: &str,
+    ) -> Result<(), DecideError> {
+        let parked = self.intercept.get(sequence).ok_or(DecideError::NotHeld(sequence))?;
+        let question = parked.question().ok_or(DecideError::NotAsked(sequence))?;
+        if let Some(answered) = Answered::to(question, Permission::Deny, by).filter(|_| lasting == Lasting::Session) {
+            self.answers.keep(answered);
+        }
+        if let Some(parked) = self.intercept.take(sequence) {
+            self.end_denied(parked, by, message.as_deref());
+        }
+        Ok(())
+    }
+
+    fn end_denied(&mut self, mut parked: Parked, by: &str, why: Option<&str>) {
+        let held_ns = parked.held_ns();
+        let Content::Question(question) = &mut parked.content else { return };
+        let ruling = question.ruling.clone();
+        let answer = self.deny_with(&parked.speaker, parked.message(), &ruling, by, why, held_ns);
+        let what = if answer.is_some() { OutcomeKind::Refused } else { OutcomeKind::Dropped };
+        self.end(parked, what, by, why.unwrap_or("denied"), Ends { answer, ..Ends::default() });
+    }
+
+    /// Nobody answered in time.
+    pub(super) fn time_out(&mut self, sequence: u64) {
+        let somebody = self.has_somebody();
+        let Some(parked) = self.intercept.take(sequence) else { return };
+        let on_timeout = parked.question().map(|question| question.ruling.on_timeout);
+        match on_timeout {
+            Some(Permission::Allow) if somebody => self.end_approved(parked, TIMEOUT, "nobody answered in time"),
+            _ if somebody => self.end_denied(parked, TIMEOUT, Some("nobody answered in time")),
+            _ => self.end_denied(parked, NOBODY, Some(Why::NobodyThere.as_str())),
+        }
+    }
+
+    /// Something would have let a message go on that a rule asks about.
+    pub(super) fn end_question(&mut self, parked: Parked, why: &str) {
+        self.end_denied(parked, NOBODY, Some(why));
+    }
+
+    /// Whoever could answer may have left: what nobody else is to answer is denied.
+    pub(super) fn leave_questions(&mut self) {
+        if self.has_somebody() {
+            return;
+        }
+        let is_left = |parked: &Parked| parked.question().is_some_and(|question| question.ruling.timeout.is_none());
+        for sequence in self.intercept.parked_where(is_left) {
+            if let Some(parked) = self.intercept.take(sequence) {
+                self.end_denied(parked, NOBODY, Some(Why::NobodyThere.as_str()));
+            }
+        }
+    }
+
+    /// What was answered for longer than once, oldest first.
+    pub fn answers(&self) -> &[Answered] {
+        self.answers.all()
+    }
+
+    /// An answer that counts from now on, as if somebody had just given it.
+    pub fn keep_answer(&mut self, answered: Answered) {
+        self.answers.keep(answered);
+    }
+}

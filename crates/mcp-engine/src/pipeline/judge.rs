@@ -1,0 +1,340 @@
+//! The stage that no message goes around: each is judged, what was decided is written down before it
+//! counts, and what may not go on comes back to its sender as a denial.
+
+use bytes::Bytes;
+use mcp_store::{Outcome, OutcomeKind};
+use mcp_wire::reply::{self, Denied, Refusal};
+use mcp_wire::revision::Era;
+use mcp_wire::{Id, Kind, Message};
+use uuid::Uuid;
+
+use super::holds::request_id;
+use super::{Outbox, Outgoing, ParkedMark, Pipeline, Release};
+use crate::audit::{Audit, Decided};
+use crate::conversation::{Conversation, Speaker};
+use crate::envelope::{Lane, ProxyMessage, Side};
+use crate::intercept::DecideError;
+use crate::policy::rules::{Denial, RuleVerdict};
+use crate::policy::{Judged, Question, Refused, Ruling, Rulings, Verdict};
+use crate::record::Recorder;
+use crate::resolve::resolve;
+
+/// What goes no further, at least for now.
+pub(super) enum Stopped {
+    Asked(Question),
+    Refused(ProxyMessage, Refused),
+}
+
+/// What was decided about a message by rule, and its number in the audit.
+#[derive(Clone, Copy)]
+pub(super) struct Noted {
+    pub number: u64,
+}
+
+impl Pipeline {
+    pub(super) fn judge(
+        &mut self,
+        talk: &Conversation,
+        message: ProxyMessage,
+    ) -> Result<(Judged, Rulings), Box<Stopped>> {
+        let verdict = match self.policy.permit(resolve(message), talk.speaker()) {
+            Verdict::Asked(question) => match self.answers.find(&question) {
+                Some(answered) => answered.apply(question),
+                None => Verdict::Asked(question),
+            },
+            verdict => verdict,
+        };
+        match verdict {
+            Verdict::Permitted(judged, rulings) => Ok((judged, rulings)),
+            Verdict::Asked(question) => Err(Box::new(Stopped::Asked(question))),
+            Verdict::Refused(message, refused) => Err(Box::new(Stopped::Refused(message, refused))),
+        }
+    }
+
+    /// Writes down what rules said of a message that goes on.
+    pub(super) fn keep_rulings(&mut self, speaker: &Speaker, message: &ProxyMessage, rulings: &Rulings) {
+        match rulings {
+            Rulings::None => {}
+            Rulings::One(ruling) => self.keep_ruling(speaker, message, &message.message, ruling),
+            Rulings::Each(items) => {
+                items.iter().for_each(|(item, ruling)| self.keep_ruling(speaker, message, item, ruling))
+            }
+        }
+    }
+
+    fn keep_ruling(&mut self, speaker: &Speaker, message: &ProxyMessage, said: &Message, ruling: &Ruling) {
+        if ruling.is_kept {
+            let actor = ruling.actor.as_deref().unwrap_or("rule");
+            self.note_decision(speaker, message, said, ruling, ("allow", actor, None), 0);
+        }
+    }
+
+    /// A request has its answer, which the audit is to know.
+    #[inline]
+    pub(super) fn note_answer(&mut self, request: u64, answer: &ProxyMessage) {
+        if let Some(audit) = &mut self.audit {
+            let session = recording(&self.recorder, audit);
+            audit.answered(request, session, answer);
+        }
+    }
+
+    /// Writes down a decision. Its number in the audit comes back.
+    pub(super) fn note_decision(
+        &mut self,
+        speaker: &Speaker,
+        message: &ProxyMessage,
+        said: &Message,
+        ruling: &Ruling,
+        (verdict, actor, why): (&'static str, &str, Option<&str>),
+        held_ns: u64,
+    ) -> Option<Noted> {
+        let time_ns = self.clock.recent_ns();
+        let version = self.policy.rules().map(|rules| rules.version.clone());
+        let audit = self.audit.as_mut()?;
+        let session = recording(&self.recorder, audit);
+        let operation = ruling.operation.map(|operation| operation.name());
+        let decided = Decided {
+            message,
+            said,
+            speaker,
+            session,
+            operation,
+            verdict,
+            rule: ruling.rule.as_deref(),
+            rules_version: version.as_deref().unwrap_or_default(),
+            actor,
+            why,
+            held_ns,
+            goes_on: verdict == "allow",
+            is_call: said.glance().kind == Kind::Request && message.message.glance().kind == Kind::Request,
+        };
+        for rule in &ruling.observed {
+            let observed = Decided { verdict: "observe", rule: Some(rule), goes_on: false, ..decided };
+            audit.decide(time_ns, &observed);
+        }
+        let number = audit.decide(time_ns, &decided);
+        Some(Noted { number })
+    }
+
+    /// Keeps a message from going on.
+    pub(super) fn stop(&mut self, talk: &Conversation, lane: Lane<'_>, stopped: Box<Stopped>, out: &mut Outbox) {
+        match *stopped {
+            Stopped::Asked(question) => self.ask(talk, lane, question, out),
+            Stopped::Refused(message, refused) => {
+                self.keep_held(&message, lane);
+                self.refuse(talk.speaker(), lane, message, refused, out);
+            }
+        }
+    }
+
+    /// Tells the sender of a message that is recorded already why it went nowhere.
+    pub(super) fn refuse(
+        &mut self,
+        speaker: &Speaker,
+        lane: Lane<'_>,
+        message: ProxyMessage,
+        refused: Refused,
+        out: &mut Outbox,
+    ) {
+        let (answer, why) = match &refused {
+            Refused::Denied(ruling) => {
+                let actor = ruling.actor.as_deref().unwrap_or("rule");
+                let answer = self.deny_with(speaker, &message, ruling, actor, None, 0);
+                (answer, format!("denied by {}", ruling.name()))
+            }
+            Refused::Unfit(why) => {
+                let ruling = Ruling::unfit();
+                let verdict = ("deny", "rule", Some(why.as_str()));
+                self.note_decision(speaker, &message, &message.message, &ruling, verdict, 0);
+                (unfit_answer(&message, why), why.clone())
+            }
+            Refused::Batch(items) => (self.deny_batch(speaker, &message, items), "an item of it is denied".into()),
+        };
+        self.end_refused(lane, message, answer, &why, out);
+    }
+
+    /// What the sender of a denied message gets, once that is written down.
+    pub(super) fn deny_with(
+        &mut self,
+        speaker: &Speaker,
+        message: &ProxyMessage,
+        ruling: &Ruling,
+        actor: &str,
+        why: Option<&str>,
+        held_ns: u64,
+    ) -> Option<Bytes> {
+        let noted = self.note_decision(speaker, message, &message.message, ruling, ("deny", actor, why), held_ns);
+        let id = request_id(message)?;
+        Some(self.denial(speaker, &id, &message.message, ruling, (noted, why)))
+    }
+
+    fn denial(
+        &self,
+        speaker: &Speaker,
+        id: &Id,
+        said: &Message,
+        ruling: &Ruling,
+        (noted, why): (Option<Noted>, Option<&str>),
+    ) -> Bytes {
+        let rules = self.policy.rules();
+        let (method, tool) = (said.method().unwrap_or_default(), said.subject());
+        if rules.is_some_and(|rules| rules.hide_denied) && ruling.is_hidden {
+            return reply::unknown(id, &method, tool.as_deref().unwrap_or_default());
+        }
+        let audit_id = noted.zip(self.audit.as_ref()).map(|(noted, audit)| audit.id(noted.number));
+        let server = rules.and_then(|rules| rules.server.as_deref());
+        let denied = Denied {
+            rule: ruling.rule.as_deref(),
+            message: ruling.message.as_deref(),
+            why,
+            server: server.or_else(|| self.audit.as_ref()?.server()),
+            tool: tool.as_deref(),
+            operation: ruling.operation.map(|operation| operation.name()),
+            audit_id: audit_id.as_deref(),
+        };
+        let as_result = rules.is_some_and(|rules| rules.denial == Denial::Result) && method == "tools/call";
+        if !as_result {
+            return reply::denied(id, &denied);
+        }
+        let revision = speaker.revision.as_ref().map(|revision| revision.as_bytes());
+        reply::denied_as_result(id, &denied, Era::of_header(revision) == Era::Modern)
+    }
+
+    /// Every request of a batch gets its answer: those that rules deny why, the others that they went
+    /// nowhere with them.
+    fn deny_batch(&mut self, speaker: &Speaker, batch: &ProxyMessage, items: &[(Message, Ruling)]) -> Option<Bytes> {
+        let mut answers = Vec::new();
+        for (item, ruling) in items {
+            let is_denied = ruling.verdict == RuleVerdict::Deny;
+            let why = (!is_denied).then_some("another item of the same batch is denied");
+            let noted = self.note_decision(speaker, batch, item, ruling, ("deny", "rule", why), 0);
+            if let Some(id) = item.id().filter(|_| item.kind() == Kind::Request) {
+                answers.push(self.denial(speaker, &id, item, ruling, (noted, why)));
+            }
+        }
+        (!answers.is_empty()).then(|| reply::batch(&answers))
+    }
+
+    /// Ends the way of a message that is not parked, but goes nowhere either. Transports take it for
+    /// one that was parked and came free at once.
+    pub(super) fn end_refused(
+        &mut self,
+        lane: Lane<'_>,
+        message: ProxyMessage,
+        answer: Option<Bytes>,
+        why: &str,
+        out: &mut Outbox,
+    ) {
+        let what = if answer.is_some() { OutcomeKind::Refused } else { OutcomeKind::Dropped };
+        let outcome = Outcome { what, by: "rules".into(), why: why.into(), held_ns: 0, edited: None };
+        self.keep_outcome(&message, outcome);
+        let ProxyMessage { sequence, conversation, from, correlated, .. } = message;
+        let request = request_id(&message);
+        let is_answer = message.message.glance().kind.is_response();
+        let (mut onward, mut back) = (None, None);
+        match answer {
+            // Whoever waits for an answer of the server's is told that it cannot have it.
+            Some(answer) if is_answer => {
+                onward = Some(self.compose(conversation, lane, from.other(), correlated, answer));
+            }
+            Some(answer) => {
+                let answered = request.is_some().then_some(sequence);
+                back = Some(self.compose(conversation, lane, from, answered, answer));
+            }
+            None => {}
+        }
+        out.parked.push(ParkedMark { sequence, correlated });
+        self.released.push(Release {
+            sequence,
+            conversation,
+            from,
+            onward,
+            back,
+            request,
+            is_edited: false,
+            raw_headers: None,
+            is_taken_back: false,
+            is_discarded: false,
+        });
+    }
+
+    /// Judges what somebody made of a message. Whoever edits one that rules ask about answers them by
+    /// that.
+    pub(super) fn judge_edited(
+        &mut self,
+        speaker: &Speaker,
+        message: ProxyMessage,
+        edited: Message,
+        by: &str,
+    ) -> Result<Judged, DecideError> {
+        let message = ProxyMessage { message: edited, ..message };
+        let (judged, ruling) = match self.policy.permit(resolve(message), speaker) {
+            Verdict::Permitted(judged, Rulings::One(ruling)) => (judged, ruling),
+            Verdict::Permitted(judged, rulings) => {
+                self.keep_rulings(speaker, judged.message(), &rulings);
+                return Ok(judged);
+            }
+            Verdict::Asked(question) => question.approved(),
+            Verdict::Refused(message, refused) => {
+                let why = match &refused {
+                    Refused::Denied(ruling) => format!("rule \"{}\" denies it", ruling.name()),
+                    Refused::Unfit(why) => why.clone(),
+                    Refused::Batch(_) => "an item of the batch is denied".into(),
+                };
+                drop(message);
+                return Err(DecideError::Denied(why));
+            }
+        };
+        let message = judged.message();
+        self.note_decision(speaker, message, &message.message, &ruling, ("allow", by, None), 0);
+        Ok(judged)
+    }
+
+    /// Writes the audit before anything leaves. What it could not be written for stays, if that was asked
+    /// for.
+    pub(super) fn seal(&mut self, lane: Lane<'_>, out: &mut Outbox) {
+        let Some(audit) = self.audit.as_mut().filter(|audit| audit.is_unsealed()) else { return };
+        let Err(unsealed) = audit.seal() else { return };
+        if !self.policy.rules().is_some_and(|rules| rules.audit_required) {
+            return;
+        }
+        for side in [Side::Server, Side::Client] {
+            let (stays, leaves): (Vec<_>, Vec<_>) =
+                std::mem::take(out.to(side)).into_iter().partition(|outgoing| match outgoing {
+                    Outgoing::Message(judged) => unsealed.contains(&judged.message().sequence),
+                    Outgoing::Reply(_) => false,
+                });
+            *out.to(side) = leaves;
+            for outgoing in stays {
+                let Outgoing::Message(judged) = outgoing else { continue };
+                let message = judged.into_message();
+                if let Some(audit) = &mut self.audit {
+                    audit.forget(message.sequence);
+                }
+                let answer = request_id(&message).map(|id| reply::error(&id, &Refusal::NotAudited));
+                self.end_refused(lane, message, answer, "the audit could not be written", out);
+            }
+        }
+    }
+}
+
+/// What the sender of a message gets that cannot be judged. An id is repeated if it can be told.
+fn unfit_answer(message: &ProxyMessage, why: &str) -> Option<Bytes> {
+    let refusal = Refusal::BadRequest { what: why.into() };
+    match (message.from, message.message.glance().kind) {
+        (_, Kind::Request) => message.message.id().map(|id| reply::error(&id, &refusal)),
+        (Side::Server, Kind::Response | Kind::Error) if message.correlated.is_some() => {
+            message.message.id().map(|id| reply::error(&id, &Refusal::UpstreamGarbled))
+        }
+        (Side::Server, _) | (_, Kind::Notification | Kind::Response | Kind::Error) => None,
+        (Side::Client, _) => Some(reply::error_without_id(&refusal)),
+    }
+}
+
+/// The recording that messages are found in; where there is none, the run.
+pub(super) fn recording(recorder: &Recorder, audit: &Audit) -> Uuid {
+    recorder.current().map_or_else(|| audit.instance(), |(header, _)| header.id)
+}
+
+#[cfg(test)]
+mod tests;

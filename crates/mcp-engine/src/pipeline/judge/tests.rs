@@ -1,0 +1,326 @@
+//! Governed conversations, without a transport.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp_filter::Filter;
+use mcp_store::audit::{AuditLog, Begin};
+use mcp_wire::{Cut, Ending, Frame};
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use super::*;
+use crate::bus::Bus;
+use crate::intercept::{Decision, Lasting};
+use crate::policy::operation::Classifier;
+use crate::policy::rules::{Permission, Rule, Rules};
+
+struct Play {
+    pipeline: Pipeline,
+    talk: Conversation,
+    out: Outbox,
+    dir: TempDir,
+}
+
+fn rule(name: &str, filter: &str, verdict: RuleVerdict) -> Rule {
+    Rule {
+        name: name.into(),
+        filter: Filter::parse(filter).expect("a filter"),
+        verdict,
+        message: Some("ask Ann".into()),
+        timeout: None,
+        on_timeout: Permission::Deny,
+    }
+}
+
+fn rules(rules: Vec<Rule>) -> Rules {
+    Rules {
+        rules,
+        default: Permission::Allow,
+        classifier: Classifier::default(),
+        hide_denied: false,
+        denial: Denial::Error,
+        audit_required: false,
+        server: Some("files".into()),
+        version: "cafe".into(),
+    }
+}
+
+fn deny_deletes() -> Rules {
+    rules(vec![rule("no-deletes", "op:delete", RuleVerdict::Deny)])
+}
+
+impl Play {
+    fn by(rules: Rules) -> Self {
+        let dir = TempDir::new().expect("a directory");
+        let instance = Uuid::from_u128(7);
+        let begin =
+            Begin { time_ns: 1, instance, program: "mcp-proxy", server: Some("files"), rules_version: &rules.version };
+        let log = AuditLog::begin(&dir.path().join("audit"), &begin).expect("a log");
+        let audit = Audit::new(log, instance, Some("files".into()));
+        let mut pipeline = Pipeline::new(Recorder::off(), Bus::default(), 1 << 20).governed_by(Arc::new(rules), audit);
+        let talk = pipeline.begin_conversation();
+        Self { pipeline, talk, out: Outbox::default(), dir }
+    }
+
+    fn sends(&mut self, from: Side, text: &str) {
+        let frame = Frame { bytes: Bytes::copy_from_slice(text.as_bytes()), ending: Ending::Lf, bom: false };
+        self.pipeline.pass(&mut self.talk, from, &mut vec![Cut::Frame(frame)], &mut self.out);
+        self.release();
+    }
+
+    fn calls(&mut self, id: u32, tool: &str) {
+        self.sends(Side::Client, &call(id, tool));
+    }
+
+    fn release(&mut self) {
+        for release in self.pipeline.take_released() {
+            self.talk.settle(&release);
+            self.out.to(release.from.other()).extend(release.onward);
+            self.out.to(release.from).extend(release.back);
+        }
+    }
+
+    fn decides(&mut self, decision: Decision) -> Result<(), DecideError> {
+        let held = self.pipeline.status().held;
+        let decided = self.pipeline.decide(held[0].sequence, decision, "Ann");
+        self.release();
+        decided
+    }
+
+    fn got(&mut self, side: Side) -> Vec<String> {
+        self.out.to(side).drain(..).map(|out| String::from_utf8_lossy(out.frame().bytes).into_owned()).collect()
+    }
+
+    /// Ends the run. What the audit has comes back, without what differs from run to run.
+    fn audited(self) -> Vec<String> {
+        let (_, ended) = self.pipeline.finish(&mcp_store::End::default());
+        ended.expect("the log ends well");
+        let file = self
+            .dir
+            .path()
+            .join("audit")
+            .read_dir()
+            .expect("it is there")
+            .next()
+            .expect("a file")
+            .expect("it is there");
+        let text = std::fs::read_to_string(file.path()).expect("it can be read");
+        let part = |line: &str, name: &str| {
+            let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            line[name].as_str().map(ToOwned::to_owned)
+        };
+        let parts = ["kind", "tool", "operation", "verdict", "rule", "actor", "outcome"];
+        text.lines()
+            .map(|line| parts.iter().filter_map(|name| part(line, name)).collect::<Vec<_>>().join(" "))
+            .collect()
+    }
+}
+
+fn call(id: u32, tool: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{}}}}}}"#)
+}
+
+#[test]
+fn a_denied_call_is_answered_and_reaches_nobody() {
+    let mut play = Play::by(deny_deletes());
+    play.calls(1, "delete_repo");
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    let answers = play.got(Side::Client);
+    let answer: serde_json::Value = serde_json::from_str(&answers[0]).expect("JSON");
+    assert_eq!(answer["error"]["code"], -32000);
+    assert_eq!(
+        answer["error"]["message"],
+        "Permission denied by rule \"no-deletes\": ask Ann. A retry will not help; ask the user."
+    );
+    let data = &answer["error"]["data"];
+    assert_eq!(data["tool"], "delete_repo");
+    assert_eq!(data["operation"], "delete");
+    assert_eq!(data["server"], "files");
+    assert_eq!(data["audit_id"], "00000000-0000-0000-0000-000000000007/2");
+    assert_eq!(play.talk.open_calls(Side::Client), 0);
+
+    play.calls(2, "list_repos");
+    assert_eq!(play.got(Side::Server), [call(2, "list_repos")]);
+    play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#);
+    assert_eq!(play.got(Side::Client).len(), 1);
+    insta::assert_snapshot!(play.audited().join("\n"));
+}
+
+#[test]
+fn what_can_be_read_two_ways_is_refused() {
+    let mut play = Play::by(deny_deletes());
+    for attack in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list","name":"delete_repo"}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list","Name":"delete_repo"}}"#,
+        r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"delete_repo"}}"#,
+        r#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list"}}]"#,
+        r#"{"id":1,"method":"tools/call","params":{"name":"list"}}"#,
+        "garbage",
+    ] {
+        play.sends(Side::Client, attack);
+        assert_eq!(play.got(Side::Server), [""; 0], "{attack}");
+        let answers = play.got(Side::Client);
+        if attack.contains("\"id\"") || attack == "garbage" {
+            assert!(answers[0].contains("-32600"), "{attack}: {answers:?}");
+        }
+    }
+    play.calls(9, "list_repos");
+    assert_eq!(play.got(Side::Server).len(), 1);
+}
+
+#[test]
+fn plumbing_passes_a_rule_that_denies_everything() {
+    let mut play = Play::by(rules(vec![rule("nothing", "", RuleVerdict::Deny)]));
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#,
+        r#"{"jsonrpc":"2.0","id":3,"method":"tools/list"}"#,
+    ] {
+        play.sends(Side::Client, text);
+        assert_eq!(play.got(Side::Server), [text]);
+    }
+    play.calls(4, "list_repos");
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    let mut play = Play::by(rules(vec![rule("no-lists", "method:tools/list", RuleVerdict::Deny)]));
+    play.sends(Side::Client, r#"{"jsonrpc":"2.0","id":3,"method":"tools/list"}"#);
+    assert_eq!(play.got(Side::Server), [""; 0]);
+}
+
+#[test]
+fn arguments_decide_where_a_rule_is_about_them() {
+    let rules = rules(vec![
+        rule("etc", r#"tool:read_file $.params.arguments.path ^= "/etc""#, RuleVerdict::Deny),
+        rule("seen", "tool:read_*", RuleVerdict::Observe),
+        rule("files", "tool:read_file", RuleVerdict::Allow),
+    ]);
+    let mut play = Play::by(Rules { default: Permission::Deny, ..rules });
+    let reads = |path: &str| {
+        let arguments = format!(r#"{{"path":"{path}"}}"#);
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"read_file","arguments":{arguments}}}}}"#
+        )
+    };
+    play.sends(Side::Client, &reads("/etc/passwd"));
+    play.sends(Side::Client, &reads("\\u002fetc/passwd"));
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    play.sends(Side::Client, &reads("/home/a"));
+    assert_eq!(play.got(Side::Server).len(), 1);
+    play.calls(2, "other");
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    insta::assert_snapshot!(play.audited().join("\n"));
+}
+
+#[test]
+fn another_spelling_escapes_no_denial() {
+    let mut play = Play::by(rules(vec![rule("no", "tool:drop_table", RuleVerdict::Deny)]));
+    for tool in ["drop_table", "DROP_TABLE", "drop_table\\u0000", "drop\\u200b_table", "drop_t\\u0430ble"] {
+        play.calls(1, tool);
+        assert_eq!(play.got(Side::Server), [""; 0], "{tool}");
+    }
+}
+
+fn asking(timeout: Option<Duration>) -> Rules {
+    rules(vec![Rule { timeout, ..rule("careful", "op:write", RuleVerdict::Ask) }])
+}
+
+#[tokio::test]
+async fn a_question_goes_on_only_if_somebody_says_so() {
+    let mut play = Play::by(asking(None));
+    // Nobody is there.
+    play.calls(1, "write_file");
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    assert!(play.got(Side::Client)[0].contains("nobody is there to ask"));
+    // Somebody is.
+    play.pipeline.set_watchers(1);
+    play.calls(2, "write_file");
+    assert_eq!((play.got(Side::Server), play.got(Side::Client)), (vec![], vec![]));
+    assert!(matches!(play.decides(Decision::Forward), Err(DecideError::IsAsked(..))));
+    assert_eq!(play.pipeline.release_all("Ann"), 0);
+    assert_eq!(play.decides(Decision::Approve { lasting: Lasting::Once, edited: None }), Ok(()));
+    assert_eq!(play.got(Side::Server), [call(2, "write_file")]);
+    play.calls(3, "write_file");
+    let message = Some("not now".to_owned());
+    assert_eq!(play.decides(Decision::Deny { lasting: Lasting::Once, message }), Ok(()));
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    assert!(play.got(Side::Client)[0].contains("not now"));
+    // Once for all.
+    play.calls(4, "write_file");
+    assert_eq!(play.decides(Decision::Approve { lasting: Lasting::Session, edited: None }), Ok(()));
+    play.calls(5, "write_file");
+    assert_eq!(play.got(Side::Server).len(), 2);
+    play.calls(6, "write_other");
+    assert_eq!(play.got(Side::Server).len(), 0);
+    // Who could have answered leaves.
+    play.pipeline.set_watchers(0);
+    play.release();
+    assert!(play.got(Side::Client)[0].contains("nobody is there to ask"));
+    assert_eq!(play.talk.open_calls(Side::Client), 3);
+    insta::assert_snapshot!(play.audited().join("\n"));
+}
+
+#[tokio::test]
+async fn an_edit_answers_a_question_but_not_a_denial() {
+    let mut rules = asking(Some(Duration::from_secs(5)));
+    rules.rules.insert(0, rule("never", "tool:format_disk", RuleVerdict::Deny));
+    let mut play = Play::by(rules);
+    play.calls(1, "write_file");
+    let edited = |tool| Some(Bytes::from(call(1, tool)));
+    let refused = play.decides(Decision::Approve { lasting: Lasting::Once, edited: edited("format_disk") });
+    assert!(matches!(refused, Err(DecideError::Denied(_))));
+    assert_eq!(play.pipeline.status().held.len(), 1);
+    assert_eq!(play.decides(Decision::Approve { lasting: Lasting::Once, edited: edited("write_log") }), Ok(()));
+    assert_eq!(play.got(Side::Server), [call(1, "write_log")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_decides_as_the_rule_says() {
+    let second = Some(Duration::from_secs(1));
+    for (watchers, on_timeout, passes) in
+        [(1, Permission::Deny, false), (1, Permission::Allow, true), (0, Permission::Allow, false)]
+    {
+        let mut rules = asking(second);
+        rules.rules[0].on_timeout = on_timeout;
+        let mut play = Play::by(rules);
+        play.pipeline.set_watchers(watchers);
+        play.calls(1, "write_file");
+        tokio::time::advance(Duration::from_millis(1_001)).await;
+        play.pipeline.release_overdue();
+        play.release();
+        assert_eq!(play.got(Side::Server).len(), usize::from(passes));
+        assert_eq!(play.got(Side::Client).len(), usize::from(!passes));
+    }
+}
+
+#[test]
+fn batches_are_judged_item_by_item_where_there_are_any() {
+    let mut play = Play::by(deny_deletes());
+    play.sends(
+        Side::Client,
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}"#,
+    );
+    play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26"}}"#);
+    drop((play.got(Side::Server), play.got(Side::Client)));
+    let batch = format!("[{},{}]", call(2, "list_repos"), call(3, "read_file"));
+    play.sends(Side::Client, &batch);
+    assert_eq!(play.got(Side::Server), [batch]);
+    play.sends(Side::Client, &format!("[{},{}]", call(4, "list_repos"), call(5, "delete_repo")));
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    let answers: Vec<serde_json::Value> = serde_json::from_str(&play.got(Side::Client)[0]).expect("an array");
+    assert_eq!(answers.iter().map(|answer| &answer["id"]).collect::<Vec<_>>(), [4, 5]);
+    insta::assert_snapshot!(play.audited().join("\n"));
+}
+
+#[test]
+fn a_server_is_judged_as_well() {
+    let mut play = Play::by(rules(vec![rule("no-sampling", "method:sampling/*", RuleVerdict::Deny)]));
+    play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage","params":{}}"#);
+    assert_eq!(play.got(Side::Client), [""; 0]);
+    assert!(play.got(Side::Server)[0].contains("-32000"));
+    play.calls(1, "list_repos");
+    play.got(Side::Server);
+    play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#);
+    assert!(play.got(Side::Client)[0].contains("\"error\""));
+}

@@ -1,0 +1,42 @@
+//! Several messages in one. One revision has them; their items are judged one by one, and one that is
+//! denied takes the others with it.
+
+use mcp_wire::{Message, scan};
+
+use super::govern::{Governed, Opinion};
+use super::rules::RuleVerdict;
+use super::{Refused, Rulings};
+use crate::conversation::Speaker;
+use crate::envelope::ProxyMessage;
+
+impl Governed {
+    pub(super) fn judge_batch(&mut self, batch: &ProxyMessage, speaker: &Speaker) -> Result<Rulings, Refused> {
+        if !Self::has_batches(speaker) {
+            return Err(Refused::Unfit("a batch, which this revision of the protocol does not have".into()));
+        }
+        if let Some(ambiguity) = batch.message.peek().ambiguity {
+            return Err(Refused::Unfit(ambiguity.to_string()));
+        }
+        let bytes = batch.message.bytes();
+        let mut rulings = Vec::new();
+        for span in scan::batch_items(bytes) {
+            let message = Message::new(bytes.slice(span.range()));
+            let item = ProxyMessage { message, bom: false, ..batch.clone() };
+            match self.consider(&item, speaker) {
+                Opinion::Fit => {}
+                Opinion::Unfit(why) => return Err(Refused::Unfit(format!("an item of the batch: {why}"))),
+                Opinion::Ruled(mut ruling) => {
+                    // Nobody can be asked about a part of something.
+                    if ruling.verdict == RuleVerdict::Ask {
+                        ruling.verdict = RuleVerdict::Deny;
+                    }
+                    rulings.push((item.message, ruling));
+                }
+            }
+        }
+        match rulings.iter().any(|(_, ruling)| ruling.verdict == RuleVerdict::Deny) {
+            true => Err(Refused::Batch(rulings)),
+            false => Ok(Rulings::Each(rulings)),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Judges messages by rules. A message is read as strictly as the most careful server would before any
+//! rule is asked, so that what was judged is what the server reads. A fault in here denies.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use mcp_wire::Kind;
+use mcp_wire::revision::Revision;
+use mcp_wire::strict::{self, JudgedKeys};
+
+use super::operation::Annotations;
+use super::prospect::Prospect;
+use super::rules::{Permission, Rule, RuleVerdict, Rules};
+use super::table::{self, Candidates, Known, Table};
+use super::{Concern, Judged, Question, Refused, Ruling, Rulings, Verdict};
+use crate::conversation::Speaker;
+use crate::envelope::{ProxyMessage, Side};
+use crate::intercept::{Class, Live};
+
+#[derive(Debug)]
+pub(super) struct Governed {
+    rules: Arc<Rules>,
+    /// Members that rules look at.
+    keys: JudgedKeys,
+    table: Table,
+}
+
+/// What is thought of a message.
+pub(super) enum Opinion {
+    /// It is an answer, which rules say nothing of.
+    Fit,
+    Ruled(Ruling),
+    Unfit(String),
+}
+
+impl Governed {
+    pub fn new(rules: Arc<Rules>) -> Self {
+        let keys = JudgedKeys::new(rules.rules.iter().flat_map(|rule| rule.filter.path_keys()));
+        Self { rules, keys, table: Table::default() }
+    }
+
+    pub fn replace(&mut self, rules: Arc<Rules>) {
+        *self = Self::new(rules);
+    }
+
+    pub fn rules(&self) -> &Arc<Rules> {
+        &self.rules
+    }
+
+    pub fn judge(&mut self, message: ProxyMessage, speaker: &Speaker) -> Verdict {
+        // Whatever goes wrong while a message is judged, it was not permitted.
+        let judged = catch_unwind(AssertUnwindSafe(|| match message.message.kind() {
+            Kind::Batch => self.judge_batch(&message, speaker),
+            _ => self.consider(&message, speaker).into(),
+        }));
+        match judged {
+            Ok(Ok(Rulings::One(ruling))) if ruling.verdict == RuleVerdict::Ask => {
+                Verdict::Asked(Question { message, ruling })
+            }
+            Ok(Ok(rulings)) => Verdict::Permitted(Judged(message), rulings),
+            Ok(Err(refused)) => Verdict::Refused(message, refused),
+            Err(_) => {
+                self.table.forget();
+                Verdict::Refused(message, Refused::Unfit("the rules could not be applied to it".into()))
+            }
+        }
+    }
+
+    /// What is thought of one message, which is no batch.
+    pub(super) fn consider(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Opinion {
+        if let Some(unfit) = self.unfit(message) {
+            return Opinion::Unfit(unfit);
+        }
+        match message.message.kind() {
+            Kind::Response | Kind::Error => Opinion::Fit,
+            Kind::Request | Kind::Notification => Opinion::Ruled(self.rule(message, speaker)),
+            Kind::Batch => Opinion::Unfit("a batch within a batch".into()),
+            Kind::OtherJson | Kind::NotJson => Opinion::Unfit("it is no JSON-RPC message".into()),
+        }
+    }
+
+    /// Why a message can be read two ways, if it can. What a server says of itself is nothing that rules
+    /// are about, so it need only be clear what kind of message it is.
+    fn unfit(&self, message: &ProxyMessage) -> Option<String> {
+        let said = &message.message;
+        if message.from == Side::Server && said.kind() != Kind::Request {
+            return said.peek().ambiguity.map(|ambiguity| ambiguity.to_string());
+        }
+        if message.bom {
+            return Some("a byte order mark".into());
+        }
+        strict::check(said, &self.keys).err().map(|unfit| unfit.to_string())
+    }
+
+    fn rule(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Ruling {
+        let said = &message.message;
+        let (method, tool) = (said.method().unwrap_or_default(), said.subject());
+        let revision = said.protocol_version();
+        let is_request = said.kind() == Kind::Request;
+        let revision = revision.as_deref().or(speaker.revision.as_deref());
+        let client = speaker.client.as_ref();
+        let known = Known { from: message.from, is_request, method: &method, tool: tool.as_deref(), client, revision };
+        let Self { rules, table, .. } = self;
+        let candidates = candidates(rules, table, &known);
+        let class = Class::Known(candidates.operation, Annotations::default());
+        let live = Live { message, request: None, speaker, server: rules.server.as_deref(), class };
+        let mut observed = Vec::new();
+        for &(at, is_open) in &candidates.rules {
+            let rule = &rules.rules[at as usize];
+            if is_open && !rule.filter.matches_in(&live, table::spelling(rule)) {
+                continue;
+            }
+            if rule.verdict == RuleVerdict::Observe {
+                observed.push(Arc::clone(&rule.name));
+                continue;
+            }
+            return Ruling { observed, ..Ruling::of(rule, candidates) };
+        }
+        let is_plumbing = Concern::of(&method) == Concern::Plumbing;
+        let is_kept = (is_request && !is_plumbing) || !observed.is_empty();
+        let verdict = match rules.default {
+            Permission::Deny if !is_plumbing => RuleVerdict::Deny,
+            _ => RuleVerdict::Allow,
+        };
+        Ruling { observed, is_kept, ..Ruling::by_default(verdict, candidates) }
+    }
+
+    /// Whether calls of a tool, or other uses of something that is listed, are denied whatever their
+    /// arguments.
+    pub fn hides(&mut self, method: &str, name: &str, speaker: &Speaker) -> bool {
+        let (client, revision) = (speaker.client.as_ref(), speaker.revision.as_deref());
+        let known = Known { from: Side::Client, is_request: true, method, tool: Some(name), client, revision };
+        self.rules.hide_denied && candidates(&self.rules, &mut self.table, &known).is_hopeless
+    }
+
+    /// Whether batches may be sent at all.
+    pub(super) fn has_batches(speaker: &Speaker) -> bool {
+        let revision = speaker.revision.as_ref().and_then(|revision| Revision::parse(revision.as_bytes()));
+        revision.is_some_and(Revision::has_batches)
+    }
+}
+
+fn candidates<'t>(rules: &Rules, table: &'t mut Table, known: &Known<'_>) -> &'t Candidates {
+    table.candidates(known, || {
+        let concern = Concern::of(known.method);
+        let annotations = Annotations::default();
+        let operation = concern.operation(known.tool, &rules.classifier, annotations);
+        let prospect = Prospect {
+            from: known.from,
+            is_request: known.is_request,
+            method: Some(known.method),
+            tool: known.tool,
+            operation: operation.filter(|_| known.from == Side::Client),
+            annotations,
+            server: rules.server.as_deref(),
+            client: known.client.map(|client| &**client),
+            revision: known.revision,
+            is_plumbing: concern == Concern::Plumbing,
+        };
+        table::find_out(&rules.rules, rules.default, &prospect)
+    })
+}
+
+impl Ruling {
+    fn of(rule: &Rule, candidates: &Candidates) -> Self {
+        Self {
+            verdict: rule.verdict,
+            rule: Some(Arc::clone(&rule.name)),
+            message: rule.message.clone(),
+            operation: candidates.operation,
+            observed: Vec::new(),
+            timeout: rule.timeout,
+            on_timeout: rule.on_timeout,
+            is_kept: true,
+            is_hidden: candidates.is_hopeless,
+            actor: None,
+        }
+    }
+
+    /// What is said of a message that no rule could be asked about.
+    pub(crate) fn unfit() -> Self {
+        Self {
+            verdict: RuleVerdict::Deny,
+            rule: None,
+            message: None,
+            operation: None,
+            observed: Vec::new(),
+            timeout: None,
+            on_timeout: Permission::Deny,
+            is_kept: true,
+            is_hidden: false,
+            actor: None,
+        }
+    }
+
+    fn by_default(verdict: RuleVerdict, candidates: &Candidates) -> Self {
+        Self { verdict, operation: candidates.operation, is_hidden: candidates.is_hopeless, ..Self::unfit() }
+    }
+}
+
+impl From<Opinion> for Result<Rulings, Refused> {
+    fn from(opinion: Opinion) -> Self {
+        match opinion {
+            Opinion::Fit => Ok(Rulings::None),
+            Opinion::Ruled(ruling) if ruling.verdict == RuleVerdict::Deny => Err(Refused::Denied(ruling)),
+            Opinion::Ruled(ruling) => Ok(Rulings::One(ruling)),
+            Opinion::Unfit(why) => Err(Refused::Unfit(why)),
+        }
+    }
+}

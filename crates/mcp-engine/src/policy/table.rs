@@ -1,0 +1,152 @@
+//! Which rules can decide about a message, remembered by what is known of it without its arguments: who
+//! sends it, its method, its tool. Most rules are told from that alone, so a thousand of them cost no
+//! more than those few that look at arguments.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use mcp_filter::{Certainty, Spelling};
+
+use super::operation::Operation;
+use super::prospect::Prospect;
+use super::rules::{Permission, Rule, RuleVerdict};
+use crate::envelope::Side;
+
+/// Kinds of messages that are remembered. Names come from peers, so there can be any number.
+const KINDS_MAX: usize = 4_096;
+/// With longer names than this they are found out anew each time.
+const NAMES_BYTES_MAX: usize = 1_024;
+
+/// What is known of a message without its arguments.
+#[derive(Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub from: Side,
+    pub is_request: bool,
+    pub method: &'a str,
+    pub tool: Option<&'a str>,
+    pub client: Option<&'a Arc<str>>,
+    pub revision: Option<&'a str>,
+}
+
+/// The rules that can decide about messages of one kind, in order.
+#[derive(Debug)]
+pub(super) struct Candidates {
+    from: Side,
+    is_request: bool,
+    method: Box<str>,
+    tool: Option<Box<str>>,
+    client: Option<Arc<str>>,
+    revision: Option<Box<str>>,
+    pub operation: Option<Operation>,
+    /// Which rule, and whether it needs a look at the message.
+    pub rules: Box<[(u32, bool)]>,
+    /// They are denied whatever their arguments.
+    pub is_hopeless: bool,
+}
+
+impl Candidates {
+    fn new(known: &Known<'_>, Found { operation, rules, is_hopeless }: Found) -> Self {
+        Self {
+            from: known.from,
+            is_request: known.is_request,
+            method: known.method.into(),
+            tool: known.tool.map(Into::into),
+            client: known.client.cloned(),
+            revision: known.revision.map(Into::into),
+            operation,
+            rules,
+            is_hopeless,
+        }
+    }
+
+    fn are_of(&self, known: &Known<'_>) -> bool {
+        (self.from, self.is_request) == (known.from, known.is_request)
+            && *self.method == *known.method
+            && self.tool.as_deref() == known.tool
+            && is_same(self.client.as_ref(), known.client)
+            && self.revision.as_deref() == known.revision
+    }
+}
+
+/// A name is shared by all messages of a conversation, which spares comparing it.
+fn is_same(one: Option<&Arc<str>>, other: Option<&Arc<str>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    kinds: HashMap<u64, Candidates, RandomState>,
+    /// The last of those that are too long to keep.
+    long: Option<Candidates>,
+}
+
+impl Table {
+    /// Other rules, or something else was learned of tools.
+    pub fn forget(&mut self) {
+        self.kinds.clear();
+    }
+
+    /// What was found out for messages of this kind, or is now by `find_out`.
+    pub fn candidates(&mut self, known: &Known<'_>, find_out: impl FnOnce() -> Found) -> &Candidates {
+        if known.method.len() + known.tool.map_or(0, str::len) > NAMES_BYTES_MAX {
+            return self.long.insert(Candidates::new(known, find_out()));
+        }
+        let key = self.key(known);
+        let is_known = self.kinds.get(&key).is_some_and(|kind| kind.are_of(known));
+        if !is_known {
+            if self.kinds.len() >= KINDS_MAX {
+                self.kinds.clear();
+            }
+            self.kinds.insert(key, Candidates::new(known, find_out()));
+        }
+        &self.kinds[&key]
+    }
+
+    fn key(&self, known: &Known<'_>) -> u64 {
+        let kind = (known.from == Side::Client, known.is_request, known.method, known.tool, known.client);
+        self.kinds.hasher().hash_one(kind)
+    }
+}
+
+pub(super) struct Found {
+    pub operation: Option<Operation>,
+    pub rules: Box<[(u32, bool)]>,
+    pub is_hopeless: bool,
+}
+
+/// Finds the rules that can match a message of which `prospect` is known, up to the first that decides
+/// for certain.
+pub(super) fn find_out(rules: &[Rule], default: Permission, prospect: &Prospect<'_>) -> Found {
+    // Of plumbing, only those rules count that are about its method.
+    let beside = prospect.is_plumbing.then(|| prospect.without_method());
+    let (mut found, mut may_pass, mut is_decided) = (Vec::new(), false, false);
+    for (at, rule) in (0..).zip(rules) {
+        let certainty = rule.filter.foretell(prospect, spelling(rule));
+        let is_beside = |beside| rule.filter.foretell(beside, spelling(rule)) == Certainty::Yes;
+        if certainty == Certainty::No || beside.as_ref().is_some_and(is_beside) {
+            continue;
+        }
+        found.push((at, certainty == Certainty::Maybe));
+        may_pass |= matches!(rule.verdict, RuleVerdict::Allow | RuleVerdict::Ask);
+        if certainty == Certainty::Yes && rule.verdict != RuleVerdict::Observe {
+            is_decided = true;
+            break;
+        }
+    }
+    let is_hopeless = !may_pass && (is_decided || (default == Permission::Deny && !prospect.is_plumbing));
+    Found { operation: prospect.operation, rules: found.into(), is_hopeless }
+}
+
+/// What restricts is not escaped by another spelling, and what permits is not reached by one.
+pub(super) fn spelling(rule: &Rule) -> Spelling {
+    match rule.verdict {
+        RuleVerdict::Allow => Spelling::Every,
+        RuleVerdict::Deny | RuleVerdict::Ask | RuleVerdict::Observe => Spelling::Any,
+    }
+}
