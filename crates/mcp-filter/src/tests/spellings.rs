@@ -7,6 +7,11 @@ fn call(tool: &str) -> Fake {
     message(&format!(r#"{{"id":1,"method":"tools/call","params":{{"name":{tool},"arguments":{{"name":"Bob"}}}}}}"#))
 }
 
+fn reading(uri: &str) -> Fake {
+    let uri = serde_json::Value::from(uri);
+    message(&format!(r#"{{"id":1,"method":"resources/read","params":{{"uri":{uri}}}}}"#))
+}
+
 /// Which spellings match: exactly, any, every.
 #[track_caller]
 fn check_in(expression: &str, subject: &Fake, exact: bool, any: bool, every: bool) {
@@ -19,7 +24,7 @@ fn check_in(expression: &str, subject: &Fake, exact: bool, any: bool, every: boo
 }
 
 const OTHER_SPELLINGS: &[&str] =
-    &["Delete_Repo", "DELETE_REPO", "delete_repo\0", "\u{200b}delete_repo", " delete_repo\t"];
+    &["Delete_Repo", "DELETE_REPO", "delete_repo\0", "\u{200b}delete_repo", " delete_repo\t", "delete_rep\u{43e}"];
 
 #[test]
 fn a_name_is_meant_in_any_spelling() {
@@ -55,11 +60,25 @@ fn a_name_is_meant_in_any_spelling() {
 
 #[test]
 fn methods_and_words_have_spellings_too() {
-    let call = message(r#"{"id":1,"method":"Tools/CALL\u0000","params":{"name":"Fdelete"}}"#);
+    let call = message(r#"{"id":1,"method":"Tools/CALL\u0000","params":{"name":"\u0444d\u0435lete"}}"#);
     check_in("method:tools/call", &call, false, true, false);
     check_in("method^=tools/", &call, false, true, false);
-    check_in("delete", &call, true, true, true);
+    check_in("delete", &call, false, true, false);
     check_in("/D[e]lete/", &call, false, true, false);
+}
+
+#[test]
+fn a_uri_is_where_it_leads() {
+    let etc =
+        ["file:///%65tc/passwd", "file:///tmp/../etc/passwd", "FILE:///etc/passwd", "file:///tmp/%2e%2e/etc/passwd"];
+    for uri in etc {
+        check_in("tool:file:///etc/*", &reading(uri), false, true, false);
+        check_in("tool:*/etc/passwd tool~^file:///[^t]", &reading(uri), false, true, false);
+        check_in("$.params.uri ^= \"file:///etc/\"", &reading(uri), false, true, false);
+        assert!(!parsed("tool:file:///tmp/*").matches_in(&reading(uri), Spelling::Every), "{uri}");
+    }
+    check_in("tool:file:///tmp/*", &reading("file:///tmp/a"), true, true, true);
+    check_in("tool:file:///tmp/%41*", &reading("file:///tmp/%41"), true, true, true);
 }
 
 #[test]
