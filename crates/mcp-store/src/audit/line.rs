@@ -33,6 +33,20 @@ impl LineHash {
     }
 }
 
+/// What stands before a value of this name. Whole, because many small copies cost more than one.
+macro_rules! value {
+    ($name:literal) => {
+        concat!(",\"", $name, "\":").as_bytes()
+    };
+}
+
+/// The same before a text.
+macro_rules! text {
+    ($name:literal) => {
+        concat!(",\"", $name, "\":\"").as_bytes()
+    };
+}
+
 /// Composes lines, one after the other. What comes again and again is kept as text.
 pub struct Composer {
     words: Words,
@@ -53,70 +67,70 @@ impl Composer {
 
     pub fn begin(&mut self, line: &mut Vec<u8>, begin: &Begin<'_>, part: u32) {
         self.time(line, begin.time_ns);
-        number(line, "form", FORM);
-        number(line, "part", u64::from(part));
+        number(line, value!("form"), FORM);
+        number(line, value!("part"), u64::from(part));
         self.instance(line);
-        self.name(line, "program", begin.program);
-        number(line, "pid", u64::from(std::process::id()));
-        self.some_name(line, "server", begin.server);
-        self.name(line, "rules", begin.rules_version);
+        self.name(line, text!("program"), begin.program);
+        number(line, value!("pid"), u64::from(std::process::id()));
+        self.some_name(line, text!("server"), begin.server);
+        self.name(line, text!("rules"), begin.rules_version);
     }
 
     pub fn decision(&mut self, line: &mut Vec<u8>, decision: &Decision<'_>) {
         self.time(line, decision.time_ns);
         self.instance(line);
-        self.message(line, "message", &decision.session, decision.sequence);
+        self.message(line, text!("message"), &decision.session, decision.sequence);
         if decision.conversation != 0 {
-            number(line, "conversation", u64::from(decision.conversation));
+            number(line, value!("conversation"), u64::from(decision.conversation));
         }
-        self.some_name(line, "client", decision.client);
-        self.some_name(line, "server", decision.server);
-        plain(line, "direction", direction(decision.direction));
-        self.name(line, "method", decision.method);
-        self.some_name(line, "tool", decision.tool);
+        self.some_name(line, text!("client"), decision.client);
+        self.some_name(line, text!("server"), decision.server);
+        plain(line, text!("direction"), direction(decision.direction));
+        self.name(line, text!("method"), decision.method);
+        self.some_name(line, text!("tool"), decision.tool);
         if let Some(operation) = decision.operation {
-            plain(line, "operation", operation);
+            plain(line, text!("operation"), operation);
         }
-        plain(line, "verdict", decision.verdict);
-        self.some_name(line, "rule", decision.rule);
-        self.name(line, "rules", decision.rules_version);
-        self.name(line, "actor", decision.actor);
+        plain(line, text!("verdict"), decision.verdict);
+        self.some_name(line, text!("rule"), decision.rule);
+        self.name(line, text!("rules"), decision.rules_version);
+        self.name(line, text!("actor"), decision.actor);
         if let Some(why) = decision.why {
-            self.text(line, "why", why);
+            self.text(line, text!("why"), why);
         }
         if decision.held_ns != 0 {
-            milliseconds(line, "held_ms", decision.held_ns);
+            milliseconds(line, value!("held_ms"), decision.held_ns);
         }
     }
 
     pub fn outcome(&mut self, line: &mut Vec<u8>, outcome: &CallOutcome<'_>) {
         self.time(line, outcome.time_ns);
-        number(line, "of", outcome.of);
+        number(line, value!("of"), outcome.of);
         if outcome.sequence != 0 {
-            self.message(line, "answer", &outcome.session, outcome.sequence);
+            self.message(line, text!("answer"), &outcome.session, outcome.sequence);
         }
-        self.name(line, "outcome", outcome.status);
+        self.name(line, text!("outcome"), outcome.status);
         if let Some(code) = outcome.code {
-            member(line, "code");
+            line.extend_from_slice(value!("code"));
             line.extend_from_slice(code.to_string().as_bytes());
         }
-        milliseconds(line, "latency_ms", outcome.latency_ns);
+        milliseconds(line, value!("latency_ms"), outcome.latency_ns);
     }
 
     /// `lost_from` is the first of the lines that were never written, up to this one.
     pub fn note(&mut self, line: &mut Vec<u8>, time_ns: u64, text: &str, lost_from: Option<u64>) {
         self.time(line, time_ns);
         if let Some(lost_from) = lost_from {
-            number(line, "lost_from", lost_from);
+            number(line, value!("lost_from"), lost_from);
         }
-        self.text(line, "note", text);
+        self.text(line, text!("note"), text);
     }
 
     /// `goes_on_in` is the number of the part that follows.
     pub fn end(&mut self, line: &mut Vec<u8>, time_ns: u64, goes_on_in: Option<u32>) {
         self.time(line, time_ns);
         if let Some(part) = goes_on_in {
-            number(line, "goes_on_in", u64::from(part));
+            number(line, value!("goes_on_in"), u64::from(part));
         }
     }
 
@@ -126,8 +140,7 @@ impl Composer {
             let at = timestamp(second * 1_000_000_000).to_string();
             self.second = (second, at.trim_end_matches('Z').to_owned());
         }
-        member(line, "time");
-        line.push(b'"');
+        line.extend_from_slice(text!("time"));
         line.extend_from_slice(self.second.1.as_bytes());
         line.push(b'.');
         padded(line, rest / 1_000, 6);
@@ -135,39 +148,36 @@ impl Composer {
     }
 
     fn instance(&self, line: &mut Vec<u8>) {
-        plain(line, "instance", &self.instance);
+        plain(line, text!("instance"), &self.instance);
     }
 
-    fn message(&mut self, line: &mut Vec<u8>, name: &str, session: &Uuid, sequence: u64) {
+    fn message(&mut self, line: &mut Vec<u8>, name: &[u8], session: &Uuid, sequence: u64) {
         if self.session.0 != *session {
             self.session.0 = *session;
             self.session.1.clear();
             let _ = write!(self.session.1, "{session}");
         }
-        member(line, name);
-        line.push(b'"');
+        line.extend_from_slice(name);
         line.extend_from_slice(self.session.1.as_bytes());
         line.push(b'/');
         digits(line, sequence);
         line.push(b'"');
     }
 
-    fn some_name(&mut self, line: &mut Vec<u8>, name: &str, value: Option<&str>) {
+    fn some_name(&mut self, line: &mut Vec<u8>, name: &[u8], value: Option<&str>) {
         if let Some(value) = value {
             self.name(line, name, value);
         }
     }
 
-    fn name(&mut self, line: &mut Vec<u8>, name: &str, value: &str) {
-        member(line, name);
-        line.push(b'"');
+    fn name(&mut self, line: &mut Vec<u8>, name: &[u8], value: &str) {
+        line.extend_from_slice(name);
         self.words.add_name(value, line);
         line.push(b'"');
     }
 
-    fn text(&mut self, line: &mut Vec<u8>, name: &str, value: &str) {
-        member(line, name);
-        line.push(b'"');
+    fn text(&mut self, line: &mut Vec<u8>, name: &[u8], value: &str) {
+        line.extend_from_slice(name);
         self.words.add_text(value, line);
         line.push(b'"');
     }
@@ -177,13 +187,12 @@ impl Composer {
 pub fn open(line: &mut Vec<u8>, seq: u64, kind: &'static str) {
     line.extend_from_slice(b"{\"seq\":");
     digits(line, seq);
-    plain(line, "kind", kind);
+    plain(line, text!("kind"), kind);
 }
 
 /// Ends the line that begins at `start`, and returns its hash.
 pub fn close(line: &mut Vec<u8>, start: usize, prev: &LineHash) -> LineHash {
-    member(line, "prev");
-    line.push(b'"');
+    line.extend_from_slice(text!("prev"));
     line.extend_from_slice(&prev.0);
     line.push(b'"');
     let hash = LineHash::of(&line[start..]);
@@ -200,28 +209,21 @@ pub fn direction(direction: Direction) -> &'static str {
     }
 }
 
-fn member(line: &mut Vec<u8>, name: &str) {
-    line.extend_from_slice(b",\"");
-    line.extend_from_slice(name.as_bytes());
-    line.extend_from_slice(b"\":");
-}
-
 /// A value that is known to need no escapes.
-fn plain(line: &mut Vec<u8>, name: &str, value: &str) {
-    member(line, name);
-    line.push(b'"');
+fn plain(line: &mut Vec<u8>, name: &[u8], value: &str) {
+    line.extend_from_slice(name);
     line.extend_from_slice(value.as_bytes());
     line.push(b'"');
 }
 
-fn number(line: &mut Vec<u8>, name: &str, value: u64) {
-    member(line, name);
+fn number(line: &mut Vec<u8>, name: &[u8], value: u64) {
+    line.extend_from_slice(name);
     digits(line, value);
 }
 
-fn milliseconds(line: &mut Vec<u8>, name: &str, ns: u64) {
+fn milliseconds(line: &mut Vec<u8>, name: &[u8], ns: u64) {
     let microseconds = ns / 1_000;
-    member(line, name);
+    line.extend_from_slice(name);
     digits(line, microseconds / 1_000);
     line.push(b'.');
     padded(line, microseconds % 1_000, 3);
