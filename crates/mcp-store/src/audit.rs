@@ -7,13 +7,20 @@
 mod files;
 mod line;
 mod log;
+mod read;
+mod record;
+mod verify;
 mod words;
 
 use uuid::Uuid;
 
 use crate::recorded::Direction;
 
+pub use files::{LogFiles, logs};
 pub use log::AuditLog;
+pub use read::LineReader;
+pub use record::{Kind, MessageId, Record};
+pub use verify::{Fault, Standing, Verified, Witness, Wrong, verify};
 
 /// What a log says first.
 #[derive(Clone, Copy, Debug)]

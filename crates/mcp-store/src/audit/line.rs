@@ -1,6 +1,6 @@
 //! One line of the log: members in a fixed order, the hash of the line before, and last its own.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 use uuid::Uuid;
 
@@ -13,6 +13,7 @@ pub const FORM: u64 = 1;
 /// What stands before the hash of a line, and after it.
 pub const BEFORE_HASH: &[u8] = b",\"hash\":\"";
 pub const AFTER_HASH: &[u8] = b"\"}\n";
+const SEQ: &[u8] = b"{\"seq\":";
 pub const HASH_LEN: usize = 64;
 
 /// The hash of a line, as it is written. Before the first line there is nothing to hash.
@@ -33,6 +34,12 @@ impl LineHash {
     }
 }
 
+impl fmt::Display for LineHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
 /// What stands before a value of this name. Whole, because many small copies cost more than one.
 macro_rules! value {
     ($name:literal) => {
@@ -45,6 +52,44 @@ macro_rules! text {
     ($name:literal) => {
         concat!(",\"", $name, "\":\"").as_bytes()
     };
+}
+
+/// What of a line has to be known to hold it to its chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    pub seq: u64,
+    pub prev: LineHash,
+    pub hash: LineHash,
+}
+
+/// Takes a line apart that has its line break. `None` if it is not of the form that `close` gives it, or if
+/// its hash is not its own.
+pub fn link_of(line: &[u8]) -> Option<Link> {
+    let (rest, hash) = split_hash(line.strip_suffix(AFTER_HASH)?)?;
+    let before = rest.strip_suffix(BEFORE_HASH)?;
+    let (_, prev) = split_hash(before.strip_suffix(b"\"")?)?;
+    let seq = before.strip_prefix(SEQ)?;
+    let digits = seq.iter().position(|byte| !byte.is_ascii_digit())?;
+    let seq = std::str::from_utf8(&seq[..digits]).ok()?.parse().ok()?;
+    (hash == LineHash::of(before)).then_some(Link { seq, prev, hash })
+}
+
+fn split_hash(text: &[u8]) -> Option<(&[u8], LineHash)> {
+    let (rest, hash) = text.split_last_chunk::<HASH_LEN>()?;
+    Some((rest, LineHash(*hash)))
+}
+
+/// Whether `rest` is how the line of this number begins: what a writer leaves that dies in the middle of
+/// it.
+pub fn is_begun(rest: &[u8], seq: u64) -> bool {
+    let begins = [SEQ, seq.to_string().as_bytes(), text!("kind")].concat();
+    let common = rest.len().min(begins.len());
+    // No text has an unescaped quote, so this stands nowhere else.
+    let hash = memchr::memmem::find(rest, BEFORE_HASH).map(|at| at + BEFORE_HASH.len());
+    let is_whole = |rest: &[u8]| link_of(&[rest, b"\n"].concat()).is_some();
+    let is_too_long = hash.is_some_and(|hash| rest.len() - hash > HASH_LEN + 2);
+    let is_changed = hash.is_some_and(|hash| rest.len() - hash == HASH_LEN + 2 && !is_whole(rest));
+    rest[..common] == begins[..common] && !is_too_long && !is_changed
 }
 
 /// Composes lines, one after the other. What comes again and again is kept as text.
@@ -185,7 +230,7 @@ impl Composer {
 
 /// Begins a line.
 pub fn open(line: &mut Vec<u8>, seq: u64, kind: &'static str) {
-    line.extend_from_slice(b"{\"seq\":");
+    line.extend_from_slice(SEQ);
     digits(line, seq);
     plain(line, text!("kind"), kind);
 }

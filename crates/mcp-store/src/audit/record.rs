@@ -1,0 +1,85 @@
+//! A line of the log as readers see it.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use uuid::Uuid;
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Begin,
+    Decision,
+    Outcome,
+    Note,
+    End,
+}
+
+/// Everything that a line can say. Which of it is there depends on its kind.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Record {
+    pub seq: u64,
+    pub kind: Kind,
+    pub time: Timestamp,
+    pub form: Option<u64>,
+    pub part: Option<u32>,
+    pub instance: Option<Uuid>,
+    pub program: Option<String>,
+    pub pid: Option<u32>,
+    pub message: Option<MessageId>,
+    pub conversation: Option<u32>,
+    pub client: Option<String>,
+    pub server: Option<String>,
+    pub direction: Option<String>,
+    pub method: Option<String>,
+    pub tool: Option<String>,
+    pub operation: Option<String>,
+    pub verdict: Option<String>,
+    pub rule: Option<String>,
+    pub rules: Option<String>,
+    pub actor: Option<String>,
+    pub why: Option<String>,
+    pub held_ms: Option<f64>,
+    /// Of an outcome: the number of the decision.
+    pub of: Option<u64>,
+    pub answer: Option<MessageId>,
+    pub outcome: Option<String>,
+    pub code: Option<i64>,
+    pub latency_ms: Option<f64>,
+    pub note: Option<String>,
+    /// The first of the lines that were never written, up to this one.
+    pub lost_from: Option<u64>,
+    /// The part that follows this one.
+    pub goes_on_in: Option<u32>,
+    pub prev: String,
+    pub hash: String,
+}
+
+/// A message of a recording: `<session>/<sequence>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct MessageId {
+    pub session: Uuid,
+    pub sequence: u64,
+}
+
+impl TryFrom<String> for MessageId {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let parts = text.split_once('/').and_then(|(session, sequence)| {
+            Some(Self { session: Uuid::parse_str(session).ok()?, sequence: sequence.parse().ok()? })
+        });
+        parts.ok_or_else(|| format!("`{text}` is not the id of a message"))
+    }
+}
+
+impl Record {
+    pub fn parse(line: &[u8]) -> Result<Self, serde_json::Error> {
+        serde_json::from_slice(line)
+    }
+
+    pub fn time_ns(&self) -> u64 {
+        u64::try_from(self.time.as_nanosecond()).unwrap_or(0)
+    }
+}

@@ -1,0 +1,146 @@
+//! Whether a log is as it was written: every line has its own hash, the hash of the one before it and the
+//! next number, in every part. The first that has not is named.
+//!
+//! A log alone cannot tell a tail that was cut off from a process that was killed. Others may know better:
+//! recordings name the decisions about their messages, and whoever read the log before knows how far it
+//! went. These are its [`Witness`]es.
+
+mod walk;
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use super::files::LogFiles;
+use crate::StoreError;
+use walk::{End, Stop, Walk};
+
+/// Somebody who knows of a record of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    pub seq: u64,
+    /// The hash of that record, if known.
+    pub hash: Option<String>,
+    /// The log's process did not die: it wrote a last line.
+    pub saw_the_end: bool,
+    /// Who, for people.
+    pub who: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    Running,
+    Ended,
+    /// Its process died. It may have left part of a line.
+    Interrupted {
+        torn_bytes: u64,
+    },
+}
+
+/// What was found out about a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Good records before the first bad one, and how many of them are decisions.
+    pub records: u64,
+    pub decisions: u64,
+    /// Records that could not be written at the time, as the log itself says.
+    pub lost: u64,
+    pub standing: Standing,
+    /// The number and the hash of the last good record. Kept elsewhere, it proves later that nothing
+    /// before it was changed.
+    pub last: Option<(u64, String)>,
+    pub fault: Option<Fault>,
+}
+
+/// The first record that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub path: PathBuf,
+    /// From 1; 0 where it is about the file as a whole.
+    pub line: u64,
+    /// Its number if nothing were wrong.
+    pub seq: u64,
+    pub wrong: Wrong,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    NotARecord,
+    Changed,
+    Missing {
+        until: u64,
+    },
+    OutOfOrder {
+        found: u64,
+    },
+    ChainBroken,
+    /// It does not begin as this part of this log begins.
+    NotItsPart,
+    PartMissing,
+    /// Another part follows, and this one does not say so.
+    Cut,
+    AfterTheEnd,
+    /// It ends before a record that somebody knows of.
+    CutBefore {
+        known: u64,
+        who: String,
+    },
+    /// It ends as if its process had died, which somebody knows it did not.
+    EndCut {
+        who: String,
+    },
+    /// It is sound in itself, and not what somebody saw.
+    Rewritten {
+        who: String,
+    },
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotARecord => write!(f, "not a record at all"),
+            Self::Changed => write!(f, "changed: its hash is not its own"),
+            Self::Missing { until } => write!(f, "missing: the next one there is {until}"),
+            Self::OutOfOrder { found } => write!(f, "out of order: {found} stands in its place"),
+            Self::ChainBroken => write!(f, "chain broken: the record before is not the one it was written after"),
+            Self::NotItsPart => write!(f, "not how this part of this log begins"),
+            Self::PartMissing => write!(f, "missing, with the whole file"),
+            Self::Cut => write!(f, "missing: the end of this file is cut off, another follows it"),
+            Self::AfterTheEnd => write!(f, "there is more after the end"),
+            Self::CutBefore { known, who } => {
+                write!(f, "missing: the end of the log is cut off, {who} knows of record {known}")
+            }
+            Self::EndCut { who } => write!(f, "missing: the end of the log is cut off, {who} saw it end in order"),
+            Self::Rewritten { who } => write!(f, "rewritten: {who} saw another record under this number"),
+        }
+    }
+}
+
+/// Reads a log from its first line to its last or its first bad one. `step` is told how many bytes were
+/// read, and may break off; there is no answer then.
+pub fn verify(
+    log: &LogFiles,
+    witnesses: &[Witness],
+    step: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<Option<Verified>, StoreError> {
+    // Asked before it is read: what is written meanwhile can only add to it.
+    let is_live = log.is_live();
+    let mut walk = Walk::new(log, witnesses, step);
+    let fault = match walk.through_parts().and_then(|()| walk.hear_witnesses(is_live)) {
+        Ok(()) => None,
+        Err(Stop::Fault(fault)) => Some(fault),
+        Err(Stop::Io(error)) => return Err(error),
+        Err(Stop::Interrupted) => return Ok(None),
+    };
+    let standing = match walk.end {
+        _ if is_live => Standing::Running,
+        Some(End::OfLog) => Standing::Ended,
+        _ => Standing::Interrupted { torn_bytes: walk.torn_bytes },
+    };
+    let Walk { records, decisions, lost, last, .. } = walk;
+    let last = last.map(|(seq, hash)| (seq, hash.to_string()));
+    Ok(Some(Verified { records, decisions, lost, standing, last, fault }))
+}
+
+#[cfg(test)]
+mod tests;
