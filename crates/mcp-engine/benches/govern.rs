@@ -65,8 +65,7 @@ impl Play {
         let mut pipeline = Pipeline::new(Recorder::off(), Bus::default(), 1 << 20);
         if let Some(rules) = rules {
             let instance = Uuid::new_v4();
-            let begin =
-                Begin { time_ns: 1, instance, program: "bench", server: None, rules_version: &rules.version };
+            let begin = Begin { time_ns: 1, instance, program: "bench", server: None, rules_version: &rules.version };
             let log = AuditLog::begin(&dir.path().join("audit"), &begin).expect("a log");
             pipeline = pipeline.governed_by(Arc::new(rules), Audit::new(log, instance, None));
         }

@@ -114,6 +114,8 @@ pub struct Ruling {
     /// None did, and the default counts.
     pub rule: Option<Arc<str>>,
     pub message: Option<Arc<str>>,
+    /// The method, and the tool, prompt or resource, where they can be told.
+    pub about: Option<(Arc<str>, Option<Arc<str>>)>,
     pub operation: Option<Operation>,
     /// Rules that only observe, and match.
     pub observed: Vec<Arc<str>>,
