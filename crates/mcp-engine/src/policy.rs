@@ -24,7 +24,7 @@ use govern::Governed;
 use operation::Operation;
 use rules::{Permission, RuleVerdict, Rules};
 
-pub use answers::{Answered, Answers};
+pub use answers::{ANSWERS_MAX, Answered, Answers, SUBJECT_BYTES_MAX};
 pub use method::{Concern, operation_of};
 
 /// A message that policy has let pass. An edit turns it back into a plain message.
