@@ -90,7 +90,7 @@ pub enum Verdict {
 /// Why a message goes nowhere.
 #[derive(Debug)]
 pub enum Refused {
-    Denied(Ruling),
+    Denied(Box<Ruling>),
     /// It can be read two ways, or is nothing that may be sent here.
     Unfit(String),
     /// What rules say of its items, one of which at least is denied.

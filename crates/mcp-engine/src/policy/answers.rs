@@ -108,7 +108,7 @@ impl Answered {
             }
             Permission::Deny => {
                 let (message, ruling) = question.into_parts();
-                Verdict::Refused(message, Refused::Denied(Ruling { actor, ..ruling }))
+                Verdict::Refused(message, Refused::Denied(Box::new(Ruling { actor, ..ruling })))
             }
         }
     }

@@ -204,7 +204,7 @@ impl From<Opinion> for Result<Rulings, Refused> {
     fn from(opinion: Opinion) -> Self {
         match opinion {
             Opinion::Fit => Ok(Rulings::None),
-            Opinion::Ruled(ruling) if ruling.verdict == RuleVerdict::Deny => Err(Refused::Denied(ruling)),
+            Opinion::Ruled(ruling) if ruling.verdict == RuleVerdict::Deny => Err(Refused::Denied(Box::new(ruling))),
             Opinion::Ruled(ruling) => Ok(Rulings::One(ruling)),
             Opinion::Unfit(why) => Err(Refused::Unfit(why)),
         }
