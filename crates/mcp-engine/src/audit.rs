@@ -8,6 +8,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use mcp_store::audit::{AuditLog, CallOutcome, Decision};
 use mcp_store::story::Status;
+use mcp_wire::Message;
 use uuid::Uuid;
 
 use crate::conversation::Speaker;
@@ -37,8 +38,8 @@ struct Open {
 /// Something that was decided, besides what the message itself tells.
 pub(crate) struct Decided<'a> {
     pub message: &'a ProxyMessage,
-    pub method: &'a str,
-    pub tool: Option<&'a str>,
+    /// The message, or an item of the batch that it is.
+    pub said: &'a Message,
     pub speaker: &'a Speaker,
     /// The recording that has the message.
     pub session: Uuid,
@@ -76,7 +77,9 @@ impl Audit {
     }
 
     pub(crate) fn decide(&mut self, time_ns: u64, decided: &Decided<'_>) -> u64 {
-        let Decided { message, speaker, .. } = decided;
+        let Decided { message, said, speaker, .. } = decided;
+        let method = said.method().unwrap_or_default();
+        let tool = said.subject();
         let number = self.log.decision(&Decision {
             time_ns,
             sequence: message.sequence,
@@ -85,8 +88,8 @@ impl Audit {
             client: speaker.client.as_deref(),
             server: self.server.as_deref(),
             direction: message.from.direction(),
-            method: decided.method,
-            tool: decided.tool,
+            method: &method,
+            tool: tool.as_deref(),
             operation: decided.operation,
             verdict: decided.verdict,
             rule: decided.rule,
@@ -114,7 +117,7 @@ impl Audit {
             time_ns: answer.time_ns,
             session,
             sequence: answer.sequence,
-            status: status.as_ref().map_or("ok", word),
+            status: status.as_ref().map_or("ok", |status| status.as_str()),
             code: status.as_ref().and_then(|status| status.code()),
             latency_ns: answer.time_ns.saturating_sub(open.time_ns),
         });
@@ -176,13 +179,5 @@ impl Audit {
             self.log.outcome(&lost);
         }
         self.log.end(time_ns)
-    }
-}
-
-fn word(status: &Status) -> &'static str {
-    match status {
-        Status::Ok => "ok",
-        Status::InputRequired => "input_required",
-        Status::Err(_) => "error",
     }
 }

@@ -114,7 +114,7 @@ fn first_columns(text: &str) -> (&str, bool) {
 }
 
 /// The candidate that differs least, if it does not differ too much to have been meant.
-fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const LENGTH_MAX: usize = 32;
     let written: Vec<char> = written.to_lowercase().chars().take(LENGTH_MAX).collect();
     let far = |candidate: &&str| (distance(&written, &candidate.chars().collect::<Vec<_>>()), candidate.len());

@@ -24,13 +24,14 @@ mod subject;
 mod syntax;
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use compile::Compiled;
 use spelling::Reading;
 
 pub use clue::Clue;
-pub use error::FilterError;
+pub use error::{FilterError, nearest};
 pub use fields::{FIELDS, Field, Values};
 pub use foretell::Certainty;
 pub use glob::Glob;
@@ -115,6 +116,13 @@ impl Filter {
         keys.sort_unstable();
         keys.dedup();
         keys
+    }
+
+    /// The fields that it asks for as they are written, and where in the expression it does.
+    pub fn fields(&self) -> Vec<(&str, Range<usize>)> {
+        let mut fields = Vec::new();
+        self.written.fields(&mut fields);
+        fields
     }
 
     pub fn needs(&self) -> Needs {

@@ -115,6 +115,16 @@ impl Expr {
             _ => {}
         }
     }
+
+    /// Adds the fields that are asked for, and where.
+    pub fn fields<'a>(&'a self, fields: &mut Vec<(&'a str, Range<usize>)>) {
+        match self {
+            Self::Or(parts) | Self::And(parts) => parts.iter().for_each(|part| part.fields(fields)),
+            Self::Not(inner) => inner.fields(fields),
+            Self::Test { field, .. } => fields.push((&field.text, field.place.0.clone())),
+            _ => {}
+        }
+    }
 }
 
 impl fmt::Display for Expr {

@@ -14,7 +14,7 @@ use crate::face::FaceCommand;
 use crate::failure::{Failure, exit};
 use crate::holding::HoldArgs;
 use crate::report::{self, ColorChoice, Page};
-use crate::{demo, doctor, export, face, inspect, mock, replay, run, sessions};
+use crate::{demo, doctor, export, face, inspect, mock, policy, replay, run, sessions};
 
 /// Where clients of HTTP connect unless told otherwise.
 pub const LISTEN_PORT: u16 = 8888;
@@ -61,6 +61,11 @@ enum Command {
     Sessions {
         #[command(subcommand)]
         command: sessions::SessionsCommand,
+    },
+    /// Check and begin rules files: what clients may do
+    Policy {
+        #[command(subcommand)]
+        command: policy::PolicyCommand,
     },
     #[command(flatten)]
     Face(FaceCommand),
@@ -323,6 +328,11 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
     let outcome = match &cli.command {
         Command::Sessions { command } => {
             let answered = sessions::sessions(command, &cli.state_dir()?, cli.color);
+            return answered
+                .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) });
+        }
+        Command::Policy { command } => {
+            let answered = policy::policy(command, cli.color);
             return answered
                 .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) });
         }

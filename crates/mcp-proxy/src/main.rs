@@ -3,6 +3,7 @@
 
 mod chosen;
 mod cli;
+mod config;
 mod control;
 mod demo;
 mod doctor;
@@ -17,6 +18,7 @@ mod inner;
 mod inspect;
 mod mock;
 mod plan;
+mod policy;
 mod progress;
 mod recording;
 mod replay;

@@ -5,7 +5,6 @@
 //! An instance writes one log, in parts of a bounded size. `docs/audit.md` describes the lines.
 
 mod files;
-pub mod ledger;
 mod line;
 mod log;
 mod read;
@@ -18,7 +17,6 @@ use uuid::Uuid;
 use crate::recorded::Direction;
 
 pub use files::{LogFiles, logs};
-pub use ledger::Ledger;
 pub use log::AuditLog;
 pub use read::LineReader;
 pub use record::{Kind, MessageId, Record};

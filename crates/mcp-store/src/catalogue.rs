@@ -14,13 +14,8 @@ use crate::session::{self, Session, Summary};
 use crate::state_dir::StateDir;
 use rusqlite::{Connection, params};
 
-const CACHE: Cache = Cache {
-    name: "catalogue",
-    version: 1,
-    make: |connection| connection.execute_batch(SCHEMA),
-    probe: "sessions",
-    instead: ":memory:",
-};
+const CACHE: Cache =
+    Cache { name: "catalogue", version: 1, make: |connection| connection.execute_batch(SCHEMA), instead: ":memory:" };
 const SCHEMA: &str = "
     DROP TABLE IF EXISTS sessions;
     CREATE TABLE sessions (

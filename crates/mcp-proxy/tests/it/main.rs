@@ -53,6 +53,7 @@ mod large_files;
 mod mock;
 mod mock_fallback;
 mod pipes;
+mod policy;
 mod readme;
 mod replay;
 mod replay_edits;

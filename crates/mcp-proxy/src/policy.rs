@@ -1,0 +1,37 @@
+//! Rules: read from a file, checked, explained, and put in front of a server.
+
+mod check;
+mod file;
+mod init;
+mod native;
+mod service;
+mod services;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+use crate::report::{ColorChoice, Page};
+
+#[derive(Subcommand)]
+pub enum PolicyCommand {
+    /// Say whether rules files are right, and what they say
+    Check(check::CheckArgs),
+    /// Write a rules file to begin with
+    Init(init::InitArgs),
+}
+
+/// `mcp-proxy policy …`
+pub fn policy(command: &PolicyCommand, color: ColorChoice) -> Result<ExitCode, Failure> {
+    let mut page = Page::new(color);
+    let code = match command {
+        PolicyCommand::Check(args) => check::check(args, &mut page)?,
+        PolicyCommand::Init(args) => init::init(args, &mut page).map(|()| ExitCode::SUCCESS)?,
+    };
+    page.end()?;
+    Ok(code)
+}
+
+#[cfg(test)]
+mod tests;

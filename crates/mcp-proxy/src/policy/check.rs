@@ -1,0 +1,56 @@
+//! `policy check`: whether rules files are right, and what they say.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use mcp_engine::policy::rules::Rules;
+
+use crate::config::expand_home;
+use crate::failure::{Failure, exit, quoted};
+use crate::report::{Page, say};
+
+use super::file::{self, Read};
+use super::service::Naming;
+
+#[derive(Args)]
+pub struct CheckArgs {
+    /// Rules files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The service that the server is, where a file has rules for several
+    #[arg(long, value_name = "NAME")]
+    service: Option<String>,
+}
+
+/// Looks at every file, also after one that is wrong.
+pub fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
+    let mut code = ExitCode::SUCCESS;
+    let naming = Naming { service: args.service.as_deref(), name: None };
+    for path in &args.files {
+        let path = expand_home(path);
+        match file::read(&path, naming) {
+            Ok(read) => page.line(&format!("{}: {}", quoted(&path), summary(&read)))?,
+            Err(failure) => {
+                page.flush()?;
+                say(&failure.to_string());
+                code = ExitCode::from(exit::USAGE);
+            }
+        }
+    }
+    Ok(code)
+}
+
+/// What was read, in one line.
+pub fn summary(Read { rules, note }: &Read) -> String {
+    let note = note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
+    format!("{}, default {} (version {}){note}", count(rules), rules.default.as_str(), rules.version)
+}
+
+/// How many rules there are.
+pub fn count(rules: &Rules) -> String {
+    match rules.rules.len() {
+        1 => "1 rule".into(),
+        rules => format!("{rules} rules"),
+    }
+}

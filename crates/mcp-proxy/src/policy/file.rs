@@ -1,0 +1,58 @@
+//! From a file to rules. A file with `policy` at its top is in the native form; everything else is a
+//! table of services and what is allowed of each.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mcp_engine::policy::rules::{Permission, Rules};
+
+use crate::config::{Reading, Source, member};
+use crate::failure::Failure;
+
+use super::native;
+use super::service::Naming;
+use super::services;
+
+/// Rules that a file may have. Each is tried on what no rule before it decided.
+pub const RULES_MAX: usize = 10_000;
+
+/// What a permission is called.
+pub const PERMISSIONS: [(&str, Permission); 2] = [("allow", Permission::Allow), ("deny", Permission::Deny)];
+
+/// Rules, and what to say of where they came from.
+#[derive(Debug)]
+pub struct Read {
+    pub rules: Rules,
+    /// What people should know about how they apply.
+    pub note: Option<String>,
+}
+
+/// Reads the rules in a file. All of its mistakes are in the failure.
+pub fn read(path: &Path, naming: Naming<'_>) -> Result<Read, Failure> {
+    of(&Source::read(path, "the rules")?, naming)
+}
+
+pub fn of(source: &Source, naming: Naming<'_>) -> Result<Read, Failure> {
+    let mut reading = Reading::new(source);
+    let root = source.parse(&mut reading.mistakes);
+    let mut read = None;
+    if let Some(root) = &root
+        && let Some(members) = reading.table(root, "a rules file")
+    {
+        read = match member(members, "policy") {
+            Some(policy) => native::read(members, &policy.value, naming, &mut reading).map(Ok),
+            None => services::read(root, members, &mut reading).map(|services| services.apply(source, naming)),
+        };
+    }
+    match read {
+        Some(read) if reading.mistakes.is_empty() => read,
+        _ => Err(source
+            .refused("the rules", reading.mistakes)
+            .hint("docs/policy.md explains the rules, and `mcp-proxy policy init` writes a file to begin with")),
+    }
+}
+
+/// Text that is kept for as long as the rules are.
+pub fn kept(text: &str) -> Arc<str> {
+    Arc::from(text)
+}

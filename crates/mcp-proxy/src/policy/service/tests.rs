@@ -1,0 +1,122 @@
+use mcp_engine::policy::rules::Rules;
+use mcp_filter::Subject;
+
+use super::*;
+use crate::policy::file;
+
+fn read(text: &str, naming: Naming<'_>) -> Result<Read, Failure> {
+    file::of(&Source::for_test("rules.json", text), naming)
+}
+
+struct Call<'a>(&'a str, &'a str);
+
+impl Subject for Call<'_> {
+    fn tool(&self) -> Option<std::borrow::Cow<'_, str>> {
+        Some(self.0.into())
+    }
+
+    fn operation(&self) -> Option<&str> {
+        Some(self.1)
+    }
+}
+
+/// The rule that decides about a call.
+fn decides<'a>(rules: &'a Rules, tool: &str, operation: &str) -> Option<&'a str> {
+    rules.rules.iter().find(|rule| rule.filter.matches(&Call(tool, operation))).map(|rule| &*rule.name)
+}
+
+#[track_caller]
+fn check(rules: &Rules, tool: &str, operation: &str, expected: Option<&str>) {
+    assert_eq!(decides(rules, tool, operation), expected, "{tool} {operation}");
+}
+
+const TWO: &str = r#"{"github": {"delete": "deny", "read": "allow"}, "slack": {"write": "deny"}, "default": "deny"}"#;
+
+#[test]
+fn both_spellings_are_the_same_rules() {
+    let short = read(r#"{"github": {"read": "allow", "delete": "deny"}, "default": "allow"}"#, Naming::default());
+    let long = read(
+        r#"{"rules": [{"service": "github", "operations": ["read"], "permission": "allow"},
+            {"service": "github", "operations": ["delete"], "permission": "deny", "reason": "never"}]}"#,
+        Naming::default(),
+    );
+    let (short, long) = (short.unwrap().rules, long.unwrap().rules);
+    let plain = |rules: &Rules| {
+        rules.rules.iter().map(|rule| format!("{} {} {:?}", rule.name, rule.filter, rule.verdict)).collect::<Vec<_>>()
+    };
+    assert_eq!(plain(&short), ["github.read op:read Allow", "github.delete op:delete Deny"]);
+    assert_eq!(plain(&short), plain(&long));
+    assert_eq!(long.rules[1].message.as_deref(), Some("never"));
+    assert_eq!(short.server.as_deref(), Some("github"));
+    assert_eq!(short.default, Permission::Allow);
+}
+
+#[test]
+fn the_service_is_named_in_this_order() {
+    let server = |naming| read(TWO, naming).unwrap().rules.server.map(|server| server.to_string());
+    let (service, name) = (Some("slack"), Some("github"));
+    assert_eq!(server(Naming { service, name }).as_deref(), Some("slack"));
+    assert_eq!(server(Naming { service: None, name }).as_deref(), Some("github"));
+    // What the file does not list names nobody's rules.
+    assert_eq!(server(Naming { service: None, name: Some("files") }).as_deref(), Some("files"));
+    let only = read(r#"{"github": {"delete": "deny"}}"#, Naming { service: None, name: Some("mine") }).unwrap();
+    assert_eq!(only.rules.server.as_deref(), Some("github"));
+    check(&only.rules, "anything", "delete", Some("github.delete"));
+}
+
+#[test]
+fn a_service_that_is_not_there_is_refused() {
+    let refused = |text, service| read(text, Naming { service: Some(service), name: None }).unwrap_err().to_string();
+    insta::assert_snapshot!(refused(TWO, "githib"), @"
+    error: there is no service `githib` in the rules in rules.json
+
+    hint: did you mean --service github?
+    ");
+    insta::assert_snapshot!(refused(TWO, "jira"), @"
+    error: there is no service `jira` in the rules in rules.json
+
+    hint: give --service with one of `github`, `slack`
+    ");
+    // Without services there is only the default, and it is everybody's.
+    assert!(read(r#"{"default": "deny"}"#, Naming { service: Some("x"), name: None }).is_ok());
+}
+
+#[test]
+fn a_service_that_no_tool_can_be_told_by_must_be_named() {
+    let odd = r#"{"Google Drive": {"delete": "deny"}, "slack": {"write": "deny"}}"#;
+    insta::assert_snapshot!(read(odd, Naming::default()).unwrap_err(), @"
+    error: cannot tell whose rules in rules.json apply here: no tool's name can begin with `Google Drive`
+
+    hint: name the service with --service: one of `Google Drive`, `slack`
+    ");
+    let named = read(odd, Naming { service: Some("Google Drive"), name: None }).unwrap().rules;
+    check(&named, "anything", "delete", Some("Google Drive.delete"));
+}
+
+#[test]
+fn a_tool_belongs_to_the_service_its_name_begins_with() {
+    let Read { rules, note } = read(TWO, Naming::default()).unwrap();
+    assert!(note.unwrap().contains("unless --service names theirs"));
+    for tool in
+        ["github_delete", "github-delete", "GitHub.delete", "github__delete", "githubDelete", "github", "github/x"]
+    {
+        check(&rules, tool, "delete", Some("github.delete"));
+    }
+    for tool in ["githubber_delete", "my_github_delete", "delete_github", "git_hub", "GITHUBDELETE", ""] {
+        check(&rules, tool, "delete", None);
+    }
+    check(&rules, "slack_delete", "delete", None);
+    check(&rules, "slack_send", "write", Some("slack.write"));
+}
+
+#[test]
+fn a_tool_belongs_to_the_longest_service() {
+    let text =
+        r#"{"google": {"read": "deny"}, "google_drive": {"delete": "deny"}, "google-drive.eu": {"read": "allow"}}"#;
+    let rules = read(text, Naming::default()).unwrap().rules;
+    check(&rules, "google_search", "read", Some("google.read"));
+    check(&rules, "google_drive_list", "read", None);
+    check(&rules, "google_drive_rm", "delete", Some("google_drive.delete"));
+    check(&rules, "google-drive.eu_list", "read", Some("google-drive.eu.read"));
+    check(&rules, "google-driveXeu_list", "read", Some("google.read"));
+}

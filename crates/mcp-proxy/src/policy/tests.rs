@@ -1,0 +1,167 @@
+//! What people see of files that are wrong, and what is read from those that are right.
+
+use std::time::Duration;
+
+use mcp_engine::policy::rules::{Denial, Permission, RuleVerdict, Rules};
+
+use super::file;
+use super::service::Naming;
+use crate::config::Source;
+
+fn read(name: &str, text: &str) -> Rules {
+    let read = file::of(&Source::for_test(name, text), Naming::default());
+    read.unwrap_or_else(|failure| panic!("{failure}")).rules
+}
+
+fn refused(name: &str, text: &str) -> String {
+    file::of(&Source::for_test(name, text), Naming::default()).expect_err(text).to_string()
+}
+
+#[test]
+fn everything_that_can_be_said() {
+    let rules = read(
+        "rules.yaml",
+        r#"
+policy:
+  server: github
+  default: deny
+  hide_denied: true
+  denial: result
+  audit_required: true
+  operations: {"z_*": read, "a_*": delete}
+  rules:
+    - {name: one, match: "", verdict: allow}
+    - {name: two, match: "op:delete", verdict: ask, message: "Really?", timeout: 1.5m, on_timeout: allow}
+    - {name: three, match: "tool:x", verdict: ask, timeout: 20}
+"#,
+    );
+    assert_eq!(rules.server.as_deref(), Some("github"));
+    assert_eq!((rules.default, rules.denial), (Permission::Deny, Denial::Result));
+    assert!(rules.hide_denied && rules.audit_required);
+    let operation = |tool| rules.classifier.classify(tool, Default::default()).operation.name();
+    assert_eq!((operation("z_delete"), operation("a_read")), ("read", "delete"));
+    let [one, two, three] = rules.rules.as_slice() else { panic!("{rules:?}") };
+    assert_eq!((&*one.name, one.verdict, one.on_timeout), ("one", RuleVerdict::Allow, Permission::Deny));
+    assert_eq!((two.verdict, two.message.as_deref()), (RuleVerdict::Ask, Some("Really?")));
+    assert_eq!((two.timeout, two.on_timeout), (Some(Duration::from_secs(90)), Permission::Allow));
+    assert_eq!((three.timeout, three.on_timeout), (Some(Duration::from_secs(20)), Permission::Deny));
+}
+
+#[test]
+fn what_is_left_out_is_harmless() {
+    let rules = read("rules.toml", "[policy]\n");
+    assert_eq!((rules.default, rules.denial), (Permission::Allow, Denial::Error));
+    assert!(rules.rules.is_empty() && !rules.hide_denied && !rules.audit_required && rules.server.is_none());
+}
+
+#[test]
+fn the_version_is_what_sha256sum_says() {
+    assert_eq!(&*read("rules.json", "{\"default\": \"deny\"}").version, "94a6e5df8804");
+}
+
+#[test]
+fn every_mistake_of_a_file_is_shown() {
+    insta::assert_snapshot!(refused(
+        "rules.toml",
+        r#"
+[policy]
+defualt = "dney"
+hide_denied = "yes"
+denial = "silent"
+operations = { "a_*" = "remove" }
+[[policy.rules]]
+name = "x"
+match = "tol:search and $.a ~ \"x\""
+verdict = "dney"
+[[policy.rules]]
+name = "x"
+match = '$.path ^= "/etc" verdict:deny'
+verdict = "deny"
+timeout = 3
+[[policy.rules]]
+verdict = "ask"
+timeout = "3 parsecs"
+name = 5
+"#
+    ));
+}
+
+#[test]
+fn every_mistake_of_services_is_shown() {
+    insta::assert_snapshot!(refused(
+        "rules.json",
+        r#"// ~/mcp-rules/github.json
+{
+  "github": {
+    "read": "allow",
+    "write": "alow",
+    "delete": "ask",
+    "remove": "deny",
+    "read": "deny"
+  },
+  "slack": "deny",
+  "default": "no",
+}
+"#
+    ));
+    insta::assert_snapshot!(refused(
+        "rules.yaml",
+        r#"
+rules:
+  - service: github
+    operations: [delete, adminn]
+    permission: deny
+    reason: 5
+  - service: github
+    operations: [delete]
+    permission: allow
+  - operations: delete
+    permision: allow
+  - match: op:delete
+default: deny
+github: {delete: deny}
+"#
+    ));
+}
+
+#[track_caller]
+fn check(name: &str, text: &str, expected: &str) {
+    let shown = refused(name, text);
+    assert!(shown.contains(expected), "{shown}");
+}
+
+#[test]
+fn wrong_files_are_refused() {
+    check("r.json", "{}", "r.json:1:1: there are no rules in this file");
+    check("r.json", "[]", "a rules file is a table, and this is a list");
+    check("r.json", r#"{"mcpServers": {}}"#, "this is a client's config, and not rules");
+    check("r.json", r#"{"policy": {}, "servers": []}"#, "unknown key `servers`");
+    check("r.json", r#"{"policy": []}"#, "`policy` is a table, and this is a list");
+    check("r.json", r#"{"policy": {"rules": {}}}"#, "`rules` is a list, and this is a table");
+    check("r.json", r#"{"rules": "x"}"#, "`rules` is a list, and this is text");
+    check("r.json", r#"{"default": {"read": "deny"}}"#, "permission is text, and this is a table");
+    check("r.yaml", "policy: {rules: [{name: \"a\\u202eb\", match: x, verdict: deny}]}", "that cannot be seen");
+    check("r.yaml", "policy: {rules: [{name: ' ', match: x, verdict: deny}]}", "`name` is empty");
+    for timeout in ["0", "-1s", "25h", "1d", "nan", "1e999", "true"] {
+        check(
+            "r.yaml",
+            &format!("policy: {{rules: [{{name: a, match: x, verdict: ask, timeout: {timeout}}}]}}"),
+            "`timeout` is",
+        );
+    }
+    let many = (0..=file::RULES_MAX).map(|n| format!("{{name: a{n}, match: x, verdict: deny}},"));
+    let many = format!("policy: {{rules: [{}]}}", many.collect::<String>());
+    check("r.yaml", &many, "there are more than 10000 rules");
+}
+
+/// The caret is inside the filter, escapes or not.
+#[test]
+fn a_wrong_filter_is_underlined_where_it_is_wrong() {
+    check(
+        "r.json",
+        r#"{"policy":{"rules":[{"name":"q","match":"$.a ^= \"x\" tol:1","verdict":"deny"}]}}"#,
+        "r.json:1:55:",
+    );
+    check("r.yaml", "policy:\n  rules:\n  - {name: q, match: 'it''s tol:1', verdict: deny}", "r.yaml:3:29:");
+    check("r.toml", "[[policy.rules]]\nname='q'\nverdict='deny'\nmatch='''\ntol:1'''", "r.toml:5:1:");
+}
