@@ -8,7 +8,6 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use mcp_store::audit::{AuditLog, CallOutcome, Decision};
 use mcp_store::story::Status;
-use mcp_wire::Message;
 use uuid::Uuid;
 
 use crate::conversation::Speaker;
@@ -38,8 +37,8 @@ struct Open {
 /// Something that was decided, besides what the message itself tells.
 pub(crate) struct Decided<'a> {
     pub message: &'a ProxyMessage,
-    /// The message, or an item of the batch that it is.
-    pub said: &'a Message,
+    pub method: &'a str,
+    pub tool: Option<&'a str>,
     pub speaker: &'a Speaker,
     /// The recording that has the message.
     pub session: Uuid,
@@ -77,9 +76,7 @@ impl Audit {
     }
 
     pub(crate) fn decide(&mut self, time_ns: u64, decided: &Decided<'_>) -> u64 {
-        let Decided { message, said, speaker, .. } = decided;
-        let method = said.method().unwrap_or_default();
-        let tool = said.subject();
+        let Decided { message, speaker, .. } = decided;
         let number = self.log.decision(&Decision {
             time_ns,
             sequence: message.sequence,
@@ -88,8 +85,8 @@ impl Audit {
             client: speaker.client.as_deref(),
             server: self.server.as_deref(),
             direction: message.from.direction(),
-            method: &method,
-            tool: tool.as_deref(),
+            method: decided.method,
+            tool: decided.tool,
             operation: decided.operation,
             verdict: decided.verdict,
             rule: decided.rule,
@@ -117,7 +114,7 @@ impl Audit {
             time_ns: answer.time_ns,
             session,
             sequence: answer.sequence,
-            status: status.as_ref().map_or("ok", |status| status.as_str()),
+            status: status.as_ref().map_or("ok", word),
             code: status.as_ref().and_then(|status| status.code()),
             latency_ns: answer.time_ns.saturating_sub(open.time_ns),
         });
@@ -179,5 +176,13 @@ impl Audit {
             self.log.outcome(&lost);
         }
         self.log.end(time_ns)
+    }
+}
+
+fn word(status: &Status) -> &'static str {
+    match status {
+        Status::Ok => "ok",
+        Status::InputRequired => "input_required",
+        Status::Err(_) => "error",
     }
 }

@@ -43,6 +43,14 @@ impl Orders {
     }
 }
 
+impl Orders {
+    /// Has `work` done by whoever owns the pipeline, if it is still there. For threads that may wait for
+    /// room, and not for what comes of it.
+    pub fn leave(&self, work: impl FnOnce(&mut Pipeline) + Send + 'static) {
+        let _ = self.0.blocking_send(Order(Box::new(work)));
+    }
+}
+
 impl Desk {
     /// The next order; `None` once nobody can give any.
     pub async fn next(&mut self) -> Option<Order> {

@@ -22,7 +22,7 @@ use crate::bus::{Bus, Event, Origin};
 use crate::conversation::Conversation;
 use crate::desk::Desk;
 use crate::envelope::{Asked, Lane, ProxyMessage, Side};
-use crate::intercept::{Intercept, Why};
+use crate::intercept::{Held, Intercept, Why};
 use crate::policy::rules::Rules;
 use crate::policy::{Answers, Judged, Policy};
 use crate::record::{ExchangeMark, Recorder, StoreFailed};
@@ -42,6 +42,8 @@ pub struct Pipeline {
     answers: Answers,
     /// Faces that could answer, besides the one that has the lease.
     watchers: usize,
+    /// Where else it is said that somebody is asked.
+    on_question: Option<Box<dyn Fn(Held) + Send>>,
     audit: Option<Box<Audit>>,
     intercept: Intercept,
     /// Parked no more, and on its way to where it goes.
@@ -124,6 +126,7 @@ impl Pipeline {
             policy: Policy::default(),
             answers: Answers::default(),
             watchers: 0,
+            on_question: None,
             audit: None,
             intercept: Intercept::default(),
             released: Vec::new(),

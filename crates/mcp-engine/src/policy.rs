@@ -24,7 +24,7 @@ use govern::Governed;
 use operation::Operation;
 use rules::{Permission, RuleVerdict, Rules};
 
-pub use answers::{Answered, Answers};
+pub use answers::{ANSWERS_MAX, Answered, Answers, SUBJECT_BYTES_MAX};
 pub use method::{Concern, operation_of};
 
 /// A message that policy has let pass. An edit turns it back into a plain message.
@@ -90,7 +90,7 @@ pub enum Verdict {
 /// Why a message goes nowhere.
 #[derive(Debug)]
 pub enum Refused {
-    Denied(Ruling),
+    Denied(Box<Ruling>),
     /// It can be read two ways, or is nothing that may be sent here.
     Unfit(String),
     /// What rules say of its items, one of which at least is denied.
@@ -114,6 +114,8 @@ pub struct Ruling {
     /// None did, and the default counts.
     pub rule: Option<Arc<str>>,
     pub message: Option<Arc<str>>,
+    /// The method, and the tool, prompt or resource, where they can be told.
+    pub about: Option<(Arc<str>, Option<Arc<str>>)>,
     pub operation: Option<Operation>,
     /// Rules that only observe, and match.
     pub observed: Vec<Arc<str>>,

@@ -235,6 +235,9 @@ fn refusal(error: ClientError, which: &str) -> Failure {
         Code::BadRequest | Code::BadFilter | Code::TooLarge => exit::USAGE,
         Code::NotHeld
         | Code::NotARequest
+        | Code::IsAsked
+        | Code::NotAsked
+        | Code::Denied
         | Code::NotJsonRpc
         | Code::NotFound
         | Code::NotPossible

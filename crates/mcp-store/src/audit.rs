@@ -5,6 +5,7 @@
 //! An instance writes one log, in parts of a bounded size. `docs/audit.md` describes the lines.
 
 mod files;
+pub mod ledger;
 mod line;
 mod log;
 mod read;
@@ -17,6 +18,7 @@ use uuid::Uuid;
 use crate::recorded::Direction;
 
 pub use files::{LogFiles, logs};
+pub use ledger::Ledger;
 pub use log::AuditLog;
 pub use read::LineReader;
 pub use record::{Kind, MessageId, Record};

@@ -14,8 +14,13 @@ use crate::session::{self, Session, Summary};
 use crate::state_dir::StateDir;
 use rusqlite::{Connection, params};
 
-const CACHE: Cache =
-    Cache { name: "catalogue", version: 1, make: |connection| connection.execute_batch(SCHEMA), instead: ":memory:" };
+const CACHE: Cache = Cache {
+    name: "catalogue",
+    version: 1,
+    make: |connection| connection.execute_batch(SCHEMA),
+    probe: "sessions",
+    instead: ":memory:",
+};
 const SCHEMA: &str = "
     DROP TABLE IF EXISTS sessions;
     CREATE TABLE sessions (

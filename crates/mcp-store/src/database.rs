@@ -18,6 +18,8 @@ pub(crate) struct Cache {
     pub version: i64,
     /// Removes whatever tables there are, and makes them anew.
     pub make: fn(&Connection) -> Result<(), rusqlite::Error>,
+    /// A table that it has.
+    pub probe: &'static str,
     /// Where it lives if it cannot be a file of its own: `:memory:`, or nothing for a file without a name.
     pub instead: &'static str,
 }
@@ -60,7 +62,8 @@ impl Cache {
             }
             connection.execute_batch("COMMIT")?;
         }
-        connection.query_row("SELECT count(*) FROM sessions", [], |row| row.get::<_, i64>(0))?;
+        // One that is damaged shows it now rather than in the middle of something.
+        connection.query_row(&format!("SELECT count(*) FROM {}", self.probe), [], |row| row.get::<_, i64>(0))?;
         Ok(connection)
     }
 }

@@ -32,7 +32,7 @@ pub use search::{Hit, MessageReader, pick};
 pub use snippet::{Piece, Snippets};
 pub use words::{TEXT_BYTES_MAX, text_of};
 
-const CACHE: Cache = Cache { name: "index", version: 2, make: make_tables, instead: "" };
+const CACHE: Cache = Cache { name: "index", version: 2, make: make_tables, probe: "sessions", instead: "" };
 /// A shard takes no further session once it holds this much text: what has to be read again when one
 /// of them is removed stays a matter of seconds.
 const SHARD_TEXT_MAX: u64 = 64 * 1024 * 1024;

@@ -45,6 +45,11 @@ impl StateDir {
         self.root.join("audit")
     }
 
+    /// The table of decisions that is made of them.
+    pub fn decisions(&self) -> PathBuf {
+        self.root.join("audit.sqlite")
+    }
+
     pub fn catalogue(&self) -> PathBuf {
         self.root.join("catalogue.sqlite")
     }

@@ -35,6 +35,10 @@ pub enum Code {
     NotHeld,
     /// Only a request can be answered.
     NotARequest,
+    /// A rule asks about the message: it is approved or denied.
+    IsAsked,
+    /// No rule asks about the message: it is forwarded or dropped.
+    NotAsked,
     /// The edited message is not JSON-RPC any more; `confirm` sends it nevertheless.
     NotJsonRpc,
     /// It is there already.

@@ -32,6 +32,8 @@ pub enum Lasting {
     Once,
     /// For the like of it too, while this proxy runs.
     Session,
+    /// For the like of it too, for as long as the rule is there. It is written down by then.
+    Rule,
 }
 
 /// What an answer says; whom it answers is known.
@@ -53,6 +55,8 @@ pub enum DecideError {
     IsAsked(u64, String),
     #[error("no rule asks about #{0}; forward or drop it")]
     NotAsked(u64),
+    #[error("#{0} can only be answered once: {1}")]
+    OnlyOnce(u64, &'static str),
     #[error("this may not be sent: {0}")]
     Denied(String),
     #[error("this is not JSON: {0}")]

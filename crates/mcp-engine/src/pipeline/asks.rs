@@ -10,9 +10,9 @@ use super::holds::{Ends, request_id};
 use super::{Outbox, ParkedMark, Pipeline};
 use crate::conversation::Conversation;
 use crate::envelope::{Lane, ProxyMessage};
-use crate::intercept::{Content, DecideError, Lasting, Owner, Parked, Why, edited};
+use crate::intercept::{Content, DecideError, Held, Lasting, Owner, Parked, Why, edited};
 use crate::policy::rules::Permission;
-use crate::policy::{Answered, Question};
+use crate::policy::{Answered, Answers, Question};
 
 /// Who decides when somebody was there and did not.
 const TIMEOUT: &str = "timeout";
@@ -67,9 +67,11 @@ impl Pipeline {
         changed: Option<Bytes>,
         by: &str,
     ) -> Result<(), DecideError> {
-        let parked = self.intercept.get(sequence).ok_or(DecideError::NotHeld(sequence))?;
-        let question = parked.question().ok_or(DecideError::NotAsked(sequence))?;
-        let answered = Answered::to(question, Permission::Allow, by).filter(|_| lasting == Lasting::Session);
+        let (parked, _) = self.question(sequence)?;
+        if changed.is_some() && lasting != Lasting::Once {
+            return Err(DecideError::OnlyOnce(sequence, "what comes next is not edited"));
+        }
+        let answered = self.lasting_answer(sequence, lasting, Permission::Allow, by)?;
         if let Some(raw) = changed {
             let (message, speaker) = (parked.message().clone(), parked.speaker.clone());
             let judged = self.judge_edited(&speaker, message, edited(&raw, false)?, by)?;
@@ -82,10 +84,37 @@ impl Pipeline {
         } else if let Some(parked) = self.intercept.take(sequence) {
             self.end_approved(parked, by, "approved");
         }
-        if let Some(answered) = answered {
-            self.answers.keep(answered);
-        }
+        self.keep_lasting(answered, lasting);
         Ok(())
+    }
+
+    fn question(&self, sequence: u64) -> Result<(&Parked, &Question), DecideError> {
+        let parked = self.intercept.get(sequence).ok_or(DecideError::NotHeld(sequence))?;
+        Ok((parked, parked.question().ok_or(DecideError::NotAsked(sequence))?))
+    }
+
+    /// What is remembered of an answer to `sequence` that counts for longer than once.
+    pub fn lasting_answer(
+        &self,
+        sequence: u64,
+        lasting: Lasting,
+        permission: Permission,
+        by: &str,
+    ) -> Result<Option<Answered>, DecideError> {
+        let (_, question) = self.question(sequence)?;
+        if lasting == Lasting::Once {
+            return Ok(None);
+        }
+        let answered = Answered::to(question, permission, by);
+        answered.map(Some).ok_or(DecideError::OnlyOnce(sequence, "what it is about has too long a name"))
+    }
+
+    fn keep_lasting(&mut self, answered: Option<Answered>, lasting: Lasting) {
+        match (answered, lasting) {
+            (Some(answered), Lasting::Rule) => self.answers.keep_written(answered),
+            (Some(answered), _) => self.answers.keep(answered),
+            (None, _) => {}
+        }
     }
 
     fn end_approved(&mut self, parked: Parked, by: &str, why: &str) {
@@ -125,11 +154,8 @@ impl Pipeline {
         message: Option<String>,
         by: &str,
     ) -> Result<(), DecideError> {
-        let parked = self.intercept.get(sequence).ok_or(DecideError::NotHeld(sequence))?;
-        let question = parked.question().ok_or(DecideError::NotAsked(sequence))?;
-        if let Some(answered) = Answered::to(question, Permission::Deny, by).filter(|_| lasting == Lasting::Session) {
-            self.answers.keep(answered);
-        }
+        let answered = self.lasting_answer(sequence, lasting, Permission::Deny, by)?;
+        self.keep_lasting(answered, lasting);
         if let Some(parked) = self.intercept.take(sequence) {
             self.end_denied(parked, by, message.as_deref());
         }
@@ -175,13 +201,33 @@ impl Pipeline {
         }
     }
 
-    /// What was answered for longer than once, oldest first.
-    pub fn answers(&self) -> &[Answered] {
-        self.answers.all()
+    /// A question ends without an answer to it, so that what it is about was not permitted.
+    pub(super) fn note_unanswered(&mut self, parked: &Parked, by: &str, why: &str) {
+        if let Some(question) = parked.question() {
+            let (message, ruling) = (question.message(), question.ruling.clone());
+            let actor = if by.is_empty() { NOBODY } else { by };
+            let verdict = ("deny", actor, Some(why));
+            self.note_decision(&parked.speaker, message, &message.message, &ruling, verdict, parked.held_ns());
+        }
+    }
+
+    /// Has somebody told of each question that waits for an answer. They may not keep us waiting.
+    pub fn tell_questions(&mut self, tell: impl Fn(Held) + Send + 'static) {
+        self.on_question = Some(Box::new(tell));
+    }
+
+    /// What was answered for longer than once.
+    pub fn answers(&self) -> &Answers {
+        &self.answers
     }
 
     /// An answer that counts from now on, as if somebody had just given it.
     pub fn keep_answer(&mut self, answered: Answered) {
         self.answers.keep(answered);
+    }
+
+    /// The answers that are written beside the rules are these, whatever they were before.
+    pub fn set_written_answers(&mut self, written: Vec<Answered>) {
+        self.answers.set_written(written);
     }
 }

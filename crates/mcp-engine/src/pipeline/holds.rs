@@ -114,7 +114,9 @@ impl Pipeline {
                 self.keep_outcome(judged.message(), outcome);
                 out.withheld += 1;
                 if let Some(parked) = self.intercept.take(sequence) {
-                    self.end(parked, OutcomeKind::Cancelled, "", "its sender took it back", Ends::default());
+                    let why = "its sender took it back";
+                    self.note_unanswered(&parked, "", why);
+                    self.end(parked, OutcomeKind::Cancelled, "", why, Ends::default());
                 }
             }
         }
@@ -123,6 +125,9 @@ impl Pipeline {
     pub(super) fn park(&mut self, parked: Parked) {
         let held = parked.held();
         self.intercept.park(parked);
+        if let Some(tell) = self.on_question.as_ref().filter(|_| held.asks.is_some()) {
+            tell(held.clone());
+        }
         self.bus.publish(|| Event::Held(Box::new(held)));
     }
 
@@ -242,6 +247,7 @@ impl Pipeline {
     /// Keeps a parked message from going on. `answer` is for whoever waits because of it.
     fn finish_held(&mut self, sequence: u64, what: OutcomeKind, by: &str, why: &str, answer: Option<bytes::Bytes>) {
         let Some(parked) = self.intercept.take(sequence) else { return };
+        self.note_unanswered(&parked, by, if why.is_empty() { what.as_str() } else { why });
         self.end(parked, what, by, why, Ends { answer, ..Ends::default() });
     }
 

@@ -85,7 +85,7 @@ impl Pipeline {
             }
             Stopped::Refused(message, Refused::Denied(ruling)) => {
                 let why = format!("rule \"{}\" denies it", ruling.name());
-                (message, ruling, why)
+                (message, *ruling, why)
             }
             Stopped::Refused(message, Refused::Unfit(why)) => (message, Ruling::unfit(), why),
             Stopped::Refused(message, Refused::Batch(_)) => {

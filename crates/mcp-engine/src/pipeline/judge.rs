@@ -93,9 +93,19 @@ impl Pipeline {
         let audit = self.audit.as_mut()?;
         let session = recording(&self.recorder, audit);
         let operation = ruling.operation.map(|operation| operation.name());
+        // What cannot be judged is named as far as it can be read.
+        let (method, tool);
+        let (method, tool) = match &ruling.about {
+            Some((method, tool)) => (&**method, tool.as_deref()),
+            None => {
+                (method, tool) = (said.method().unwrap_or_default(), said.subject());
+                (&*method, tool.as_deref())
+            }
+        };
         let decided = Decided {
             message,
-            said,
+            method,
+            tool,
             speaker,
             session,
             operation,

@@ -1,12 +1,14 @@
 //! How a pipeline stands, for whoever asks.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Pipeline;
 use crate::conversation::{Conversation, Opening, Speaker};
 use crate::envelope::ProxyMessage;
 use crate::intercept::{Breakpoint, Fallback, Held, Mode, Owner};
+use crate::policy::rules::Rules;
 
 /// Clients that are remembered, the newest of them; a listener may have had thousands.
 const CLIENTS_MAX: usize = 64;
@@ -26,6 +28,8 @@ pub struct Status {
     pub conversations: u32,
     /// The newest clients by their conversations, the last one last.
     pub clients: Vec<(u32, Speaker)>,
+    /// What messages are judged by, if they are.
+    pub rules: Option<Arc<Rules>>,
 }
 
 /// The newest clients.
@@ -58,6 +62,7 @@ impl Pipeline {
             sequence: self.sequence,
             conversations: self.conversations.max(1),
             clients: self.clients.0.iter().cloned().collect(),
+            rules: self.policy.rules().cloned(),
         }
     }
 

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use super::rules::Permission;
 use super::{Question, Refused, Ruling, Rulings, Verdict};
 
-/// Answers that are kept. A person gives each of them.
-const ANSWERS_MAX: usize = 10_000;
+/// Answers that are kept, of this run and written ones each. A person gives each of them.
+pub const ANSWERS_MAX: usize = 10_000;
+/// The longest name of something that answers are kept about. Names come from peers, and real ones are
+/// far shorter.
+pub const SUBJECT_BYTES_MAX: usize = 4_096;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
@@ -22,21 +25,35 @@ pub struct Answered {
 
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// The newest last, which counts.
-    kept: Vec<Answered>,
+    /// Those that count while this proxy runs. The newest last.
+    said: Vec<Answered>,
+    /// Those that are written beside the rules, in the order that they have there.
+    written: Vec<Answered>,
 }
 
 impl Answers {
+    /// Counts from now on, while this proxy runs.
     pub fn keep(&mut self, answered: Answered) {
-        self.kept.retain(|kept| !kept.is_about_the_same(&answered));
-        if self.kept.len() >= ANSWERS_MAX {
-            self.kept.remove(0);
-        }
-        self.kept.push(answered);
+        put(&mut self.said, answered);
     }
 
-    pub fn all(&self) -> &[Answered] {
-        &self.kept
+    /// Counts from now on, in the place of what was said before: it is written.
+    pub fn keep_written(&mut self, answered: Answered) {
+        self.said.retain(|said| !said.is_about_the_same(&answered));
+        put(&mut self.written, answered);
+    }
+
+    /// What is written is this, whatever it was before.
+    pub fn set_written(&mut self, written: Vec<Answered>) {
+        self.written = written;
+    }
+
+    pub fn said(&self) -> &[Answered] {
+        &self.said
+    }
+
+    pub fn written(&self) -> &[Answered] {
+        &self.written
     }
 
     pub(crate) fn find(&self, question: &Question) -> Option<Answered> {
@@ -47,22 +64,35 @@ impl Answers {
                 && *kept.method == *method
                 && kept.subject.as_deref() == subject.as_deref()
         };
-        self.kept.iter().rev().find(is_meant).cloned()
+        let said = self.said.iter().rev().find(is_meant);
+        said.or_else(|| self.written.iter().rev().find(is_meant)).cloned()
     }
 }
 
+fn put(answers: &mut Vec<Answered>, answered: Answered) {
+    answers.retain(|kept| !kept.is_about_the_same(&answered));
+    if answers.len() >= ANSWERS_MAX {
+        answers.remove(0);
+    }
+    answers.push(answered);
+}
+
 impl Answered {
-    fn is_about_the_same(&self, other: &Self) -> bool {
+    pub fn is_about_the_same(&self, other: &Self) -> bool {
         (&self.rule, &self.method, &self.subject) == (&other.rule, &other.method, &other.subject)
     }
 
-    /// The like of `question`, answered for longer than once.
+    /// The like of `question`, answered for longer than once. Nothing, if that cannot be remembered.
     pub(crate) fn to(question: &Question, permission: Permission, by: &str) -> Option<Self> {
         let said = &question.message().message;
+        let (method, subject) = (said.method()?, said.subject());
+        if method.len() + subject.as_ref().map_or(0, |subject| subject.len()) > SUBJECT_BYTES_MAX {
+            return None;
+        }
         Some(Self {
             rule: Arc::clone(question.ruling.rule.as_ref()?),
-            method: (*said.method()?).into(),
-            subject: said.subject().map(|subject| (*subject).into()),
+            method: (*method).into(),
+            subject: subject.map(|subject| (*subject).into()),
             permission,
             by: by.into(),
         })
@@ -78,7 +108,7 @@ impl Answered {
             }
             Permission::Deny => {
                 let (message, ruling) = question.into_parts();
-                Verdict::Refused(message, Refused::Denied(Ruling { actor, ..ruling }))
+                Verdict::Refused(message, Refused::Denied(Box::new(Ruling { actor, ..ruling })))
             }
         }
     }

@@ -116,10 +116,9 @@ impl Governed {
             }
             return Ruling { observed, ..Ruling::of(rule, candidates) };
         }
-        let is_plumbing = Concern::of(&method) == Concern::Plumbing;
-        let is_kept = (is_request && !is_plumbing) || !observed.is_empty();
+        let is_kept = (is_request && !candidates.is_plumbing) || !observed.is_empty();
         let verdict = match rules.default {
-            Permission::Deny if !is_plumbing => RuleVerdict::Deny,
+            Permission::Deny if !candidates.is_plumbing => RuleVerdict::Deny,
             _ => RuleVerdict::Allow,
         };
         Ruling { observed, is_kept, ..Ruling::by_default(verdict, candidates) }
@@ -167,13 +166,9 @@ impl Ruling {
             verdict: rule.verdict,
             rule: Some(Arc::clone(&rule.name)),
             message: rule.message.clone(),
-            operation: candidates.operation,
-            observed: Vec::new(),
             timeout: rule.timeout,
             on_timeout: rule.on_timeout,
-            is_kept: true,
-            is_hidden: candidates.is_hopeless,
-            actor: None,
+            ..Self::by_default(rule.verdict, candidates)
         }
     }
 
@@ -183,6 +178,7 @@ impl Ruling {
             verdict: RuleVerdict::Deny,
             rule: None,
             message: None,
+            about: None,
             operation: None,
             observed: Vec::new(),
             timeout: None,
@@ -194,7 +190,13 @@ impl Ruling {
     }
 
     fn by_default(verdict: RuleVerdict, candidates: &Candidates) -> Self {
-        Self { verdict, operation: candidates.operation, is_hidden: candidates.is_hopeless, ..Self::unfit() }
+        Self {
+            verdict,
+            about: Some((Arc::clone(&candidates.method), candidates.tool.clone())),
+            operation: candidates.operation,
+            is_hidden: candidates.is_hopeless,
+            ..Self::unfit()
+        }
     }
 }
 
@@ -202,7 +204,7 @@ impl From<Opinion> for Result<Rulings, Refused> {
     fn from(opinion: Opinion) -> Self {
         match opinion {
             Opinion::Fit => Ok(Rulings::None),
-            Opinion::Ruled(ruling) if ruling.verdict == RuleVerdict::Deny => Err(Refused::Denied(ruling)),
+            Opinion::Ruled(ruling) if ruling.verdict == RuleVerdict::Deny => Err(Refused::Denied(Box::new(ruling))),
             Opinion::Ruled(ruling) => Ok(Rulings::One(ruling)),
             Opinion::Unfit(why) => Err(Refused::Unfit(why)),
         }

@@ -35,8 +35,8 @@ pub(super) struct Known<'a> {
 pub(super) struct Candidates {
     from: Side,
     is_request: bool,
-    method: Box<str>,
-    tool: Option<Box<str>>,
+    pub method: Arc<str>,
+    pub tool: Option<Arc<str>>,
     client: Option<Arc<str>>,
     revision: Option<Box<str>>,
     pub operation: Option<Operation>,
@@ -44,10 +44,11 @@ pub(super) struct Candidates {
     pub rules: Box<[(u32, bool)]>,
     /// They are denied whatever their arguments.
     pub is_hopeless: bool,
+    pub is_plumbing: bool,
 }
 
 impl Candidates {
-    fn new(known: &Known<'_>, Found { operation, rules, is_hopeless }: Found) -> Self {
+    fn new(known: &Known<'_>, Found { operation, rules, is_hopeless, is_plumbing }: Found) -> Self {
         Self {
             from: known.from,
             is_request: known.is_request,
@@ -58,6 +59,7 @@ impl Candidates {
             operation,
             rules,
             is_hopeless,
+            is_plumbing,
         }
     }
 
@@ -118,6 +120,7 @@ pub(super) struct Found {
     pub operation: Option<Operation>,
     pub rules: Box<[(u32, bool)]>,
     pub is_hopeless: bool,
+    pub is_plumbing: bool,
 }
 
 /// Finds the rules that can match a message of which `prospect` is known, up to the first that decides
@@ -140,7 +143,7 @@ pub(super) fn find_out(rules: &[Rule], default: Permission, prospect: &Prospect<
         }
     }
     let is_hopeless = !may_pass && (is_decided || (default == Permission::Deny && !prospect.is_plumbing));
-    Found { operation: prospect.operation, rules: found.into(), is_hopeless }
+    Found { operation: prospect.operation, rules: found.into(), is_hopeless, is_plumbing: prospect.is_plumbing }
 }
 
 /// What restricts is not escaped by another spelling, and what permits is not reached by one.

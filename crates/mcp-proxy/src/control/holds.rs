@@ -145,7 +145,9 @@ pub fn undecided(error: DecideError) -> Refusal {
     let (status, code) = match error {
         DecideError::NotHeld(_) => (StatusCode::NOT_FOUND, Code::NotHeld),
         DecideError::NotARequest(_) | DecideError::NobodyWaits(_) => (StatusCode::CONFLICT, Code::NotARequest),
-        DecideError::IsAsked(..) | DecideError::NotAsked(_) => (StatusCode::CONFLICT, Code::NotPossible),
+        DecideError::IsAsked(..) => (StatusCode::CONFLICT, Code::IsAsked),
+        DecideError::NotAsked(_) => (StatusCode::CONFLICT, Code::NotAsked),
+        DecideError::OnlyOnce(..) => (StatusCode::CONFLICT, Code::NotPossible),
         DecideError::Denied(_) => return Refusal::denied(error.to_string()),
         DecideError::NotJson(_) => (StatusCode::BAD_REQUEST, Code::BadRequest),
         DecideError::NotJsonRpc => (StatusCode::UNPROCESSABLE_ENTITY, Code::NotJsonRpc),

@@ -32,8 +32,12 @@ impl LogFiles {
     }
 
     pub fn bytes(&self) -> u64 {
-        let len = |part: &u32| fs::metadata(self.path(*part)).map_or(0, |meta| meta.len());
-        self.parts.iter().map(len).sum()
+        self.parts.iter().map(|part| self.part_bytes(*part)).sum()
+    }
+
+    /// 0 if it is not there.
+    pub fn part_bytes(&self, part: u32) -> u64 {
+        fs::metadata(self.path(part)).map_or(0, |meta| meta.len())
     }
 }
 

@@ -12,7 +12,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::bus::Bus;
-use crate::intercept::{Decision, Lasting};
+use crate::intercept::{Answer, Decision, Lasting};
+use crate::policy::Answered;
 use crate::policy::operation::Classifier;
 use crate::policy::rules::{Permission, Rule, Rules};
 
@@ -273,6 +274,82 @@ async fn an_edit_answers_a_question_but_not_a_denial() {
     assert_eq!(play.pipeline.status().held.len(), 1);
     assert_eq!(play.decides(Decision::Approve { lasting: Lasting::Once, edited: edited("write_log") }), Ok(()));
     assert_eq!(play.got(Side::Server), [call(1, "write_log")]);
+}
+
+#[tokio::test]
+async fn what_is_written_counts_until_it_is_written_otherwise() {
+    let mut play = Play::by(asking(Some(Duration::from_secs(5))));
+    play.calls(1, "write_file");
+    let sequence = play.pipeline.status().held[0].sequence;
+    let written = play.pipeline.lasting_answer(sequence, Lasting::Rule, Permission::Allow, "Ann").unwrap().unwrap();
+    assert_eq!(
+        (&*written.rule, &*written.method, written.subject.as_deref()),
+        ("careful", "tools/call", Some("write_file"))
+    );
+    assert_eq!(play.decides(Decision::Approve { lasting: Lasting::Rule, edited: None }), Ok(()));
+    assert_eq!(play.pipeline.answers().written(), [written]);
+    play.calls(2, "write_file");
+    assert_eq!(play.got(Side::Server).len(), 2);
+    // What is said for this run goes before what is written, and is forgotten with what is written next.
+    let otherwise = Answered { permission: Permission::Deny, ..play.pipeline.answers().written()[0].clone() };
+    play.pipeline.keep_answer(otherwise);
+    play.calls(3, "write_file");
+    assert_eq!((play.got(Side::Server).len(), play.got(Side::Client).len()), (0, 1));
+    play.pipeline.set_written_answers(Vec::new());
+    play.calls(4, "write_file");
+    assert_eq!((play.got(Side::Server).len(), play.got(Side::Client).len()), (0, 1));
+    // A rule of another name was not asked about.
+    let other =
+        Answered { rule: "other".into(), permission: Permission::Allow, ..play.pipeline.answers().said()[0].clone() };
+    play.pipeline.set_written_answers(vec![Answered { subject: Some("write_log".into()), ..other }]);
+    play.calls(5, "write_log");
+    assert_eq!((play.got(Side::Server).len(), play.pipeline.status().held.len()), (0, 1));
+}
+
+#[tokio::test]
+async fn some_answers_count_once_only() {
+    let mut play = Play::by(asking(Some(Duration::from_secs(5))));
+    play.calls(1, "write_file");
+    let edited = Some(Bytes::from(call(1, "write_log")));
+    let refused = play.decides(Decision::Approve { lasting: Lasting::Session, edited });
+    assert!(matches!(refused, Err(DecideError::OnlyOnce(..))));
+    assert_eq!(play.decides(Decision::Deny { lasting: Lasting::Once, message: None }), Ok(()));
+    play.calls(2, &format!("write_{}", "x".repeat(5_000)));
+    for lasting in [Lasting::Session, Lasting::Rule] {
+        assert!(matches!(play.decides(Decision::Approve { lasting, edited: None }), Err(DecideError::OnlyOnce(..))));
+        assert!(matches!(play.decides(Decision::Deny { lasting, message: None }), Err(DecideError::OnlyOnce(..))));
+    }
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    assert_eq!(play.decides(Decision::Approve { lasting: Lasting::Once, edited: None }), Ok(()));
+    assert!(play.pipeline.answers().said().is_empty() && play.pipeline.answers().written().is_empty());
+}
+
+/// However a question ends, the audit says that nothing was permitted.
+#[tokio::test]
+async fn questions_without_an_answer_are_written_down() {
+    let mut play = Play::by(asking(Some(Duration::from_secs(5))));
+    play.calls(1, "write_file");
+    play.sends(Side::Client, r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
+    play.calls(2, "write_file");
+    assert_eq!(play.decides(Decision::Drop { error: None }), Ok(()));
+    play.calls(3, "write_file");
+    assert_eq!(play.decides(Decision::Answer(Answer::Result("{}".into()))), Ok(()));
+    play.calls(4, "write_file");
+    play.pipeline.client_is_gone(play.talk.number());
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    insta::assert_snapshot!(play.audited().join("\n"));
+}
+
+#[tokio::test]
+async fn whoever_wants_to_is_told_of_questions() {
+    let mut play = Play::by(asking(Some(Duration::from_secs(5))));
+    let (told, questions) = std::sync::mpsc::sync_channel(8);
+    play.pipeline.tell_questions(move |held| told.try_send(held).expect("room"));
+    play.calls(1, "write_file");
+    play.calls(2, "list_files");
+    let held = questions.try_recv().expect("a question");
+    assert_eq!(held.asks.map(|ruling| ruling.name().to_owned()).as_deref(), Some("careful"));
+    assert!(questions.try_recv().is_err());
 }
 
 #[tokio::test(start_paused = true)]
