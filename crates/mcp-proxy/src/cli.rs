@@ -13,6 +13,7 @@ use mcp_transport::http::target::{HeaderName, HeaderValue};
 use crate::face::FaceCommand;
 use crate::failure::{Failure, exit};
 use crate::holding::HoldArgs;
+use crate::policy::GovernArgs;
 use crate::report::{self, ColorChoice, Page};
 use crate::{demo, doctor, export, face, inspect, mock, policy, replay, run, sessions};
 
@@ -116,6 +117,8 @@ pub struct ProxyArgs {
     #[command(flatten)]
     pub hold: HoldArgs,
     #[command(flatten)]
+    pub govern: GovernArgs,
+    #[command(flatten)]
     pub recording: RecordingArgs,
 }
 
@@ -130,6 +133,8 @@ pub struct RunArgs {
     pub transport: Option<UrlTransportArg>,
     #[command(flatten)]
     pub hold: HoldArgs,
+    #[command(flatten)]
+    pub govern: GovernArgs,
     #[command(flatten)]
     pub recording: RecordingArgs,
     /// The server's program and its arguments, exactly as they are to be

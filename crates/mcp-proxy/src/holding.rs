@@ -1,7 +1,6 @@
 //! Makes a proxy an instance: messages can be held on their way, and faces can attach to it.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -9,12 +8,14 @@ use mcp_engine::intercept::{Fallback, HOLD_FOR, Mode, Owner};
 use mcp_engine::pipeline::wall_ns;
 use mcp_engine::{Bus, HoldOptions, Intercept, Pipeline, Recorder, desk};
 use mcp_filter::Filter;
+use mcp_store::StateDir;
 use uuid::Uuid;
 
 use crate::cli::{Listen, RecordingArgs};
 use crate::control::{Card, Control, Setup};
 use crate::failure::{Failure, exit};
 use crate::plan::ServerSide;
+use crate::policy::Governing;
 use crate::report::say;
 
 /// What both forms of the proxy take.
@@ -55,11 +56,12 @@ pub struct Holding {
     mode: Mode,
     breakpoints: Vec<Filter>,
     tcp: Option<TcpListener>,
+    governing: Option<Governing>,
 }
 
 impl HoldArgs {
     /// Filters that cannot be read and busy ports are found here.
-    pub fn check(&self) -> Result<Holding, Failure> {
+    pub fn check(&self, governing: Option<Governing>) -> Result<Holding, Failure> {
         let breakpoints = self.breakpoints.iter().map(|filter| Filter::parse(filter)).collect::<Result<_, _>>()?;
         let limit = self.hold_timeout.unwrap_or(HOLD_FOR);
         let options = HoldOptions {
@@ -73,7 +75,7 @@ impl HoldArgs {
             server: None,
         };
         let mode = if self.intercept { Mode::Intercept } else { Mode::Passthrough };
-        Ok(Holding { options, mode, breakpoints, tcp: self.control_port.map(bind).transpose()? })
+        Ok(Holding { options, mode, breakpoints, tcp: self.control_port.map(bind).transpose()?, governing })
     }
 }
 
@@ -94,7 +96,7 @@ impl Holding {
         recorder: Recorder,
         server: &ServerSide,
         client: Listen,
-        state: Option<PathBuf>,
+        state: Option<StateDir>,
         args: &RecordingArgs,
     ) -> Result<(Pipeline, Option<Control>), Failure> {
         let card = Card {
@@ -119,16 +121,22 @@ impl Holding {
             intercept.add(None, filter, Owner::Start).map_err(|error| Failure::usage(error.to_string()))?;
         }
         let (bus, (orders, desk)) = (Bus::default(), desk());
+        let instance = card.id;
+        let name = card.name.clone();
         let setup = Setup {
             card,
-            state,
+            state: state.as_ref().map(|state| state.root().to_owned()),
             tcp: self.tcp,
             orders,
             bus: bus.clone(),
             is_recorded: recorder.is_on(),
             message_bytes_max: args.message_limit,
         };
-        let pipeline = Pipeline::new(recorder, bus, args.message_limit).governed_from(desk, intercept);
+        let mut pipeline = Pipeline::new(recorder, bus, args.message_limit).governed_from(desk, intercept);
+        if let Some(governing) = self.governing {
+            let state = state.ok_or_else(|| Failure::new(exit::CANNOT_RUN, "there is no place to keep an audit"))?;
+            pipeline = governing.begin(pipeline, instance, name.as_deref(), &state)?;
+        }
         match Control::start(setup) {
             Ok(control) => {
                 needs_face.iter().for_each(|needs| say(&format!("mcp-proxy {short_id}: {needs}")));

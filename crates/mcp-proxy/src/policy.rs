@@ -2,6 +2,7 @@
 
 mod check;
 mod file;
+mod govern;
 mod init;
 mod native;
 mod service;
@@ -10,6 +11,8 @@ mod services;
 use std::process::ExitCode;
 
 use clap::Subcommand;
+
+pub use govern::{GovernArgs, Governing};
 
 use crate::failure::Failure;
 use crate::report::{ColorChoice, Page};

@@ -23,6 +23,7 @@ use crate::cli::{Listen, ProxyArgs, RecordingArgs, RunArgs, Ui};
 use crate::failure::{Failure, exit};
 use crate::holding::HoldArgs;
 use crate::plan::{Plan, ServerSide};
+use crate::policy::GovernArgs;
 use crate::recording;
 use crate::report::say;
 
@@ -41,19 +42,20 @@ pub fn proxy(args: &ProxyArgs, state: Result<StateDir, Failure>) -> Result<ExitC
         return Err(Failure::usage("this version has no terminal interface").hint("leave --ui out, or give --ui none"));
     }
     let plan = Plan::of_proxy(args)?;
-    carry_out(plan, &args.recording, Some(&args.hold), state)
+    carry_out(plan, &args.recording, Some((&args.hold, &args.govern)), state)
 }
 
 /// `mcp-proxy run`
 pub fn run(args: &RunArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
-    carry_out(Plan::of_run(args)?, &args.recording, Some(&args.hold), state)
+    carry_out(Plan::of_run(args)?, &args.recording, Some((&args.hold, &args.govern)), state)
 }
 
-/// Stands between the two sides of a plan. Without `hold` nobody can attach, and nothing is held.
+/// Stands between the two sides of a plan. Without `instance` nobody can attach, nothing is held and nothing
+/// governed.
 pub fn carry_out(
     plan: Plan,
     args: &RecordingArgs,
-    hold: Option<&HoldArgs>,
+    instance: Option<(&HoldArgs, &GovernArgs)>,
     state: Result<StateDir, Failure>,
 ) -> Result<ExitCode, Failure> {
     // Everything of a proxy runs on this thread, so nothing needs to be shared between threads.
@@ -71,8 +73,11 @@ pub fn carry_out(
         ServerSide::Command { .. } => None,
         ServerSide::Url { target, .. } => Some(upstream(target.clone(), args)?),
     };
-    let holding = hold.map(HoldArgs::check).transpose()?;
-    let meeting_point = state.as_ref().ok().map(|state| state.root().to_owned());
+    let holding = match instance {
+        Some((hold, govern)) => Some(hold.check(govern.check(args.name.as_deref())?)?),
+        None => None,
+    };
+    let meeting_point = state.as_ref().ok().cloned();
     let recorder = recording::begin(args, &plan.server, state)?;
     let (pipeline, control) = match holding {
         Some(holding) => holding.begin(recorder, &plan.server, plan.client, meeting_point, args)?,
