@@ -1,44 +1,7 @@
-//! The program. One binary with several lives: the proxy and its commands, the guard that owns a
-//! server's process tree, and the indexer that a long recording is followed by.
-
-mod chosen;
-mod cli;
-mod config;
-mod control;
-mod demo;
-mod doctor;
-mod duplex;
-mod edit;
-mod export;
-mod face;
-mod failure;
-mod holding;
-mod indexer;
-mod inner;
-mod inspect;
-mod mock;
-mod plan;
-mod policy;
-mod progress;
-mod recording;
-mod replay;
-mod report;
-mod run;
-mod sessions;
+//! `mcp-proxy`. Everything is in the library.
 
 use std::process::ExitCode;
 
-use mcp_transport::child::{GUARD_WORD, guard};
-
 fn main() -> ExitCode {
-    let mut args = std::env::args_os().skip(1);
-    match args.next() {
-        Some(word) if word == GUARD_WORD => guard::run(args),
-        Some(word) if word == demo::SERVER_WORD => demo::server::run(),
-        Some(word) if word == indexer::INDEX_WORD => indexer::run(args),
-        _ => {
-            mcp_transport::give_back_large_buffers();
-            cli::main()
-        }
-    }
+    mcp_proxy_program::main()
 }
