@@ -75,6 +75,8 @@ pub struct ParkedMark {
     pub sequence: u64,
     /// The sequence of the request that it answers.
     pub correlated: Option<u64>,
+    /// It was refused, and what its sender is told comes free at once, asked for or not.
+    pub is_refused: bool,
 }
 
 #[derive(Debug)]

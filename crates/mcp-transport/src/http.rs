@@ -15,6 +15,7 @@ pub mod relay;
 pub mod resource;
 pub mod serve;
 pub mod site;
+pub mod strict;
 pub mod target;
 pub mod tls;
 pub mod upstream;

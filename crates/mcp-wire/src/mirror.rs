@@ -110,11 +110,19 @@ impl std::error::Error for Mismatch {}
 /// may, and then they must be right. What the body itself leaves out is for the server to refuse,
 /// which has a better answer than that a header is wrong.
 pub fn check(message: &Message, headers: &Seen<'_>) -> Result<(), Mismatch> {
-    let is_request = match message.kind() {
-        Kind::Request => true,
-        Kind::Notification => false,
-        _ => return Ok(()),
-    };
+    match message.kind() {
+        Kind::Request => compare(message, headers, true),
+        Kind::Notification => compare(message, headers, false),
+        _ => Ok(()),
+    }
+}
+
+/// Whether those headers that are there agree with a request or a notification of any revision.
+pub fn check_given(message: &Message, headers: &Seen<'_>) -> Result<(), Mismatch> {
+    compare(message, headers, false)
+}
+
+fn compare(message: &Message, headers: &Seen<'_>, is_request: bool) -> Result<(), Mismatch> {
     let (version, method) = (message.protocol_version(), message.method());
     let subject = subject(message);
     let compared = [

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::id::Id;
-use crate::scan;
+use crate::scan::{self, Kind};
 
 /// The code of a denial. Readers of recordings tell by it what the proxy refused because of a rule.
 pub const DENIED: i64 = -32000;
@@ -110,7 +110,8 @@ impl Refusal {
         }
     }
 
-    fn text(&self) -> String {
+    /// What is said of it, to peers and in records.
+    pub fn text(&self) -> String {
         let text = match self {
             Self::ServerGone { status } => return format!("the server ended before it answered ({status})"),
             Self::TooLarge { limit } => return format!("the message is larger than the limit of {limit} bytes"),
@@ -285,6 +286,12 @@ pub fn refusal_text(answer: &[u8]) -> Option<String> {
 
 pub fn is_invalid_params(code: &[u8]) -> bool {
     code == b"-32602"
+}
+
+/// Whether an answer is an error to a message whose id could not be told.
+pub fn is_without_id(answer: &[u8]) -> bool {
+    let glance = scan::glance(answer);
+    glance.kind == Kind::Error && glance.id.is_none_or(|span| &answer[span.range()] == b"null")
 }
 
 /// The HTTP status that the newest revision gives an error with this code, if it is not 200.

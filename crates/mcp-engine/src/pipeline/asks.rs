@@ -43,7 +43,7 @@ impl Pipeline {
             return self.end_refused(lane, message, answer, why, out);
         }
         let ProxyMessage { sequence, correlated, .. } = *question.message();
-        out.parked.push(ParkedMark { sequence, correlated });
+        out.parked.push(ParkedMark { sequence, correlated, is_refused: false });
         let since = lane.since.unwrap_or_else(Instant::now);
         let limit = question.ruling.timeout.or(self.intercept.limit());
         self.park(Parked {

@@ -88,7 +88,7 @@ impl Pipeline {
                 self.keep_held(judged.message(), Lane { event_id, ..lane });
                 self.keep_rulings(talk.speaker(), judged.message(), &rulings);
                 let ProxyMessage { sequence, correlated, .. } = *judged.message();
-                out.parked.push(ParkedMark { sequence, correlated });
+                out.parked.push(ParkedMark { sequence, correlated, is_refused: false });
                 let since = lane.since.unwrap_or_else(Instant::now);
                 let deadline = self.intercept.limit().map(|limit| since + limit - self.intercept.spent_on(correlated));
                 let lane = lane.into();

@@ -5,14 +5,14 @@ use bytes::Bytes;
 use mcp_store::{Outcome, OutcomeKind};
 use mcp_wire::reply::{self, Denied, Refusal};
 use mcp_wire::revision::Era;
-use mcp_wire::{Id, Kind, Message};
+use mcp_wire::{Ending, Id, Kind, Message};
 use uuid::Uuid;
 
 use super::holds::request_id;
 use super::{Outbox, Outgoing, ParkedMark, Pipeline, Release};
 use crate::audit::{Audit, Decided};
 use crate::conversation::{Conversation, Speaker};
-use crate::envelope::{Lane, ProxyMessage, Side};
+use crate::envelope::{Asked, Lane, ProxyMessage, Side};
 use crate::intercept::DecideError;
 use crate::policy::rules::{Denial, RuleVerdict};
 use crate::policy::{Judged, Question, Refused, Ruling, Rulings, Verdict};
@@ -253,7 +253,7 @@ impl Pipeline {
             }
             None => {}
         }
-        out.parked.push(ParkedMark { sequence, correlated });
+        out.parked.push(ParkedMark { sequence, correlated, is_refused: back.is_some() });
         self.released.push(Release {
             sequence,
             conversation,
@@ -266,6 +266,32 @@ impl Pipeline {
             is_taken_back: false,
             is_discarded: false,
         });
+    }
+
+    /// Refuses the message that opens an HTTP exchange for what stands beside it there. What its sender
+    /// is told comes back.
+    pub fn refuse_opening(
+        &mut self,
+        talk: &mut Conversation,
+        lane: Lane<'_>,
+        message: Message,
+        refusal: &Refusal,
+        out: &mut Outbox,
+    ) -> Bytes {
+        let id = message.id().filter(|_| message.glance().kind == Kind::Request);
+        let asked = id.clone().map(|id| Asked { id, sequence: self.sequence + 1 });
+        let now_ns = self.clock.now_ns();
+        let message = self.stamp(talk, Side::Client, asked.as_ref(), (message, Ending::Counted, false), now_ns);
+        let (speaker, why) = (talk.speaker(), refusal.text());
+        self.keep_held(&message, lane);
+        self.note_decision(speaker, &message, &message.message, &Ruling::unfit(), ("deny", "rule", Some(&why)), 0);
+        let outcome = Outcome { what: OutcomeKind::Refused, by: "rules".into(), why, held_ns: 0, edited: None };
+        self.keep_outcome(&message, outcome);
+        let answer = id.map_or_else(|| reply::error_without_id(refusal), |id| reply::error(&id, refusal));
+        let answered = asked.map(|asked| asked.sequence);
+        let answer = self.compose(message.conversation, lane, Side::Client, answered, answer);
+        self.seal(lane, out);
+        answer.frame().bytes.clone()
     }
 
     /// Judges what somebody made of a message. Whoever edits one that rules ask about answers them by

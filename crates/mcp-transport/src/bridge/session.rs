@@ -107,8 +107,8 @@ impl Session {
             let lane = exchange.lane(b"", None);
             talk.hub.pass(|pipeline, out| pipeline.pass_opening(conversation, lane, message.clone(), out))
         };
-        if let Some(sequence) = out.parked.first().map(|parked| parked.sequence) {
-            return self.wait_for(talk, sequence, Asking { exchange, stream, asked, message });
+        if let Some(parked) = out.parked.first() {
+            return self.wait_for(talk, *parked, Asking { exchange, stream, asked, message });
         }
         if out.withheld > 0 {
             return None;

@@ -16,7 +16,6 @@ use hyper::{Response, StatusCode};
 use mcp_engine::Side;
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_endpoint;
-use mcp_wire::mirror::{self, Seen, ToolParams};
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::revision::{self, Era};
 use mcp_wire::{Gather, Kind, Message, scan};
@@ -29,6 +28,7 @@ use super::gate::{Refused, refused};
 use super::hub::Hub;
 use super::relay::json_response;
 use super::site::{MESSAGE, Server, Site, not_allowed, plain, refusal_response};
+use super::strict;
 use crate::bridge::child_link::ChildLink;
 use crate::bridge::event_log::EventId;
 use crate::bridge::http_link::HttpLink;
@@ -192,9 +192,9 @@ pub async fn post(site: Rc<Site>, peer: IpAddr, parts: Parts, body: Incoming) ->
         return refuse(&refused(StatusCode::NOT_FOUND, "no such session"));
     };
     if session.era == Era::Modern
-        && let Err(what) = check_headers(&site.hub.tools.borrow(), &message, &parts.headers)
+        && let Err(what) = strict::check_all(&site.hub.tools.borrow(), &message, &parts.headers)
     {
-        return mismatched(&exchange, body, &what);
+        return mismatched(&exchange, body, what);
     }
     drop(parts);
     talk.server_room().await;
@@ -203,10 +203,7 @@ pub async fn post(site: Rc<Site>, peer: IpAddr, parts: Parts, body: Incoming) ->
     };
     let mut waiting = Waiting { talk: Rc::clone(&talk), stream: Some(stream) };
     let mut response = match waiting.first().await {
-        Some(First::Json(answer)) => {
-            let status = if session.era == Era::Modern { modern_status(&body, &answer) } else { StatusCode::OK };
-            json_response(status, Some(answer))
-        }
+        Some(First::Json(answer)) => json_response(status_of(session.era, &body, &answer), Some(answer)),
         Some(First::Stream(outlet)) => waiting.stream(outlet),
         Some(First::Late) => plain(StatusCode::GATEWAY_TIMEOUT, "no answer comes\n"),
         None if site.hub.has_failed() => {
@@ -311,21 +308,27 @@ fn shared_talk(site: &Rc<Site>, peer: IpAddr, headers: &HeaderMap, body: &Bytes)
     Ok(talk)
 }
 
-fn check_headers(tools: &ToolParams, message: &Message, headers: &HeaderMap) -> Result<(), String> {
-    let all = |name: &str| headers.get_all(name).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>();
-    let (version, method, name) =
-        (all(revision::VERSION_HEADER), all(revision::METHOD_HEADER), all(revision::NAME_HEADER));
-    let seen = Seen { version: &version, method: &method, name: &name };
-    mirror::check(message, &seen).map_err(|mismatch| mismatch.to_string())?;
-    tools.check(message, |name| all(&name.to_ascii_lowercase())).map_err(|name| format!("{name} says something else"))
+/// Headers and body of a request disagree, and its server would see the body only.
+fn mismatched(exchange: &Exchange, body: Bytes, what: String) -> Response<ToClient> {
+    let refusal = Refusal::HeaderMismatch { what };
+    let body = match exchange.hub.is_governed() {
+        true => exchange.refuse_opening(body, &refusal),
+        false => {
+            exchange.keep_from_client(body);
+            exchange.refuse(&refusal).unwrap_or_else(|| reply::error_without_id(&refusal))
+        }
+    };
+    respond(exchange, json_response(StatusCode::BAD_REQUEST, Some(body)), StatusCode::BAD_REQUEST)
 }
 
-/// Headers and body of a request disagree, and its server would see the body only.
-fn mismatched(exchange: &Exchange, body: Bytes, what: &str) -> Response<ToClient> {
-    exchange.keep_from_client(body);
-    let refusal = Refusal::HeaderMismatch { what: what.to_owned() };
-    let body = exchange.refuse(&refusal).unwrap_or_else(|| reply::error_without_id(&refusal));
-    respond(exchange, json_response(StatusCode::BAD_REQUEST, Some(body)), StatusCode::BAD_REQUEST)
+/// The status that an answer is sent with.
+pub fn status_of(era: Era, request: &Bytes, answer: &Bytes) -> StatusCode {
+    match era {
+        Era::Modern => modern_status(request, answer),
+        // It is to nothing that the client waits for, so only the status tells that.
+        Era::Legacy if reply::is_without_id(answer) => StatusCode::BAD_REQUEST,
+        Era::Legacy => StatusCode::OK,
+    }
 }
 
 /// The status that the newest revision wants an answer to have.

@@ -49,6 +49,8 @@ pub struct Exchange {
     ended: Cell<&'static str>,
     /// Why the client's body could not be passed on to its end.
     refused: RefCell<Option<Refused>>,
+    /// What opened it was refused by rules, and its client is told so at once.
+    is_refused: Cell<bool>,
 }
 
 impl Exchange {
@@ -67,6 +69,7 @@ impl Exchange {
             call: RefCell::default(),
             ended: Cell::default(),
             refused: RefCell::default(),
+            is_refused: Cell::default(),
         })
     }
 
@@ -106,7 +109,20 @@ impl Exchange {
         }
         *self.asked.borrow_mut() = asked;
         *self.call.borrow_mut() = Some(self.hub.open_call());
+        self.is_refused.set(out.parked.first().is_some_and(|parked| parked.is_refused));
         Passed::of(&out, &out.to_server)
+    }
+
+    /// Refuses the message that a client's body held, for what stands beside it. What the client is told
+    /// comes back.
+    pub fn refuse_opening(&self, message: Bytes, refusal: &Refusal) -> Bytes {
+        let (lane, talk) = (self.lane(b"", None), &mut self.talk.borrow_mut());
+        self.hub.pass(|pipeline, out| pipeline.refuse_opening(talk, lane, message.into(), refusal, out)).0
+    }
+
+    /// Whether what opened this exchange was refused, and there is an answer that says so.
+    pub fn is_refused(&self) -> bool {
+        self.is_refused.get()
     }
 
     /// Passes a message that no client sent, which is to leave in this exchange.
@@ -271,6 +287,10 @@ pub enum Received {
 }
 
 impl Received {
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Whole(bytes) if bytes.is_empty())
+    }
+
     /// Whether it opens a session, as far as that can be told.
     pub fn is_initialize(&self) -> bool {
         let Self::Whole(bytes) = self else { return false };

@@ -164,6 +164,11 @@ impl Hub {
         self.look(|pipeline| pipeline.watches())
     }
 
+    /// Whether messages are judged.
+    pub fn is_governed(&self) -> bool {
+        self.look(|pipeline| pipeline.is_governed())
+    }
+
     /// The parked message `sequence` is of no use to anybody any more.
     pub fn discard(&self, sequence: u64) {
         self.note(|pipeline| pipeline.discard(sequence));

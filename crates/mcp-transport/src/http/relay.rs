@@ -29,6 +29,7 @@ use super::exchange::{Exchange, Passed, Received, receive};
 use super::heads::{is_media_type, strip_hop_by_hop};
 use super::resource::OwnResource;
 use super::site::{Site, refusal_response};
+use super::strict;
 use super::upstream::{Call, ServerBody, Upstream, UpstreamError};
 pub use tee::RelayBody;
 use tee::{Stream, Tee};
@@ -76,6 +77,10 @@ pub async fn relay(
         Ok(received) => received,
         Err(refused) => return refusal_response(&refused),
     };
+    let is_governed = site.hub.is_governed();
+    if is_governed && let Err(refused) = strict::check_body(&parts.method, received.is_empty()) {
+        return refusal_response(&refused);
+    }
     let talk = match &route {
         Route::Message(connection) => Rc::clone(&connection.talk),
         Route::Endpoint | Route::Metadata => {
@@ -86,6 +91,12 @@ pub async fn relay(
     let exchange = Exchange::open(&site.hub, talk, transport, era);
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     exchange.request_head(&parts.method, target, &parts.headers);
+    if is_governed
+        && let Received::Whole(body) = &received
+        && let Err(what) = strict::check_mirrored(&site.hub.tools.borrow(), &body.clone().into(), &parts.headers, era)
+    {
+        return mismatched(&exchange, body.clone(), what);
+    }
     let own = site.own_resource(&parts);
     parts.uri = match &route {
         Route::Endpoint | Route::Stream => upstream.target.endpoint(parts.uri.query()),
@@ -129,6 +140,10 @@ pub async fn relay(
     };
     let mut waiting = Waiting { call: Some(reached.send(Request::from_parts(parts, body))), answer };
     match (&mut waiting).await {
+        Ok((mut parts, _)) if is_governed && waiting.answer.is_unreadable(&parts) => {
+            waiting.answer.take_head(&mut parts);
+            unreadable(&waiting.answer.exchange)
+        }
         Ok((parts, body)) if waiting.answer.is_to_be_seen(&parts, &body) => {
             Box::pin(held::answer(&waiting.answer, parts, body)).await
         }
@@ -143,6 +158,14 @@ fn not_recorded(exchange: &Exchange) -> Response<ToClient> {
     json_response(StatusCode::INTERNAL_SERVER_ERROR, body)
 }
 
+/// Headers and body of a request disagree: whoever judges goes by the body, and others by the headers.
+fn mismatched(exchange: &Exchange, body: Bytes, what: String) -> Response<ToClient> {
+    let answer = exchange.refuse_opening(body, &Refusal::HeaderMismatch { what });
+    let response = json_response(StatusCode::BAD_REQUEST, Some(answer));
+    exchange.response_head(response.status(), response.headers());
+    response
+}
+
 /// There is no server to pass `body` on to. What of it has not come is waited for: the id that an
 /// answer must repeat may stand at its end.
 async fn not_reached(exchange: &Exchange, body: ToServer, error: &UpstreamError) -> Response<ToClient> {
@@ -153,6 +176,13 @@ async fn not_reached(exchange: &Exchange, body: ToServer, error: &UpstreamError)
         }
     }
     unreachable(exchange, error)
+}
+
+/// What the server says is encoded, although nobody asked for that, and may not pass unread.
+fn unreadable(exchange: &Exchange) -> Response<ToClient> {
+    exchange.note(Side::Server, "a body that is encoded was not passed on");
+    exchange.ended("answer refused");
+    json_response(StatusCode::BAD_GATEWAY, exchange.refuse(&Refusal::UpstreamGarbled))
 }
 
 fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient> {
@@ -236,10 +266,16 @@ impl Answer {
     /// Whether an answer has to be whole, and may be held, before anything of it leaves.
     fn is_to_be_seen(&self, parts: &Parts, body: &ServerBody) -> bool {
         self.exchange.looks_first()
-            && matches!(self.route, Route::Endpoint)
+            && (matches!(self.route, Route::Endpoint)
+                || self.site.hub.is_governed() && !matches!(self.route, Route::Metadata))
             && !body.is_end()
-            && !parts.headers.contains_key(header::CONTENT_ENCODING)
+            && encoding(&parts.headers).is_none()
             && is_media_type(&parts.headers, "application/json")
+    }
+
+    /// Whether a body has messages in it that nobody here could judge.
+    fn is_unreadable(&self, parts: &Parts) -> bool {
+        !matches!(self.route, Route::Metadata) && encoding(&parts.headers).is_some()
     }
 
     /// Takes note of the head of an answer, and makes it ours.
@@ -279,7 +315,7 @@ impl Answer {
     /// How the body is looked at.
     fn tee(&self, headers: &HeaderMap) -> Tee {
         let limit = self.site.hub.message_bytes_max;
-        if let Some(coding) = headers.get(header::CONTENT_ENCODING).filter(|coding| *coding != "identity") {
+        if let Some(coding) = encoding(headers) {
             let coding = visible_bytes(coding.as_bytes()).to_string();
             self.exchange.note(Side::Server, &format!("a body that is encoded ({coding}) was passed on unread"));
             return Tee::Nothing;
@@ -297,6 +333,11 @@ impl Answer {
             _ => Tee::Text(BytesMut::new()),
         }
     }
+}
+
+/// How a body is encoded, if it is.
+fn encoding(headers: &HeaderMap) -> Option<&HeaderValue> {
+    headers.get(header::CONTENT_ENCODING).filter(|coding| *coding != "identity")
 }
 
 /// A call whose client may leave.

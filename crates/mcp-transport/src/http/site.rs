@@ -25,6 +25,7 @@ use super::hub::Hub;
 use super::relay::voice::{self, Voices};
 use super::relay::{Connection, Route, json_response, relay};
 use super::resource::OwnResource;
+use super::strict;
 use super::upstream::Upstream;
 use crate::child::ServerCommand;
 
@@ -88,6 +89,11 @@ impl Site {
             return Answering::now(plain(StatusCode::SERVICE_UNAVAILABLE, text));
         }
         let (parts, body) = request.into_parts();
+        if self.hub.is_governed()
+            && let Err(refused) = strict::check_head(&parts)
+        {
+            return Answering::now(refusal_response(&refused));
+        }
         let way = self.way(&parts);
         match way {
             Way::Relay(upstream, route) => {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use mcp_engine::pipeline::ParkedMark;
 use mcp_engine::{Asked, Release};
 use mcp_wire::reply::Refusal;
 use mcp_wire::{Kind, Message};
@@ -22,9 +23,10 @@ pub(super) struct Asking<'a> {
 
 impl Session {
     /// Has the exchange of a parked message wait, if an answer is wanted. The stream of that comes back.
-    pub(super) fn wait_for(&self, talk: &Talk, sequence: u64, asking: Asking<'_>) -> Option<Rc<Stream>> {
+    pub(super) fn wait_for(&self, talk: &Talk, parked: ParkedMark, asking: Asking<'_>) -> Option<Rc<Stream>> {
         let Asking { exchange, stream, asked, message } = asking;
-        let waits = asked.is_some() || message.glance().kind == Kind::Batch;
+        let sequence = parked.sequence;
+        let waits = asked.is_some() || message.glance().kind == Kind::Batch || parked.is_refused;
         stream.parked.set(Some(sequence));
         let (exchange, held) = (Rc::clone(exchange), Rc::clone(&stream));
         talk.when_settled(sequence, move |talk, release| match talk {

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 
 use super::{Answer, Route, json_response, not_recorded};
 use crate::http::body::{ToClient, ToServer};
+use crate::http::crossing::status_of;
 use crate::http::exchange::{Exchange, Passed};
 use crate::http::site::plain;
 use crate::http::upstream::ServerBody;
@@ -37,7 +38,8 @@ pub(super) async fn request(
 ) -> Result<Bytes, Response<ToClient>> {
     let exchange = &answer.exchange;
     let mut waiting = Waiting { answer, parts, sequence, released: Some(exchange.hub.released(sequence)) };
-    if !exchange.awaits_answer() || !matches!(answer.route, Route::Endpoint) {
+    let is_answered = exchange.awaits_answer() || exchange.is_refused();
+    if !is_answered || !matches!(answer.route, Route::Endpoint) {
         // Nothing but a word that it was taken is waited for, and others may wait for that word.
         waiting.go_on_alone();
         return Err(accepted(exchange));
@@ -51,7 +53,10 @@ pub(super) async fn request(
         return Ok(bytes);
     }
     Err(match &release.back {
-        Some(back) => own(exchange, json_response(StatusCode::OK, Some(back.frame().bytes.clone()))),
+        Some(back) => {
+            let back = back.frame().bytes.clone();
+            own(exchange, json_response(status_of(exchange.era, &Bytes::new(), &back), Some(back)))
+        }
         None if release.is_taken_back => accepted(exchange),
         None => no_answer(exchange).await,
     })
