@@ -10,6 +10,7 @@ mod line;
 mod log;
 mod read;
 mod record;
+mod tails;
 mod verify;
 mod words;
 

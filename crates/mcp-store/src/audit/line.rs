@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 
 use uuid::Uuid;
 
+use super::tails::Tails;
 use super::words::Words;
 use super::{Begin, CallOutcome, Decision};
 use crate::recorded::{Direction, timestamp};
@@ -97,6 +98,7 @@ pub fn is_begun(rest: &[u8], seq: u64) -> bool {
 /// Composes lines, one after the other. What comes again and again is kept as text.
 pub struct Composer {
     words: Words,
+    tails: Tails,
     instance: String,
     session: (Uuid, String),
     second: (u64, String),
@@ -106,6 +108,7 @@ impl Composer {
     pub fn new(instance: Uuid) -> Self {
         Self {
             words: Words::default(),
+            tails: Tails::default(),
             instance: instance.to_string(),
             session: (Uuid::nil(), Uuid::nil().to_string()),
             second: (u64::MAX, String::new()),
@@ -125,11 +128,35 @@ impl Composer {
 
     pub fn decision(&mut self, line: &mut Vec<u8>, decision: &Decision<'_>) {
         self.time(line, decision.time_ns);
-        self.instance(line);
         self.message(line, text!("message"), &decision.session, decision.sequence);
         if decision.conversation != 0 {
             number(line, value!("conversation"), u64::from(decision.conversation));
         }
+        let masked = self.words.masked();
+        let slot = self.tails.slot(decision);
+        match self.tails.get(slot, decision) {
+            Some(tail) => line.extend_from_slice(tail),
+            None => {
+                let start = line.len();
+                self.tail(line, decision);
+                self.tails.keep(slot, decision, &line[start..]);
+            }
+        }
+        if let Some(why) = decision.why {
+            self.text(line, text!("why"), why);
+        }
+        if decision.held_ns != 0 {
+            milliseconds(line, value!("held_ms"), decision.held_ns);
+        }
+        if self.words.masked() != masked {
+            // A secret that was found is found everywhere from now on.
+            self.tails.forget();
+        }
+    }
+
+    /// What many decisions have in common.
+    fn tail(&mut self, line: &mut Vec<u8>, decision: &Decision<'_>) {
+        self.instance(line);
         self.some_name(line, text!("client"), decision.client);
         self.some_name(line, text!("server"), decision.server);
         plain(line, text!("direction"), direction(decision.direction));
@@ -142,12 +169,6 @@ impl Composer {
         self.some_name(line, text!("rule"), decision.rule);
         self.name(line, text!("rules"), decision.rules_version);
         self.name(line, text!("actor"), decision.actor);
-        if let Some(why) = decision.why {
-            self.text(line, text!("why"), why);
-        }
-        if decision.held_ns != 0 {
-            milliseconds(line, value!("held_ms"), decision.held_ns);
-        }
     }
 
     pub fn outcome(&mut self, line: &mut Vec<u8>, outcome: &CallOutcome<'_>) {

@@ -34,6 +34,11 @@ struct Known {
 }
 
 impl Words {
+    /// How many secrets were masked so far.
+    pub fn masked(&self) -> u64 {
+        self.redactor.masked()
+    }
+
     /// Adds a name to a line, without quotes.
     pub fn add_name(&mut self, name: &str, line: &mut Vec<u8>) {
         if name.len() > NAME_BYTES_MAX {
