@@ -135,7 +135,8 @@ impl Conversation {
                 biased;
                 stop = poll_fn(|cx| poll_and_tell(&mut self.relay, cx, tell)) => match stop {
                     Stop::ClientWaits => stalled.watch(self.relay.moved()),
-                    Stop::Parked => {}
+                    // What a rule refuses is parked and free at once.
+                    Stop::Parked => self.send_released().await,
                     stop => {
                         self.stopped(stop).await;
                         look_at = self.asked_at.map(|asked| asked + self.options.idle_grace);
@@ -239,7 +240,11 @@ impl Conversation {
                     self.relay.close_server_output();
                 }
                 Poll::Ready(Stop::ClientGone) => self.relay.close_server_output(),
-                Poll::Ready(Stop::Parked) => {}
+                Poll::Ready(Stop::Parked) => {
+                    if let Err(failed) = self.relay.dispatch_released(cx) {
+                        self.store_failed.get_or_insert(failed);
+                    }
+                }
                 Poll::Ready(_) => self.relay.close_server_input(),
                 Poll::Pending => return Poll::Pending,
             }
