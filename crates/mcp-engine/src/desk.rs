@@ -49,6 +49,11 @@ impl Orders {
     pub fn leave(&self, work: impl FnOnce(&mut Pipeline) + Send + 'static) {
         let _ = self.0.blocking_send(Order(Box::new(work)));
     }
+
+    /// Whether nobody carries out orders any more.
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
 }
 
 impl Desk {

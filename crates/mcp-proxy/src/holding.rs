@@ -15,7 +15,7 @@ use crate::cli::{Listen, RecordingArgs};
 use crate::control::{Card, Control, Setup};
 use crate::failure::{Failure, exit};
 use crate::plan::ServerSide;
-use crate::policy::Governing;
+use crate::policy::{Governing, Site};
 use crate::report::say;
 
 /// What both forms of the proxy take.
@@ -127,7 +127,7 @@ impl Holding {
             card,
             state: state.as_ref().map(|state| state.root().to_owned()),
             tcp: self.tcp,
-            orders,
+            orders: orders.clone(),
             bus: bus.clone(),
             is_recorded: recorder.is_on(),
             message_bytes_max: args.message_limit,
@@ -135,7 +135,9 @@ impl Holding {
         let mut pipeline = Pipeline::new(recorder, bus, args.message_limit).governed_from(desk, intercept);
         if let Some(governing) = self.governing {
             let state = state.ok_or_else(|| Failure::new(exit::CANNOT_RUN, "there is no place to keep an audit"))?;
-            pipeline = governing.begin(pipeline, instance, name.as_deref(), &state)?;
+            let server = name.as_deref();
+            let site = Site { instance, server, state: &state, orders, quiet: args.quiet };
+            pipeline = governing.begin(pipeline, site)?;
         }
         match Control::start(setup) {
             Ok(control) => {

@@ -7,12 +7,13 @@ mod init;
 mod native;
 mod service;
 mod services;
+mod watch;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
-pub use govern::{GovernArgs, Governing};
+pub use govern::{GovernArgs, Governing, Site};
 
 use crate::failure::Failure;
 use crate::report::{ColorChoice, Page};

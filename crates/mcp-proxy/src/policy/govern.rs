@@ -4,23 +4,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use mcp_engine::Pipeline;
 use mcp_engine::audit::Audit;
 use mcp_engine::pipeline::wall_ns;
 use mcp_engine::policy::rules::Rules;
+use mcp_engine::{Orders, Pipeline};
 use mcp_store::StateDir;
 use mcp_store::audit::{AuditLog, Begin};
 use uuid::Uuid;
 
-use super::file;
+use super::check::summary;
 use super::service::Naming;
+use super::watch::Watch;
 use crate::config::expand_home;
 use crate::failure::{Failure, exit, quoted};
+use crate::report::say;
 
 /// What both forms of the proxy take.
 #[derive(Args, Clone, Default)]
 pub struct GovernArgs {
-    /// Pass only what the rules in this file let pass, and keep an audit of what they decide
+    /// Pass only what the rules in this file let pass, and keep an audit of what they decide; changes of the
+    /// file count at once
     #[arg(long, value_name = "FILE", visible_alias = "config")]
     pub rules: Option<PathBuf>,
     /// The service that the server is, where the rules are for several [default: --name]
@@ -30,36 +33,52 @@ pub struct GovernArgs {
 
 /// Rules that are right.
 pub struct Governing {
-    pub rules: Arc<Rules>,
+    rules: Arc<Rules>,
+    /// What they are, for people.
+    summary: String,
+    watch: Watch,
+}
+
+/// What a proxy is that is governed.
+pub struct Site<'a> {
+    /// What faces know it by.
+    pub instance: Uuid,
+    /// What the server is called, where the rules do not name it.
+    pub server: Option<&'a str>,
+    pub state: &'a StateDir,
+    pub orders: Orders,
+    pub quiet: bool,
 }
 
 impl GovernArgs {
     /// A file that is missing or wrong is found here.
     pub fn check(&self, name: Option<&str>) -> Result<Option<Governing>, Failure> {
         let Some(path) = &self.rules else { return Ok(None) };
-        let path = expand_home(path);
-        let read = file::read(&path, Naming { service: self.service.as_deref(), name })?;
-        Ok(Some(Governing { rules: Arc::new(read.rules) }))
+        let path = std::path::absolute(expand_home(path))?;
+        let mut watch = Watch::new(path, Naming { service: self.service.as_deref(), name });
+        let read = watch.read()?;
+        let summary = summary(&read);
+        Ok(Some(Governing { rules: Arc::new(read.rules), summary, watch }))
     }
 }
 
 impl Governing {
-    /// Has the rules decide what passes. `instance` is what faces know this proxy by, `server` what
-    /// the server is called where the rules do not name it.
-    pub fn begin(
-        self,
-        pipeline: Pipeline,
-        instance: Uuid,
-        server: Option<&str>,
-        state: &StateDir,
-    ) -> Result<Pipeline, Failure> {
-        let server = self.rules.server.as_deref().or(server);
+    /// Has the rules decide what passes, and those that the file will have.
+    pub fn begin(self, pipeline: Pipeline, site: Site<'_>) -> Result<Pipeline, Failure> {
+        let server = self.rules.server.as_deref().or(site.server);
         let program = concat!("mcp-proxy ", env!("CARGO_PKG_VERSION"));
-        let begin = Begin { time_ns: wall_ns(), instance, program, server, rules_version: &self.rules.version };
-        let log = AuditLog::begin(&state.audit(), &begin).map_err(|error| {
-            Failure::new(exit::CANNOT_RUN, format!("the audit cannot begin in {}: {error}", quoted(&state.audit())))
+        let begin =
+            Begin { time_ns: wall_ns(), instance: site.instance, program, server, rules_version: &self.rules.version };
+        let dir = site.state.audit();
+        let log = AuditLog::begin(&dir, &begin).map_err(|error| {
+            Failure::new(exit::CANNOT_RUN, format!("the audit cannot begin in {}: {error}", quoted(&dir)))
+                .hint("give --state-dir a directory that can be written to")
         })?;
-        let audit = Audit::new(log, instance, server.map(Into::into));
-        Ok(pipeline.governed_by(Arc::clone(&self.rules), audit))
+        let audit = Audit::new(log, site.instance, server.map(Into::into));
+        self.watch.start(site.orders, site.quiet)?;
+        if !site.quiet {
+            say(&format!("mcp-proxy {}: rules: {}", &site.instance.to_string()[..8], self.summary));
+        }
+        Ok(pipeline.governed_by(self.rules, audit))
     }
 }

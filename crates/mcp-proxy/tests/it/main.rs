@@ -59,6 +59,7 @@ mod replay;
 mod replay_edits;
 mod replay_targets;
 mod resumption;
+mod rules;
 mod schema;
 mod search;
 mod store;

@@ -1,0 +1,152 @@
+//! Rules in front of a server: when it starts at all, and what a change of the file does.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::kit::{Running, Sandbox, until};
+
+const ALLOW: &str = r#"{"github": {"delete": "allow"}}"#;
+const DENY: &str = r#"{"github": {"delete": "deny"}}"#;
+
+fn call(id: u64, tool: &str) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {}}}).to_string()
+}
+
+/// Puts another text in place of the file at once, as editors do it.
+fn replace(sandbox: &Sandbox, text: &str) {
+    std::fs::write(sandbox.path("draft"), text).unwrap();
+    std::fs::rename(sandbox.path("draft"), sandbox.path("rules.json")).unwrap();
+}
+
+/// Every record of the only audit log.
+fn audit(sandbox: &Sandbox) -> Vec<Value> {
+    let logs: Vec<PathBuf> = std::fs::read_dir(sandbox.state().audit())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jsonl"))
+        .collect();
+    let [log] = logs.as_slice() else { panic!("{logs:?}") };
+    let text = std::fs::read_to_string(log).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn without_right_rules_nothing_starts() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("wrong.json"), r#"{"github": {"delete": "dney"}}"#).unwrap();
+    std::fs::write(sandbox.path("right.json"), DENY).unwrap();
+    std::fs::write(sandbox.path("odd.json"), r#"{"my files": {"delete": "deny"}, "slack": {}}"#).unwrap();
+    for (flags, why) in [
+        (&["--rules", "none.json"][..], "cannot read the rules in"),
+        (&["--rules", "wrong.json"], "wrong.json:1:23: no such permission: `dney`"),
+        (&["--rules", "right.json", "--service", "jira"], "there is no service `jira`"),
+        (&["--config", "odd.json"], "no tool's name can begin with `my files`"),
+        (&["--service", "github"], "--rules <FILE>"),
+    ] {
+        let server = ["--", "touch", "started"];
+        let output = sandbox.output(["run"].into_iter().chain(flags.iter().copied()).chain(server));
+        assert_eq!(output.status.code(), Some(2), "{flags:?}");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains(why), "{errors}");
+        assert!(!sandbox.path("started").exists() && sandbox.segments().is_empty(), "{flags:?}");
+    }
+}
+
+#[test]
+fn it_is_said_whose_rules_apply() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("rules.json"), DENY).unwrap();
+    let (status, errors) = sandbox.run(&["--rules", "~/rules.json"], &["answer"]).end();
+    assert!(status.success(), "{errors}");
+    assert!(errors.contains(": rules: 1 rule, default allow (version "), "{errors}");
+    assert!(errors.contains("those of the service `github`"), "{errors}");
+    let (_, errors) = sandbox.run(&["--rules", "rules.json", "--quiet"], &["answer"]).end();
+    assert_eq!(errors, "");
+}
+
+/// Sends calls until one is answered as wanted, and tells how each was.
+fn call_until(proxy: &mut Running, next_id: &mut u64, is_denied: bool, seen: &mut Vec<bool>) {
+    const BURST: u64 = 20;
+    loop {
+        let burst: String = (0..BURST).map(|n| call(*next_id + n, "delete_repo") + "\n").collect();
+        *next_id += BURST;
+        proxy.send(burst.as_bytes());
+        let denied: Vec<bool> = (0..BURST)
+            .map(|_| {
+                let answer = proxy.json();
+                match answer["error"]["code"].as_i64() {
+                    Some(-32000) => true,
+                    None if answer["result"]["method"] == "tools/call" => false,
+                    _ => panic!("{answer}"),
+                }
+            })
+            .collect();
+        seen.extend(&denied);
+        if denied.contains(&is_denied) {
+            return;
+        }
+    }
+}
+
+/// Calls go on while the file changes; each is judged by one version of it, and the audit says by which.
+#[test]
+fn rules_change_under_load() {
+    let sandbox = Sandbox::new();
+    replace(&sandbox, ALLOW);
+    let mut proxy = sandbox.run(&["--rules", "rules.json"], &["answer"]);
+    let (mut next_id, mut seen) = (1, Vec::new());
+    call_until(&mut proxy, &mut next_id, false, &mut seen);
+    for (text, is_denied) in [(DENY, true), (ALLOW, false)] {
+        replace(&sandbox, text);
+        call_until(&mut proxy, &mut next_id, is_denied, &mut seen);
+    }
+    let (status, errors) = proxy.end();
+    assert!(status.success(), "{errors}");
+    assert_eq!(errors.matches("mcp-proxy: rules reloaded: 1 rule").count(), 2, "{errors}");
+    let records = audit(&sandbox);
+    let decisions: Vec<&Value> = records.iter().filter(|record| record["kind"] == "decision").collect();
+    assert_eq!(decisions.len(), seen.len());
+    let changes = decisions.windows(2).filter(|pair| pair[0]["rules"] != pair[1]["rules"]).count();
+    assert_eq!(changes, 2);
+    let (first, last) = (&decisions[0]["rules"], &decisions[decisions.len() - 1]["rules"]);
+    assert_eq!(first, last);
+    // Calls of a burst are answered in their order, but for those that are denied, which overtake.
+    for decision in &decisions {
+        let expected = if decision["rules"] == *first { "allow" } else { "deny" };
+        assert_eq!(decision["verdict"], expected, "{decision}");
+    }
+    let denied = decisions.iter().filter(|decision| decision["verdict"] == "deny").count();
+    assert_eq!(denied, seen.iter().filter(|is_denied| **is_denied).count());
+}
+
+/// A wrong file, and then none, leave what counted before.
+#[test]
+fn a_file_that_is_wrong_or_gone_changes_nothing() {
+    let sandbox = Sandbox::new();
+    replace(&sandbox, DENY);
+    let mut command = sandbox.command(["run", "--rules", "rules.json", "--"]);
+    command.arg(crate::kit::fixture_program()).arg("answer");
+    let heard = sandbox.path("heard");
+    command.stderr(std::fs::File::create(&heard).unwrap());
+    let mut proxy = Running::start_quietly(command);
+    let has_heard = |text: &str| std::fs::read_to_string(&heard).unwrap().contains(text);
+    let mut check_denied = |id: u64| {
+        proxy.send((call(id, "delete_repo") + "\n").as_bytes());
+        assert_eq!(proxy.json()["error"]["code"], -32000);
+    };
+    check_denied(1);
+    replace(&sandbox, r#"{"github": {"delete": "alow"}}"#);
+    until("the mistake is told", || has_heard("did you mean `allow`?"));
+    check_denied(2);
+    std::fs::remove_file(sandbox.path("rules.json")).unwrap();
+    until("it is told that the file is gone", || has_heard("is gone, and the rules in it still count"));
+    check_denied(3);
+    replace(&sandbox, DENY);
+    until("it is told that the file is back", || has_heard("the rules file is right again"));
+    check_denied(4);
+    replace(&sandbox, ALLOW);
+    until("the new rules count", || has_heard("rules reloaded"));
+    proxy.send((call(5, "delete_repo") + "\n").as_bytes());
+    assert_eq!(proxy.json()["result"]["method"], "tools/call");
+}
