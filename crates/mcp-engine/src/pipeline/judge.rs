@@ -154,7 +154,7 @@ impl Pipeline {
             }
             Refused::Unfit(why) => {
                 let ruling = Ruling::unfit();
-                let verdict = ("deny", "rule", Some(why.as_str()));
+                let verdict = ("deny", "proxy", Some(why.as_str()));
                 self.note_decision(speaker, &message, &message.message, &ruling, verdict, 0);
                 (unfit_answer(&message, why), why.clone())
             }
