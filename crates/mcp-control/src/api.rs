@@ -16,7 +16,7 @@ mod snapshot;
 pub use action::{Answer, Drop, ErrorAnswer, Mark, Modify, Notes, Released, Replay, Replayed, Save, Saved};
 pub use breakpoint::{Breakpoint, Breakpoints, Named, NewBreakpoint, Owner};
 pub use error::{ApiError, Code, Fault};
-pub use event::{Ended, Event, EventsQuery, Gap, Marked};
+pub use event::{Ended, Event, EventsQuery, Gap, Marked, Verdict};
 pub use hand::Hand;
 pub use held::{Held, HeldList, Outcome, OutcomeKind};
 pub use instance::{Instance, Speaker};

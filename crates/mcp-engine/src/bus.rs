@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcp_store::{Mark, Outcome, Transport};
+use mcp_store::{Mark, Outcome, Transport, Verdict};
 use mcp_wire::Message;
 use tokio::sync::mpsc;
 
@@ -47,6 +47,12 @@ pub enum Event {
         sequence: u64,
         mark: Arc<Mark>,
     },
+    /// What rules decided about a message: told before the message if they did before it went anywhere,
+    /// and afterwards else.
+    Verdict {
+        sequence: u64,
+        verdict: Arc<Verdict>,
+    },
     /// What is held, or who may decide, is no longer what it was.
     Changed,
 }
@@ -58,7 +64,7 @@ impl Event {
             Self::Message { message, .. } => message.bytes().len(),
             Self::Held(held) => held.message.bytes().len(),
             Self::Outcome { outcome, .. } => outcome.edited.as_ref().map_or(0, |edited| edited.len()),
-            Self::Fault { .. } | Self::Marked { .. } | Self::Changed => 0,
+            Self::Fault { .. } | Self::Marked { .. } | Self::Verdict { .. } | Self::Changed => 0,
         }
     }
 

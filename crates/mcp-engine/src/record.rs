@@ -12,7 +12,7 @@ use bytes::Bytes;
 use mcp_store::segment::OnSynced;
 use mcp_store::{
     End, HeadKey, Mark, Outcome, RecordHead, RecordKind, Said, SegmentWriter, SessionHeader, SparseIndex, StoreError,
-    Transport,
+    Transport, Verdict,
 };
 use uuid::Uuid;
 
@@ -90,6 +90,9 @@ pub struct Recorder {
     /// that is nearly full takes a little now and then.
     owed_bytes: usize,
     may_divide: bool,
+    /// The newest message, and what was decided about the next before it is recorded.
+    newest: u64,
+    decided: Option<(u64, Verdict)>,
 }
 
 struct Capture {
@@ -114,7 +117,7 @@ impl Recorder {
     pub fn off() -> Self {
         let options =
             RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward, on_synced: None };
-        Self { capture: None, backlog: None, options, trouble: None, owed_bytes: 0, may_divide: true }
+        Self::with(None, options)
     }
 
     /// Records nothing, and keeps the last messages in memory for those who watch.
@@ -145,7 +148,20 @@ impl Recorder {
             sessions,
             began: vec![0],
         };
-        Ok(Self { capture: Some(capture), backlog: None, options, trouble: None, owed_bytes: 0, may_divide: true })
+        Ok(Self::with(Some(capture), options))
+    }
+
+    fn with(capture: Option<Capture>, options: RecorderOptions) -> Self {
+        Self {
+            capture,
+            backlog: None,
+            options,
+            trouble: None,
+            owed_bytes: 0,
+            may_divide: true,
+            newest: 0,
+            decided: None,
+        }
     }
 
     pub fn is_strict(&self) -> bool {
@@ -158,6 +174,14 @@ impl Recorder {
     }
 
     pub fn message(&mut self, message: &ProxyMessage, lane: Lane<'_>, flags: u16) {
+        self.newest = message.sequence;
+        self.message_itself(message, lane, flags);
+        if let Some((_, verdict)) = self.decided.take_if(|(sequence, _)| *sequence <= message.sequence) {
+            self.verdict(message, message.time_ns, &verdict);
+        }
+    }
+
+    fn message_itself(&mut self, message: &ProxyMessage, lane: Lane<'_>, flags: u16) {
         let Some(capture) = &mut self.capture else {
             return self.backlog.iter_mut().for_each(|backlog| backlog.message(message, lane, flags));
         };
@@ -192,6 +216,21 @@ impl Recorder {
         let Some(head) = capture.about(message.sequence, time_ns) else { return };
         let head = RecordHead { direction: message.from.direction(), conversation: message.conversation, ..head };
         capture.writer.push_outcome(&head, outcome);
+    }
+
+    /// Records what rules decided about a message, also if that is about to be recorded next.
+    pub fn verdict(&mut self, message: &ProxyMessage, time_ns: u64, verdict: &Verdict) {
+        if message.sequence > self.newest {
+            self.decided = Some((message.sequence, verdict.clone()));
+            return;
+        }
+        if let Some(backlog) = &mut self.backlog {
+            backlog.say(message.sequence, Said::Verdict(verdict.clone()));
+        }
+        let Some(capture) = &mut self.capture else { return };
+        let Some(head) = capture.about(message.sequence, time_ns) else { return };
+        let head = RecordHead { direction: message.from.direction(), conversation: message.conversation, ..head };
+        capture.writer.push_verdict(&head, verdict);
     }
 
     /// Records what somebody wrote beside a message.
@@ -381,6 +420,64 @@ pub fn numbered(file: &Path, part: u32, next: u32) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn message(sequence: u64) -> ProxyMessage {
+        ProxyMessage {
+            sequence,
+            time_ns: 1,
+            from: Side::Client,
+            conversation: 1,
+            message: mcp_wire::Message::new(Bytes::from_static(b"{}")),
+            ending: mcp_wire::Ending::Lf,
+            bom: false,
+            correlated: None,
+        }
+    }
+
+    /// What was decided is recorded with its message, whichever is handed over first.
+    #[test]
+    fn verdicts_stand_behind_their_messages() {
+        let dir = tempfile::tempdir().unwrap();
+        let header = SessionHeader {
+            id: Uuid::from_u128(1),
+            started_ns: 0,
+            transport: Transport::Stdio,
+            server_command: None,
+            server_url: None,
+            name: None,
+            notes: BTreeMap::new(),
+            session_file: None,
+            continues: None,
+        };
+        let path = dir.path().join("s.mcpseg");
+        let place = path.clone();
+        let options =
+            RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward, on_synced: None };
+        let mut recorder = Recorder::begin(header, Box::new(move |_| place.clone()), options).unwrap();
+        let verdict = |rule: &str| Verdict {
+            what: mcp_store::VerdictKind::Deny,
+            rule: Some(rule.into()),
+            operation: None,
+            audit: None,
+        };
+        recorder.message(&message(1), Lane::PIPE, 0);
+        recorder.verdict(&message(1), 2, &verdict("after"));
+        recorder.verdict(&message(2), 2, &verdict("before"));
+        recorder.message(&message(2), Lane::PIPE, 0);
+        recorder.message(&message(3), Lane::PIPE, 0);
+        recorder.verdict(&message(1), 3, &verdict("late"));
+        recorder.finish(4, &End::default()).1.unwrap();
+        let mut rules = Vec::new();
+        let session = mcp_store::Session::open_segment(&path).unwrap();
+        session
+            .for_each(|message| -> Result<(), StoreError> {
+                rules.push(message.verdict.and_then(|verdict| verdict.rule).map(|rule| rule.to_string()));
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(rules, [Some("late".to_owned()), Some("before".to_owned()), None]);
+        assert_eq!(session.summary().amendments, 1, "the others need no looking for");
+    }
 
     #[test]
     fn the_parts_of_a_long_run_get_numbered_files() {

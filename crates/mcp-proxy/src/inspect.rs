@@ -9,6 +9,7 @@ pub mod json;
 pub mod lines;
 mod mirror;
 pub mod payload;
+pub mod ruling;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::recorded::{Direction, Recorded};
-use crate::segment::{Mark, Outcome};
+use crate::segment::{Mark, Outcome, Verdict};
 
 /// How many exchanges a reader keeps in mind that have not ended, and how many bytes of their heads.
 /// That is more than a person follows at once, and little beside what a message may weigh.
@@ -13,6 +13,7 @@ const OPEN_HEAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// One thing in a session, in the order in which it was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all of them are messages")]
 pub enum SessionEntry {
     Message(Recorded),
     Request(ExchangeMark, RequestHead),
@@ -23,7 +24,7 @@ pub enum SessionEntry {
     Amendment(Amendment),
 }
 
-/// What became of an earlier message, or what somebody wrote beside it.
+/// What became of an earlier message, what was decided about it, or what somebody wrote beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Amendment {
     /// The message.
@@ -39,6 +40,7 @@ pub struct Amendment {
 pub enum Said {
     Outcome(Outcome),
     Mark(Mark),
+    Verdict(Verdict),
 }
 
 impl SessionEntry {

@@ -20,6 +20,7 @@ use crate::StoreError;
 use crate::exchange::{AnswerHead, Headers, RequestHead, SessionEntry};
 use crate::recorded::Recorded;
 use crate::redact::Redactor;
+use crate::segment::Verdict;
 use crate::session::{Session, Summary};
 use crate::story::{Story, Told};
 
@@ -216,6 +217,7 @@ fn redacted(entry: SessionEntry, redactor: &mut Redactor) -> SessionEntry {
             raw: redactor.message(&message.raw),
             decided_by: redacted_text(message.decided_by, redactor),
             why: redacted_text(message.why, redactor),
+            verdict: message.verdict.map(|verdict| redacted_verdict(*verdict, redactor).into()),
             mark: redacted_text(message.mark, redactor),
             note: redacted_text(message.note, redactor),
             original_raw: message.original_raw.map(|raw| redactor.message(&raw)),
@@ -239,6 +241,10 @@ fn redacted(entry: SessionEntry, redactor: &mut Redactor) -> SessionEntry {
 
 fn redacted_text(text: Option<String>, redactor: &mut Redactor) -> Option<String> {
     text.map(|text| redactor.text(&text).into_owned())
+}
+
+fn redacted_verdict(verdict: Verdict, redactor: &mut Redactor) -> Verdict {
+    Verdict { rule: verdict.rule.map(|rule| redactor.text(&rule).into()), ..verdict }
 }
 
 fn redacted_headers(headers: Headers, redactor: &mut Redactor) -> Headers {

@@ -209,6 +209,7 @@ impl Conversion {
 
     fn message(&mut self, mut message: Recorded) -> Result<(), StoreError> {
         let (outcome, mark) = amendments(&mut message);
+        let verdict = message.verdict.take();
         let (kind, payload) = match message.event {
             Some(event) => (RecordKind::Event, Bytes::from(event)),
             None => (RecordKind::Message, message.raw),
@@ -250,6 +251,9 @@ impl Conversion {
             }
         }
         let about = RecordHead { correlated: self.sequence, ..head };
+        if let Some(verdict) = verdict {
+            self.writer.push_verdict(&about, &verdict);
+        }
         if let Some(outcome) = outcome {
             let time_ns = head.time_ns.saturating_add(outcome.held_ns);
             self.writer.push_outcome(&RecordHead { time_ns, ..about }, &outcome);

@@ -29,8 +29,8 @@ pub use index::Index;
 pub use pages::{Page, Pages};
 pub use recorded::{Direction, Recorded, SessionHeader, Transport};
 pub use segment::{
-    End, HeadKey, Link, Mark, Outcome, OutcomeKind, Record, RecordHead, RecordKind, SegmentReader, SegmentWriter,
-    SparseIndex,
+    AuditId, End, HeadKey, Link, Mark, Outcome, OutcomeKind, Record, RecordHead, RecordKind, SegmentReader,
+    SegmentWriter, SparseIndex, Verdict, VerdictKind,
 };
 pub use session::{Entries, Session, Summary};
 pub use state_dir::StateDir;

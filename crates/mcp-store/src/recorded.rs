@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::exchange::Said;
-use crate::segment::OutcomeKind;
+use crate::segment::{OutcomeKind, Verdict, VerdictKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -98,6 +98,8 @@ pub struct Recorded {
     pub outcome: Option<OutcomeKind>,
     pub decided_by: Option<String>,
     pub why: Option<String>,
+    /// What rules decided about it.
+    pub verdict: Option<Box<Verdict>>,
     /// What somebody wrote beside it.
     pub mark: Option<String>,
     pub note: Option<String>,
@@ -130,6 +132,7 @@ impl Recorded {
             outcome: None,
             decided_by: None,
             why: None,
+            verdict: None,
             mark: None,
             note: None,
             noise: false,
@@ -153,7 +156,14 @@ impl Recorded {
                 self.why = Some(outcome.why).filter(|why| !why.is_empty());
             }
             Said::Mark(mark) => (self.mark, self.note) = (mark.mark, mark.note),
+            Said::Verdict(verdict) => self.verdict = Some(verdict.into()),
         }
+    }
+
+    /// Whether rules denied it, so that it went nowhere without anybody having been asked.
+    pub fn is_denied(&self) -> bool {
+        let is_denied = self.verdict.as_ref().is_some_and(|verdict| verdict.what == VerdictKind::Deny);
+        is_denied && !self.went_on() && self.held_ns.unwrap_or(0) == 0
     }
 
     /// Whether whoever it was for got it, as it came or changed. What is still held is not there yet.

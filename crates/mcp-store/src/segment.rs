@@ -5,6 +5,7 @@ mod outcome;
 mod reader;
 mod repeated;
 pub(crate) mod sparse;
+mod verdict;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ pub use outcome::{MARK_BYTES_MAX, Mark, NOTE_BYTES_MAX, Outcome, OutcomeKind};
 pub use reader::{SegmentReader, Tail, append_end, append_mark, append_note, cut_tail, is_live};
 pub use repeated::HeadKey;
 pub use sparse::SparseIndex;
+pub use verdict::{AuditId, Verdict, VerdictKind, operation_named};
 pub use writer::SegmentWriter;
 
 pub(crate) const MAGIC: &[u8; 8] = b"MCPSEG01";
@@ -50,6 +52,8 @@ pub enum RecordKind {
     Outcome,
     /// What somebody wrote beside the message `correlated`: a [`Mark`]. The rest as with an outcome.
     Mark,
+    /// What rules decided about the message `correlated`: a [`Verdict`]. The rest as with an outcome.
+    Verdict,
 }
 
 impl RecordKind {
@@ -83,8 +87,10 @@ impl RecordHead {
     const REPEATED: u16 = 32;
     /// The message was held when it was recorded; an outcome says how that ended, once it has.
     pub const HELD: u16 = 64;
+    /// The verdict stands right behind the message that it is about.
+    pub(crate) const ADJOINED: u16 = 128;
     const KNOWN_FLAGS: u16 =
-        Self::NOISE | Self::FROM_PROXY | Self::ARRIVED_ON | Self::LINKED | Self::REPEATED | Self::HELD;
+        Self::NOISE | Self::FROM_PROXY | Self::ARRIVED_ON | Self::LINKED | Self::REPEATED | Self::HELD | Self::ADJOINED;
 
     /// The flags that say that a message arrived on `transport`.
     pub fn arrived_on(transport: Transport) -> u16 {
@@ -92,6 +98,15 @@ impl RecordHead {
             Transport::Stdio => 4,
             Transport::Sse => 8,
             Transport::StreamableHttp => 4 | 8,
+        }
+    }
+
+    /// Whether it says something of a message that was recorded before, other than where that stands.
+    pub(crate) fn is_amendment(&self) -> bool {
+        match self.kind {
+            RecordKind::Outcome | RecordKind::Mark => true,
+            RecordKind::Verdict => self.flags & Self::ADJOINED == 0,
+            _ => false,
         }
     }
 
@@ -124,6 +139,7 @@ impl RecordHead {
             RecordKind::ExchangeEnd => 7,
             RecordKind::Outcome => 8,
             RecordKind::Mark => 9,
+            RecordKind::Verdict => 10,
         };
         head[37] = match self.direction {
             Direction::ClientToServer => 0,
@@ -152,6 +168,7 @@ impl RecordHead {
                 7 => RecordKind::ExchangeEnd,
                 8 => RecordKind::Outcome,
                 9 => RecordKind::Mark,
+                10 => RecordKind::Verdict,
                 _ => return None,
             },
             direction: match head[37] {
@@ -182,6 +199,8 @@ pub struct Record {
     pub head: RecordHead,
     pub link: Option<Link>,
     pub payload: Bytes,
+    /// Of a message, what stands right behind it.
+    pub verdict: Option<Verdict>,
 }
 
 /// The HTTP exchange that a message came in.
@@ -236,7 +255,7 @@ pub struct End {
 impl End {
     const AMENDMENTS: &str = "amendments";
 
-    /// How many outcomes and marks there are. Without any, nobody has to look for them.
+    /// How many outcomes, marks and late verdicts there are. Without any, nobody has to look for them.
     pub fn amendments(&self) -> u64 {
         self.counts.get(Self::AMENDMENTS).copied().unwrap_or(0)
     }

@@ -40,7 +40,7 @@ pub struct Summary {
     pub messages: u64,
     pub several_conversations: bool,
     pub has_exchanges: bool,
-    /// Outcomes and marks, which are told with their messages.
+    /// Outcomes, marks and late verdicts, which are told with their messages.
     pub amendments: u64,
     pub notes: BTreeMap<String, String>,
     /// What a reader must be told: a torn tail, damaged records, messages never written.
@@ -132,7 +132,9 @@ pub(crate) fn entry(
             SessionEntry::Answer(mark, AnswerHead::parse(&record.payload))
         }
         (RecordKind::ExchangeEnd, _) => SessionEntry::End(mark, text(&record.payload)),
-        (RecordKind::Outcome | RecordKind::Mark, _) => {
+        (RecordKind::Outcome | RecordKind::Mark | RecordKind::Verdict, _) => {
+            // What stands behind its message and was not told with it was not whole then.
+            let later = later.filter(|_| record.head.is_amendment());
             return Ok(later.map_or_else(|| amendment(&record), |later| later.untold(&record, place)));
         }
         (RecordKind::Note | RecordKind::Gap | RecordKind::End, _) => return Ok(None),
@@ -146,7 +148,7 @@ pub(crate) fn message(header: &SessionHeader, record: Record) -> Option<Recorded
 
 fn recorded(header: &SessionHeader, record: Record) -> Recorded {
     let session = &header.id;
-    let Record { head, link, payload } = record;
+    let Record { head, link, payload, verdict } = record;
     let (raw, event) = match head.kind {
         RecordKind::Event => (bytes::Bytes::new(), Some(String::from_utf8_lossy(&payload).into_owned())),
         _ => (payload, None),
@@ -162,6 +164,7 @@ fn recorded(header: &SessionHeader, record: Record) -> Recorded {
         held: head.flags & RecordHead::HELD != 0,
         noise: head.flags & RecordHead::NOISE != 0,
         from_proxy: head.flags & RecordHead::FROM_PROXY != 0,
+        verdict: verdict.map(Box::new),
         event,
         ..Recorded::bare(head.sequence, head.direction, raw)
     }

@@ -80,6 +80,8 @@ pub struct Asked {
     pub operation_began_ns: u64,
     /// From 1; each retry is a further round.
     pub round: u32,
+    /// The class of operation, if rules judged it.
+    pub op: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -242,6 +244,7 @@ impl Story {
             operation: earlier.as_ref().map_or(recorded.sequence, |earlier| earlier.operation),
             operation_began_ns: earlier.as_ref().map_or(recorded.time_ns, |earlier| earlier.began_ns),
             round: earlier.map_or(1, |earlier| earlier.round.saturating_add(1)),
+            op: recorded.verdict.as_deref().and_then(|verdict| verdict.operation),
         });
         if let Some(id) = message.id() {
             let key = Key { conversation: recorded.conversation, from: recorded.direction, id };
@@ -399,6 +402,12 @@ impl Told {
     /// The sequence of the first request of the operation that this belongs to.
     pub fn operation(&self) -> Option<u64> {
         self.asked.as_ref().map(|asked| asked.operation)
+    }
+
+    /// The class of operation that the request asks for, if rules judged it.
+    pub fn op(&self) -> Option<&'static str> {
+        let own = self.recorded.verdict.as_deref().and_then(|verdict| verdict.operation);
+        own.or_else(|| self.asked.as_ref()?.op)
     }
 
     pub fn era(&self) -> Option<Era> {

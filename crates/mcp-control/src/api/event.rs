@@ -35,6 +35,8 @@ pub enum Event {
     /// A message was held.
     Held(Box<Held>),
     Outcome(Outcome),
+    /// What rules decided about a message that was told before.
+    Verdict(Verdict),
     /// Somebody marked a message, or noted something beside it.
     Marked(Marked),
     Mode(ModeChange),
@@ -52,6 +54,19 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Gap {
     pub missed: u64,
+}
+
+/// What rules decided about a message, in the words of its members.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Verdict {
+    pub sequence: u64,
+    pub verdict: String,
+    #[serde(default)]
+    pub rule: Option<String>,
+    #[serde(default)]
+    pub op: Option<String>,
+    #[serde(default)]
+    pub audit_id: Option<String>,
 }
 
 /// What is written beside a message now.
@@ -78,6 +93,7 @@ impl Event {
             Self::Message(_) => "message",
             Self::Held(_) => "held",
             Self::Outcome(_) => "outcome",
+            Self::Verdict(_) => "verdict",
             Self::Marked(_) => "marked",
             Self::Mode(_) => "mode",
             Self::Breakpoints(_) => "breakpoints",
@@ -96,6 +112,7 @@ impl Event {
             "message" => Self::Message(from_slice(data)?),
             "held" => Self::Held(from_slice(data)?),
             "outcome" => Self::Outcome(from_slice(data)?),
+            "verdict" => Self::Verdict(from_slice(data)?),
             "marked" => Self::Marked(from_slice(data)?),
             "mode" => Self::Mode(from_slice(data)?),
             "breakpoints" => Self::Breakpoints(from_slice(data)?),
@@ -114,6 +131,7 @@ impl Event {
             Self::Message(message) | Self::Fault(message) => serde_json::to_string(message),
             Self::Held(held) => serde_json::to_string(held),
             Self::Outcome(outcome) => serde_json::to_string(outcome),
+            Self::Verdict(verdict) => serde_json::to_string(verdict),
             Self::Marked(marked) => serde_json::to_string(marked),
             Self::Mode(mode) => serde_json::to_string(mode),
             Self::Breakpoints(breakpoints) => serde_json::to_string(breakpoints),

@@ -140,6 +140,18 @@ pub struct Message {
     /// Why it can be read two ways, if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opaque: Option<String>,
+    /// What rules decided about it: `allow`, `deny`, `ask` or `observe`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<String>,
+    /// The rule that did; absent if none matched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// The class of operation that was judged: `read`, `write`, `delete`, `execute` or `admin`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub op: Option<String>,
+    /// Where the audit says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit_id: Option<String>,
     /// How long somebody held it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_ns: Option<u64>,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcp_control::api;
 use mcp_engine::{Bus, Event, Subscription};
-use mcp_store::{Recorded, Said, Story, Told};
+use mcp_store::{Recorded, Said, Story, Told, Verdict};
 use tokio::sync::{Notify, oneshot, watch};
 use uuid::Uuid;
 
@@ -182,6 +182,9 @@ struct Teller<'a> {
     /// What was last told of these.
     mode: api::Mode,
     breakpoints: Vec<api::Breakpoint>,
+    /// The newest message, and what was decided about the next before it is told.
+    newest: u64,
+    decided: Option<(u64, Arc<Verdict>)>,
 }
 
 impl<'a> Teller<'a> {
@@ -193,6 +196,8 @@ impl<'a> Teller<'a> {
             earlier: 0,
             mode: api::Mode::Passthrough,
             breakpoints: Vec::new(),
+            newest: 0,
+            decided: None,
         };
         if let Ok(standing) = shared.standing().await {
             teller.place(&standing);
@@ -245,7 +250,10 @@ impl<'a> Teller<'a> {
     async fn take(&mut self, event: Event) {
         match event {
             Event::Message { .. } | Event::Fault { .. } => {
-                let recorded = heard::recorded(event, &self.session, self.earlier, self.shared.card.transport);
+                let mut recorded = heard::recorded(event, &self.session, self.earlier, self.shared.card.transport);
+                let decided = self.decided.take().filter(|(sequence, _)| *sequence == recorded.sequence);
+                recorded.verdict = decided.map(|(_, verdict)| Box::new((*verdict).clone()));
+                self.newest = recorded.sequence;
                 let told = self.tell(recorded).await;
                 self.push(What::Message(Box::new(told)));
             }
@@ -262,6 +270,11 @@ impl<'a> Teller<'a> {
                     held_ns: outcome.held_ns,
                     edited: outcome.edited.is_some(),
                 })));
+            }
+            Event::Verdict { sequence, verdict } if sequence > self.newest => self.decided = Some((sequence, verdict)),
+            Event::Verdict { sequence, verdict } => {
+                self.shared.hub.ring().amend(sequence, Said::Verdict((*verdict).clone()));
+                self.push(What::Other(api::Event::Verdict(tell::verdict(sequence, &verdict))));
             }
             Event::Marked { sequence, mark } => {
                 self.shared.hub.ring().amend(sequence, Said::Mark((*mark).clone()));

@@ -22,7 +22,7 @@ use super::{act, look, site};
         act::give_up_lease, site::login,
     ),
     components(schemas(
-        api::Ended, api::Gap, api::Outcome, api::OutcomeKind, api::Marked, api::Lease, api::Owner, api::Kind
+        api::Ended, api::Gap, api::Outcome, api::OutcomeKind, api::Marked, api::Verdict, api::Lease, api::Owner, api::Kind
     )),
     modifiers(&Doors),
     security(("token" = [])),

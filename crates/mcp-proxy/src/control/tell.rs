@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use mcp_control::api;
 use mcp_engine::intercept::{Breakpoint, Fallback, Held, Mode, Owner};
 use mcp_store::story::{Fault, Status};
-use mcp_store::{Direction, MessageKind, OutcomeKind, Told, Transport};
+use mcp_store::{Direction, MessageKind, OutcomeKind, Told, Transport, Verdict};
 use serde_json::value::RawValue;
 
 /// A message in a list, an event or a snapshot is given whole up to here. Longer ones are asked for
@@ -55,6 +55,10 @@ pub fn message(told: &Told, earlier: u64, raw_max: usize) -> api::Message {
         origin: recorded.from_proxy.then(|| "proxy".to_owned()),
         event: recorded.event.clone(),
         opaque: told.message.peek().ambiguity.filter(|_| told.is_message()).map(|ambiguity| ambiguity.to_string()),
+        verdict: recorded.verdict.as_deref().map(|verdict| verdict.what.as_str().to_owned()),
+        rule: recorded.verdict.as_deref().and_then(|verdict| Some(verdict.rule.as_deref()?.to_owned())),
+        op: told.op().map(str::to_owned),
+        audit_id: recorded.verdict.as_deref().and_then(|verdict| Some(verdict.audit?.to_string())),
         held_ns: recorded.held_ns,
         outcome: recorded.outcome.map(|what| outcome(what).as_str().to_owned()),
         decided_by: recorded.decided_by.clone(),
@@ -126,6 +130,17 @@ pub fn outcome(what: OutcomeKind) -> api::OutcomeKind {
         OutcomeKind::Cancelled => api::OutcomeKind::Cancelled,
         OutcomeKind::Released => api::OutcomeKind::Released,
         OutcomeKind::Discarded => api::OutcomeKind::Discarded,
+    }
+}
+
+/// What rules decided about a message that was told before.
+pub fn verdict(sequence: u64, verdict: &Verdict) -> api::Verdict {
+    api::Verdict {
+        sequence,
+        verdict: verdict.what.as_str().to_owned(),
+        rule: verdict.rule.as_deref().map(str::to_owned),
+        op: verdict.operation.map(str::to_owned),
+        audit_id: verdict.audit.map(|audit| audit.to_string()),
     }
 }
 

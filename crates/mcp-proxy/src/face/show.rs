@@ -4,8 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use mcp_control::api::{self, Message};
+use mcp_store::segment::operation_named;
 use mcp_store::story::Asked;
-use mcp_store::{Direction, OutcomeKind, Recorded, Told, Transport};
+use mcp_store::{AuditId, Direction, OutcomeKind, Recorded, Told, Transport, Verdict, VerdictKind};
 use serde_json::{Value, json};
 
 /// The bytes of a message, if they came with it.
@@ -34,6 +35,7 @@ pub fn told(message: &Message) -> Told {
         modified: message.modified,
         held: message.held_ns.is_some(),
         held_ns: message.held_ns,
+        verdict: verdict(message),
         outcome: message.outcome.as_ref().and_then(|outcome| OutcomeKind::from_name(outcome.as_str())),
         decided_by: message.decided_by.clone(),
         mark: message.mark.clone(),
@@ -48,6 +50,15 @@ pub fn told(message: &Message) -> Told {
         )
     };
     Told::retold(recorded, asked(message, time_ns))
+}
+
+fn verdict(message: &Message) -> Option<Box<Verdict>> {
+    Some(Box::new(Verdict {
+        what: VerdictKind::from_name(message.verdict.as_deref()?)?,
+        rule: message.rule.as_deref().map(Into::into),
+        operation: message.op.as_deref().and_then(operation_named),
+        audit: message.audit_id.as_deref().and_then(AuditId::parse),
+    }))
 }
 
 /// A message that came without its content, made of what is said of it.
@@ -89,6 +100,7 @@ fn asked(message: &Message, time_ns: u64) -> Option<Asked> {
         // An instance does not say.
         operation_began_ns: 0,
         round: message.round.unwrap_or(1),
+        op: message.op.as_deref().and_then(operation_named),
     })
 }
 

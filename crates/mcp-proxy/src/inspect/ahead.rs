@@ -52,7 +52,7 @@ fn weight(entry: &SessionEntry) -> usize {
         SessionEntry::Message(message) => message.raw.len() + message.original_raw.as_ref().map_or(0, |raw| raw.len()),
         SessionEntry::Amendment(amendment) => match &amendment.said {
             Said::Outcome(outcome) => outcome.edited.as_ref().map_or(0, |edited| edited.len()),
-            Said::Mark(_) => 0,
+            Said::Mark(_) | Said::Verdict(_) => 0,
         },
         _ => 0,
     }

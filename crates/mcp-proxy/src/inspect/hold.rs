@@ -1,9 +1,11 @@
-//! What became of a message that was held, and what somebody wrote beside it, in words.
+//! What rules decided about a message, what became of it if it was held, and what somebody wrote beside
+//! it, in words.
 
 use mcp_store::{Amendment, Mark, Outcome, OutcomeKind, Recorded, Said};
 use mcp_wire::visible::{visible, visible_lines};
 
 use super::lines::cut;
+use super::ruling;
 use crate::report::{self, Page, Style};
 
 /// Characters that are shown of a mark and of who decided, which a face may have from anywhere.
@@ -11,6 +13,16 @@ const WORDS_SHOWN: usize = 72;
 
 /// `⏸ 3.2s`, `edited`, `★ look here`: as much as a line has room for.
 pub fn signs(page: &Page, recorded: &Recorded) -> Vec<String> {
+    let mut signs = Vec::new();
+    signs.extend(recorded.verdict.as_deref().and_then(|verdict| ruling::sign(page, verdict)));
+    if !recorded.is_denied() {
+        signs.extend(hold_signs(page, recorded));
+    }
+    signs.extend(recorded.mark.as_ref().map(|mark| star(mark)));
+    signs
+}
+
+fn hold_signs(page: &Page, recorded: &Recorded) -> Vec<String> {
     let mut signs = Vec::new();
     match (recorded.held, recorded.held_ns, recorded.outcome) {
         (true, Some(held_ns), Some(_)) => signs.push(format!("⏸ {}", report::duration(held_ns))),
@@ -20,7 +32,6 @@ pub fn signs(page: &Page, recorded: &Recorded) -> Vec<String> {
     let is_edited = recorded.modified && recorded.outcome != Some(OutcomeKind::Modified);
     signs.extend(is_edited.then(|| page.styled(Style::Bad, word(OutcomeKind::Modified))));
     signs.extend(recorded.outcome.and_then(|outcome| sign(page, outcome)));
-    signs.extend(recorded.mark.as_ref().map(|mark| star(mark)));
     signs
 }
 
@@ -48,7 +59,8 @@ fn star(mark: &str) -> String {
 /// What `-v` says of it: who decided, why, and the whole note.
 pub fn details(page: &Page, recorded: &Recorded) -> Vec<String> {
     let mut lines = Vec::new();
-    if recorded.held || recorded.outcome.is_some() {
+    lines.extend(recorded.verdict.as_deref().map(ruling::detail));
+    if (recorded.held || recorded.outcome.is_some()) && !recorded.is_denied() {
         let held = recorded.held_ns.map(|ns| format!("held {}", report::duration(ns)));
         let held = held.or(recorded.held.then(|| "held".to_owned()));
         let decided = recorded.outcome.map(|outcome| {
@@ -71,6 +83,7 @@ pub fn line(page: &Page, amendment: &Amendment) -> String {
             let by = if by.is_empty() { String::new() } else { format!(" by {}", cut(by.as_bytes(), WORDS_SHOWN)) };
             format!("⏸ {} {}{by}", report::duration(*held_ns), word(*what))
         }
+        Said::Verdict(verdict) => ruling::said(ruling::word(verdict.what), verdict.rule.as_deref()),
         Said::Mark(Mark { mark: Some(mark), .. }) => star(mark),
         Said::Mark(Mark { note: Some(note), .. }) => format!("note: {}", cut(note.as_bytes(), WORDS_SHOWN)),
         Said::Mark(_) => "no longer marked".to_owned(),

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mcp_store::recorded::timestamp;
 use mcp_store::story::{Fault, Status};
-use mcp_store::{Amendment, Direction, Mark, MessageKind, OutcomeKind, Said, Told, Transport};
+use mcp_store::{Amendment, Direction, Mark, MessageKind, OutcomeKind, Said, Told, Transport, Verdict, VerdictKind};
 use mcp_wire::visible::is_deceptive;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -53,6 +53,8 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     opaque: Option<String>,
     #[serde(flatten)]
+    ruling: Ruling<'a>,
+    #[serde(flatten)]
     hold: Hold<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mark: Option<&'a str>,
@@ -65,6 +67,30 @@ struct Object<'a> {
     raw: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     raw_base64: Option<String>,
+}
+
+/// What rules decided about a message.
+#[derive(Default, Serialize)]
+struct Ruling<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<VerdictKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    op: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit_id: Option<String>,
+}
+
+impl<'a> Ruling<'a> {
+    fn of(verdict: &'a Verdict) -> Self {
+        Self {
+            verdict: Some(verdict.what),
+            rule: verdict.rule.as_deref(),
+            op: verdict.operation,
+            audit_id: verdict.audit.map(|audit| audit.to_string()),
+        }
+    }
 }
 
 /// What became of a message that was held.
@@ -82,7 +108,7 @@ struct Hold<'a> {
     why: Option<&'a str>,
 }
 
-/// What was said of a message that an earlier line is about; its kind is `outcome` or `mark`.
+/// What was said of a message that an earlier line is about; its kind is `outcome`, `mark` or `verdict`.
 #[derive(Serialize)]
 struct Amended<'a> {
     sequence: u64,
@@ -94,6 +120,8 @@ struct Amended<'a> {
     hold: Option<Hold<'a>>,
     #[serde(flatten)]
     mark: Option<&'a Mark>,
+    #[serde(flatten)]
+    ruling: Option<Ruling<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     raw: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,7 +131,7 @@ struct Amended<'a> {
 pub fn amendment(amendment: &Amendment) -> String {
     let outcome = match &amendment.said {
         Said::Outcome(outcome) => Some(outcome),
-        Said::Mark(_) => None,
+        Said::Mark(_) | Said::Verdict(_) => None,
     };
     let edited = outcome.and_then(|outcome| outcome.edited.as_deref());
     let raw = edited.and_then(verbatim);
@@ -112,7 +140,11 @@ pub fn amendment(amendment: &Amendment) -> String {
         sequence: amendment.sequence,
         timestamp: timestamp(amendment.time_ns).to_string(),
         direction: amendment.direction,
-        kind: if outcome.is_some() { "outcome" } else { "mark" },
+        kind: match &amendment.said {
+            Said::Outcome(_) => "outcome",
+            Said::Mark(_) => "mark",
+            Said::Verdict(_) => "verdict",
+        },
         conversation: amendment.conversation,
         hold: outcome.map(|outcome| Hold {
             held: Some(true),
@@ -123,7 +155,11 @@ pub fn amendment(amendment: &Amendment) -> String {
         }),
         mark: match &amendment.said {
             Said::Mark(mark) => Some(mark),
-            Said::Outcome(_) => None,
+            Said::Outcome(_) | Said::Verdict(_) => None,
+        },
+        ruling: match &amendment.said {
+            Said::Verdict(verdict) => Some(Ruling::of(verdict)),
+            Said::Outcome(_) | Said::Mark(_) => None,
         },
         raw_base64: edited.filter(|_| raw.is_none()).map(|edited| BASE64.encode(edited)),
         raw,
@@ -170,6 +206,7 @@ pub fn object(told: &Told) -> String {
         origin: recorded.from_proxy.then_some("proxy"),
         event: recorded.event.as_deref(),
         opaque: told.message.peek().ambiguity.filter(|_| told.is_message()).map(|ambiguity| ambiguity.to_string()),
+        ruling: Ruling { op: told.op(), ..recorded.verdict.as_deref().map(Ruling::of).unwrap_or_default() },
         hold: Hold {
             held: recorded.held.then_some(true),
             held_ns: recorded.held_ns,

@@ -9,7 +9,8 @@ use std::process::Stdio;
 use bytes::Bytes;
 use mcp_store::segment::End;
 use mcp_store::{
-    Direction, Mark, Outcome, OutcomeKind, RecordHead, RecordKind, SegmentWriter, SessionHeader, Transport,
+    AuditId, Direction, Mark, Outcome, OutcomeKind, RecordHead, RecordKind, SegmentWriter, SessionHeader, Transport,
+    Verdict, VerdictKind,
 };
 use rustix::process::Signal;
 
@@ -55,6 +56,21 @@ impl Recording {
         let edited = edited.map(|edited| Bytes::copy_from_slice(edited.as_bytes()));
         let outcome = Outcome { what, by: "ann\u{1b}[2J".into(), why: "b1".into(), held_ns: 3_200_000_000, edited };
         self.writer.push_outcome(&about(sequence), &outcome);
+        self.writer.commit().unwrap();
+    }
+
+    fn rule(&mut self, sequence: u64, what: VerdictKind, rule: Option<&str>, operation: Option<&'static str>) {
+        let audit =
+            Some(AuditId { instance: "0f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a".parse().unwrap(), number: sequence });
+        let verdict = Verdict { what, rule: rule.map(Into::into), operation, audit };
+        self.writer.push_verdict(&about(sequence), &verdict);
+        self.writer.commit().unwrap();
+    }
+
+    /// A message that rules denied went nowhere.
+    fn refuse(&mut self, sequence: u64) {
+        let (what, by, why) = (OutcomeKind::Refused, "rules".into(), "denied".into());
+        self.writer.push_outcome(&about(sequence), &Outcome { what, by, why, held_ns: 0, edited: None });
         self.writer.commit().unwrap();
     }
 
@@ -115,6 +131,50 @@ fn what_was_held_is_marked() {
         (recorded["server"], filed["server"]) = Default::default();
         assert_eq!(recorded, filed);
     }
+}
+
+/// Messages that rules decided about.
+#[test]
+fn what_rules_decided_is_shown() {
+    let sandbox = Sandbox::new();
+    let mut recording = Recording::begin(&sandbox.path("s.mcpseg"));
+    let rulings = [
+        ("read", VerdictKind::Allow, None, Some("read")),
+        ("delete_repo", VerdictKind::Deny, Some("no-deletes\u{1b}[2J"), Some("delete")),
+        ("send", VerdictKind::Ask, Some("ask-me"), Some("write")),
+        ("write", VerdictKind::Observe, Some("would-be"), Some("write")),
+        ("odd", VerdictKind::Deny, None, None),
+    ];
+    for (id, (tool, what, rule, operation)) in (1..).zip(rulings) {
+        let is_stopped = matches!(what, VerdictKind::Deny | VerdictKind::Ask);
+        recording.add(UP, if is_stopped { RecordHead::HELD } else { 0 }, 0, call(id, tool).as_bytes());
+        recording.rule(id, what, rule, operation);
+    }
+    recording.refuse(2);
+    recording.decide(3, OutcomeKind::Forwarded, None);
+    recording.refuse(5);
+    recording.add(DOWN, 0, 1, br#"{"jsonrpc":"2.0","id":1,"result":{"isError":true}}"#);
+    recording.end();
+    let mut shown = sandbox.stdout(["inspect", "s.mcpseg"]);
+    for expression in ["verdict:deny", "rule:ask-*", "op:read", "op:write not verdict:observe"] {
+        shown.push_str(&format!("\n$ inspect -v --filter '{expression}'\n"));
+        shown.push_str(&sandbox.stdout(["inspect", "s.mcpseg", "-v", "--filter", expression]));
+    }
+    shown.push_str("\n$ inspect --json\n");
+    shown.push_str(&sandbox.stdout(["inspect", "s.mcpseg", "--json", "--filter", "verdict:* or op:*"]));
+    for format in ["md", "har", "html"] {
+        let exported = sandbox.stdout(["export", "s.mcpseg", "--output-format", format]);
+        assert!(exported.contains("no-deletes"), "{exported}");
+        if format == "md" {
+            shown.push_str(&format!("\n$ export --output-format md\n{exported}"));
+        }
+    }
+    assert!(!shown.contains('\u{1b}'), "{shown}");
+    snapshot_settings().bind(|| insta::assert_snapshot!("inspect_verdicts", shown));
+    // A session file says the same.
+    sandbox.stdout(["export", "s.mcpseg", "--output-format", "json", "-o", "s.json"]);
+    let denied = |file: &str| sandbox.stdout(["inspect", file, "--json", "--filter", "verdict:deny"]);
+    assert_eq!(denied("s.json").replace("files-server", "files"), denied("s.mcpseg").replace("files-server", "files"));
 }
 
 /// A little of everything.

@@ -208,6 +208,10 @@ impl Html {
             ("outcome", recorded.outcome.map(|outcome| outcome.as_str().to_owned())),
             ("by", recorded.decided_by.clone()),
             ("why", recorded.why.clone()),
+            ("verdict", recorded.verdict.as_deref().map(|verdict| verdict.what.as_str().to_owned())),
+            ("rule", recorded.verdict.as_deref().and_then(|verdict| Some(verdict.rule.as_deref()?.to_owned()))),
+            ("op", recorded.verdict.as_deref().and_then(|verdict| Some(verdict.operation?.to_owned()))),
+            ("audit_id", recorded.verdict.as_deref().and_then(|verdict| Some(verdict.audit?.to_string()))),
             ("mark", recorded.mark.clone()),
             ("note", recorded.note.clone()),
         ] {
@@ -241,7 +245,7 @@ impl Html {
         if recorded.from_proxy {
             put("proxy", true.into());
         }
-        if recorded.held {
+        if recorded.held && !recorded.is_denied() {
             put("held", true.into());
         }
         if !recorded.went_on() {

@@ -15,7 +15,7 @@ use self::summary::Facts;
 use super::{Ending, Exporter};
 use crate::exchange::{OpenExchanges, SessionEntry};
 use crate::recorded::{Recorded, timestamp};
-use crate::segment::OutcomeKind;
+use crate::segment::{OutcomeKind, Verdict, VerdictKind};
 use crate::session::Summary;
 use crate::story::{Fault, MessageKind, Status, Told};
 
@@ -210,7 +210,8 @@ fn row(message: &Told) -> String {
     let mut marks = vec![];
     marks.extend(recorded.modified.then(|| "modified".to_owned()));
     marks.extend(recorded.from_proxy.then(|| "by the proxy".to_owned()));
-    marks.extend(recorded.held.then(|| held(recorded)));
+    marks.extend(recorded.verdict.as_deref().and_then(ruled));
+    marks.extend((recorded.held && !recorded.is_denied()).then(|| held(recorded)));
     marks.extend(recorded.mark.as_deref().map(|mark| format!("marked {}", code_cell(mark))));
     let what = what(message);
     let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join(", ")) };
@@ -218,6 +219,17 @@ fn row(message: &Told) -> String {
     let outcome = message.status().map(outcome).unwrap_or_default();
     let arrow = recorded.direction.arrow();
     format!("| {} | {time} | {arrow} | {}{marks} | {took} | {outcome} |", recorded.sequence, code_cell(&what))
+}
+
+/// ``denied by `no-deletes` ``; nothing if it may go on like any other.
+fn ruled(verdict: &Verdict) -> Option<String> {
+    let rule = verdict.rule.as_deref().map_or_else(|| "default".to_owned(), code_cell);
+    Some(match verdict.what {
+        VerdictKind::Allow => return None,
+        VerdictKind::Deny => format!("denied by {rule}"),
+        VerdictKind::Ask => format!("asked by {rule}"),
+        VerdictKind::Observe => format!("observed by {rule}"),
+    })
 }
 
 /// `held 3.2 s, dropped`

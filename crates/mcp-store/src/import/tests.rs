@@ -1,5 +1,6 @@
 use super::*;
 use crate::recorded::Transport;
+use crate::segment::{AuditId, Verdict, VerdictKind};
 
 struct Place {
     dir: tempfile::TempDir,
@@ -69,6 +70,12 @@ impl Place {
         writer.push(&dropped, &text("{\"method\":\"c\"}"));
         let outcome = Outcome { what: OutcomeKind::Dropped, by: String::new(), edited: None, ..outcome };
         writer.push_outcome(&RecordHead { correlated: 12, ..dropped }, &outcome);
+        let denied = head(message, up, 13, 0, 0);
+        writer.push(&denied, &text("{\"id\":3,\"method\":\"d\"}"));
+        let audit = Some(AuditId { instance: uuid::Uuid::from_u128(5), number: 7 });
+        let rule = Some("no-\"deletes\"".into());
+        let verdict = Verdict { what: VerdictKind::Deny, rule, operation: Some("delete"), audit };
+        writer.push_verdict(&RecordHead { correlated: 13, ..denied }, &verdict);
         writer.finish(2_000_000_000, &End::default()).unwrap();
         let file = self.dir.path().join("s.json");
         session_file::write(&file, &Session::open_segment(&segment).unwrap()).unwrap();
@@ -87,7 +94,7 @@ fn a_session_file_comes_back_byte_for_byte() {
     let place = place();
     let (_, file) = place.recorded();
     let imported = place.bring(&file);
-    assert_eq!((imported.summary.messages, imported.findings.len()), (8, 0));
+    assert_eq!((imported.summary.messages, imported.findings.len()), (9, 0));
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(file_of(&imported.path, &place), text);
     for member in [
@@ -98,6 +105,10 @@ fn a_session_file_comes_back_byte_for_byte() {
         "\"decided_by\": \"ann\"",
         "\"mark\": \"★\"",
         "\"outcome\": \"dropped\"",
+        "\"verdict\": \"deny\"",
+        "\"rule\": \"no-\\\"deletes\\\"\"",
+        "\"op\": \"delete\"",
+        "\"audit_id\": \"00000000-0000-0000-0000-000000000005/7\"",
     ] {
         assert!(text.contains(member), "{member} in {text}");
     }

@@ -183,7 +183,7 @@ impl Context {
     /// The message with what is said of it later.
     fn amended(&mut self, index: &SparseIndex, mut message: Recorded) -> io::Result<Recorded> {
         let Some(places) = index.amended(message.sequence) else { return Ok(message) };
-        for place in [places.outcome, places.mark].into_iter().filter(|place| *place > 0) {
+        for place in places.places() {
             if let Some(said) = said(&mut self.reader, place, message.sequence)? {
                 message.amend(said);
             }

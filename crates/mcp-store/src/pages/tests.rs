@@ -2,7 +2,9 @@ use bytes::Bytes;
 
 use super::*;
 use crate::recorded::{Direction, SessionHeader, Transport};
-use crate::segment::{End, HeadKey, Mark, Outcome, OutcomeKind, RecordHead, RecordKind, SegmentWriter};
+use crate::segment::{
+    End, HeadKey, Mark, Outcome, OutcomeKind, RecordHead, RecordKind, SegmentWriter, Verdict, VerdictKind,
+};
 
 struct Capture {
     dir: tempfile::TempDir,
@@ -305,6 +307,31 @@ fn what_became_of_a_message_is_told_wherever_it_stands() {
         assert_eq!(pages.one(answer).unwrap().unwrap().subject().as_deref(), Some("left"));
         let filter = Filter::parse("edited:yes").unwrap();
         assert_eq!(sequences(&pages.before(u64::MAX, 10, Some(&filter)).unwrap()), [1]);
+    }
+}
+
+#[test]
+fn verdicts_come_with_their_messages() {
+    let mut capture = capture();
+    let mut denied = Vec::new();
+    for _ in 0..3_000 {
+        capture.notify(1);
+        let sequence = capture.messages;
+        let what = if sequence.is_multiple_of(700) { VerdictKind::Deny } else { VerdictKind::Allow };
+        denied.extend((what == VerdictKind::Deny).then_some(sequence));
+        let verdict = Verdict { what, rule: Some("r".into()), operation: Some("write"), audit: None };
+        capture.writer.push_verdict(&RecordHead { correlated: sequence, ..capture.head(UP, 0, 0) }, &verdict);
+    }
+    let about = RecordHead { correlated: 5, ..capture.head(UP, 0, 0) };
+    let late = Verdict { what: VerdictKind::Deny, rule: None, operation: None, audit: None };
+    capture.writer.push_verdict(&about, &late);
+    capture.writer.commit().unwrap();
+    denied.insert(0, 5);
+    let filter = Filter::parse("verdict:deny").unwrap();
+    for mut pages in capture.both() {
+        assert_eq!(sequences(&pages.before(u64::MAX, 10, Some(&filter)).unwrap()), denied);
+        assert_eq!(pages.one(1_500).unwrap().unwrap().op(), Some("write"));
+        assert_eq!(pages.one(5).unwrap().unwrap().recorded.verdict.as_deref(), Some(&late));
     }
 }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::repeated::Seen;
 use super::writer::bookkeeping;
-use super::{End, HEAD_LEN, Link, MAGIC, Mark, Record, RecordHead, RecordKind, checksum};
+use super::{End, HEAD_LEN, Link, MAGIC, Mark, Record, RecordHead, RecordKind, Verdict, checksum};
 use crate::StoreError;
 use crate::recorded::SessionHeader;
 
@@ -116,14 +116,18 @@ impl SegmentReader {
         Ok(())
     }
 
-    /// The next record that is whole.
+    /// The next record that is whole. A verdict that stands right behind its message comes with it.
     pub fn next_record(&mut self) -> io::Result<Option<Record>> {
         loop {
             match self.record_here()? {
                 Here::Record { record, len } => {
                     self.last = self.offset;
                     self.offset += len;
-                    return Ok(Some(self.with_whole_head(record)));
+                    let record = self.with_whole_head(record);
+                    return match record.head.kind.is_message() {
+                        true => self.with_verdict(record).map(Some),
+                        false => Ok(Some(record)),
+                    };
                 }
                 Here::End => return Ok(None),
                 Here::Bad => match self.next_whole_record()? {
@@ -181,6 +185,37 @@ impl SegmentReader {
             }
         }
         record
+    }
+
+    /// The message just read, with what stands behind it.
+    fn with_verdict(&mut self, mut message: Record) -> io::Result<Record> {
+        if self.len - self.offset < HEAD_LEN as u64 {
+            return Ok(message);
+        }
+        let mut head = [0; HEAD_LEN];
+        match self.input.buffer().first_chunk() {
+            Some(ahead) => head = *ahead,
+            None => {
+                self.input.read_exact(&mut head)?;
+                self.input.seek_relative(-(HEAD_LEN as i64))?;
+            }
+        }
+        let is_about_it = |head: RecordHead| {
+            head.kind == RecordKind::Verdict
+                && head.flags & RecordHead::ADJOINED != 0
+                && head.correlated == message.head.sequence
+        };
+        if RecordHead::decode(&head).is_some_and(is_about_it) {
+            match self.record_here()? {
+                Here::Record { record, len } => {
+                    self.offset += len;
+                    message.verdict = Verdict::decode(&record.payload);
+                }
+                // It is come across again.
+                _ => drop(self.input.seek(SeekFrom::Start(self.offset))?),
+            }
+        }
+        Ok(message)
     }
 
     fn record_here(&mut self) -> io::Result<Here> {
@@ -307,7 +342,7 @@ fn decode(head: RecordHead, mut payload: Bytes) -> Here {
             return Here::Bad;
         }
     }
-    Here::Record { record: Record { head, link, payload }, len }
+    Here::Record { record: Record { head, link, payload, verdict: None }, len }
 }
 
 fn read_header(input: &mut impl Read) -> Result<(SessionHeader, u64), String> {

@@ -39,19 +39,29 @@ pub(crate) struct Place {
     pub offset: u64,
 }
 
-/// Where the last outcome and the last mark of a message stand; 0 if there is none.
+/// Where the last outcome, mark and late verdict of a message stand; 0 if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Amended {
     pub outcome: u64,
     pub mark: u64,
+    pub verdict: u64,
 }
 
 impl Amended {
     pub fn add(&mut self, kind: RecordKind, offset: u64) {
+        *self.place(kind) = offset;
+    }
+
+    pub fn place(&mut self, kind: RecordKind) -> &mut u64 {
         match kind {
-            RecordKind::Outcome => self.outcome = offset,
-            _ => self.mark = offset,
+            RecordKind::Outcome => &mut self.outcome,
+            RecordKind::Verdict => &mut self.verdict,
+            _ => &mut self.mark,
         }
+    }
+
+    pub fn places(self) -> impl Iterator<Item = u64> {
+        [self.verdict, self.outcome, self.mark].into_iter().filter(|place| *place > 0)
     }
 }
 
@@ -129,7 +139,7 @@ impl Growth {
     pub fn add(&mut self, head: &RecordHead, offset: u64) {
         match head.kind {
             RecordKind::Message | RecordKind::Event => self.add_message(head, offset),
-            RecordKind::Outcome | RecordKind::Mark => self.amended.push((head.correlated, head.kind, offset)),
+            _ if head.is_amendment() => self.amended.push((head.correlated, head.kind, offset)),
             _ => {}
         }
     }

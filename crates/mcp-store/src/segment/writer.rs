@@ -10,7 +10,7 @@ use mcp_wire::gather::{Gather, SLICES};
 
 use super::repeated::{HeadKey, Written};
 use super::sparse::{Growth, SparseIndex};
-use super::{EVENT_ID_MAX, End, Link, MAGIC, Mark, Outcome, RecordHead, RecordKind};
+use super::{EVENT_ID_MAX, End, Link, MAGIC, Mark, Outcome, RecordHead, RecordKind, Verdict};
 use crate::StoreError;
 use crate::recorded::{Direction, SessionHeader};
 use crate::state_dir::create_private;
@@ -28,8 +28,10 @@ pub struct SegmentWriter {
     messages: u64,
     /// Since something could not be written at all: how many messages.
     lost: Option<u64>,
-    /// Outcomes and marks.
+    /// Outcomes, marks, and verdicts that do not stand behind their message.
     amendments: u64,
+    /// The message that the next record follows.
+    last: Option<u64>,
     heads: Written,
     index: Arc<SparseIndex>,
     growth: Growth,
@@ -71,6 +73,7 @@ impl SegmentWriter {
                 messages: 0,
                 lost,
                 amendments: 0,
+                last: None,
                 heads,
                 index,
                 growth,
@@ -157,6 +160,18 @@ impl SegmentWriter {
         self.gather.copy(&words);
     }
 
+    /// Adds what rules decided about the message `head.correlated`.
+    pub fn push_verdict(&mut self, head: &RecordHead, verdict: &Verdict) {
+        let is_adjoined = self.last == Some(head.correlated);
+        self.amendments += u64::from(!is_adjoined);
+        let mut head = about_message(head, RecordKind::Verdict);
+        head.flags |= if is_adjoined { RecordHead::ADJOINED } else { 0 };
+        let (fixed, rule) = verdict.encode();
+        self.push_head(&head, &[&fixed, rule.as_bytes()]);
+        self.gather.copy(&fixed);
+        self.gather.copy(rule.as_bytes());
+    }
+
     fn push_head(&mut self, head: &RecordHead, parts: &[&[u8]]) {
         if let Some(lost) = self.lost.filter(|_| self.gathered == 0) {
             let count = lost.to_string();
@@ -167,6 +182,7 @@ impl SegmentWriter {
         self.growth.add(head, self.whole_len + self.gather.len() as u64);
         self.gather.copy(&head.encode(parts));
         self.gathered += 1;
+        self.last = head.kind.is_message().then_some(head.sequence);
         self.messages += u64::from(head.kind.is_message());
     }
 

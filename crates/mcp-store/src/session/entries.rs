@@ -215,7 +215,9 @@ impl Tally {
             }
             RecordKind::Exchange | RecordKind::ExchangeEnd => summary.has_exchanges = true,
             RecordKind::Note | RecordKind::End => summary.take(record),
-            RecordKind::Outcome | RecordKind::Mark => summary.amendments += 1,
+            RecordKind::Outcome | RecordKind::Mark | RecordKind::Verdict => {
+                summary.amendments += u64::from(head.is_amendment());
+            }
         }
     }
 

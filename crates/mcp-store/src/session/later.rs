@@ -1,5 +1,5 @@
 //! What a segment says of a message after the message: how a hold of it ended, what somebody marked
-//! it with. Where that stands is gathered from the heads of the records before the messages are
+//! it with, what was decided about it later. Where that stands is gathered from the heads of the records before the messages are
 //! read, so that each message is told with it.
 
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use crate::StoreError;
 use crate::exchange::{Amendment, Said, SessionEntry};
 use crate::recorded::Recorded;
 use crate::segment::sparse::{AMENDED_MAX, Amended};
-use crate::segment::{self, End, Mark, Outcome, Record, RecordHead, RecordKind, SegmentReader};
+use crate::segment::{self, End, Mark, Outcome, Record, RecordHead, RecordKind, SegmentReader, Verdict};
 
 pub(crate) struct Later {
     reader: SegmentReader,
@@ -29,7 +29,7 @@ impl Later {
         let mut has_none = || -> io::Result<bool> {
             let words = reader.last_words()?;
             let end = words.first().map(|record| serde_json::from_slice::<End>(&record.payload).unwrap_or_default());
-            Ok(end.is_some_and(|end| end.amendments() == 0) && !words.iter().any(|record| is_amendment(&record.head)))
+            Ok(end.is_some_and(|end| end.amendments() == 0) && !words.iter().any(|record| record.head.is_amendment()))
         };
         let has_none = !segment::is_live(path)? && has_none().map_err(StoreError::io("read", path))?;
         let looked_to = if has_none { reader.file_len() } else { looked_to };
@@ -52,7 +52,7 @@ impl Later {
         let mut look = || -> io::Result<()> {
             self.reader.go_to(self.looked_to)?;
             while let Some(head) = self.reader.next_head()? {
-                if is_amendment(&head) {
+                if head.is_amendment() {
                     self.remember(&head);
                 }
             }
@@ -76,7 +76,7 @@ impl Later {
             return Ok(());
         }
         let Some(places) = self.places.remove(&message.sequence) else { return Ok(()) };
-        for place in [places.outcome, places.mark].into_iter().filter(|place| *place > 0) {
+        for place in places.places() {
             let said = said(&mut self.reader, place, message.sequence);
             if let Some(said) = said.map_err(StoreError::io("read", self.reader.path()))? {
                 message.amend(said);
@@ -89,12 +89,12 @@ impl Later {
     pub fn untold(&mut self, record: &Record, place: u64) -> Option<SessionEntry> {
         let head = &record.head;
         let places = self.places.get_mut(&head.correlated)?;
-        let known = if head.kind == RecordKind::Outcome { &mut places.outcome } else { &mut places.mark };
+        let known = places.place(head.kind);
         if *known != place {
             return None;
         }
         *known = 0;
-        if places.outcome == 0 && places.mark == 0 {
+        if *places == Amended::default() {
             self.places.remove(&head.correlated);
         }
         amendment(record)
@@ -109,15 +109,11 @@ pub(crate) fn said(reader: &mut SegmentReader, place: u64, sequence: u64) -> io:
     Ok(record.filter(is_there).and_then(|record| Said::decode(&record)))
 }
 
-/// What an outcome or a mark says, by itself.
+/// What an outcome, a mark or a verdict says, by itself.
 pub(crate) fn amendment(record: &Record) -> Option<SessionEntry> {
     let RecordHead { conversation, direction, time_ns, correlated: sequence, .. } = record.head;
     let said = Said::decode(record)?;
     Some(SessionEntry::Amendment(Amendment { sequence, conversation, direction, time_ns, said }))
-}
-
-fn is_amendment(head: &RecordHead) -> bool {
-    matches!(head.kind, RecordKind::Outcome | RecordKind::Mark)
 }
 
 impl Said {
@@ -125,6 +121,7 @@ impl Said {
         match record.head.kind {
             RecordKind::Outcome => Outcome::decode(&record.payload).map(Self::Outcome),
             RecordKind::Mark => Mark::decode(&record.payload).map(Self::Mark),
+            RecordKind::Verdict => Verdict::decode(&record.payload).map(Self::Verdict),
             _ => None,
         }
     }
@@ -136,7 +133,7 @@ mod tests {
 
     use super::*;
     use crate::recorded::{Direction, SessionHeader, Transport};
-    use crate::segment::{OutcomeKind, SegmentWriter};
+    use crate::segment::{OutcomeKind, SegmentWriter, VerdictKind};
     use crate::{Entries, Session};
 
     struct Capture {
@@ -190,6 +187,12 @@ mod tests {
             self.writer.commit().unwrap();
         }
 
+        fn verdict(&mut self, sequence: u64, what: VerdictKind, rule: &str) {
+            let verdict = Verdict { what, rule: Some(rule.into()), operation: None, audit: None };
+            self.writer.push_verdict(&head(0, sequence, 0), &verdict);
+            self.writer.commit().unwrap();
+        }
+
         fn end(self) -> tempfile::TempDir {
             self.writer.finish(10, &End::default()).unwrap();
             self.dir
@@ -205,6 +208,7 @@ mod tests {
                 words.extend(message.held.then(|| format!("held {:?}", message.held_ns)));
                 words.extend(message.outcome.map(|outcome| outcome.as_str().to_owned()));
                 words.extend(message.mark.iter().cloned());
+                words.extend(message.verdict.as_deref().map(said_by_rules));
                 words.join(" ")
             }
             SessionEntry::Amendment(Amendment { sequence, said: Said::Outcome(outcome), .. }) => {
@@ -213,8 +217,15 @@ mod tests {
             SessionEntry::Amendment(Amendment { sequence, said: Said::Mark(mark), .. }) => {
                 format!("{sequence}! {:?}", mark.mark)
             }
+            SessionEntry::Amendment(Amendment { sequence, said: Said::Verdict(verdict), .. }) => {
+                format!("{sequence}! {}", said_by_rules(verdict))
+            }
             other => panic!("{other:?}"),
         }
+    }
+
+    fn said_by_rules(verdict: &Verdict) -> String {
+        format!("{} by {}", verdict.what.as_str(), verdict.rule.as_deref().unwrap_or("default"))
     }
 
     fn read(path: &Path) -> Vec<String> {
@@ -279,6 +290,68 @@ mod tests {
         let _dir = capture.end();
         assert!(told(&mut entries).is_empty());
         assert_eq!(read(&path), ["1 {\"came\":1} held Some(7) forwarded", "2 {\"came\":2} held Some(7) dropped"]);
+    }
+
+    #[test]
+    fn verdicts_come_with_their_messages() {
+        let mut capture = capture();
+        capture.message(1, false);
+        capture.verdict(1, VerdictKind::Deny, "no-deletes");
+        capture.message(2, true);
+        capture.verdict(2, VerdictKind::Ask, "ask-me");
+        capture.message(3, false);
+        let soon = ["1 {\"came\":1} deny by no-deletes", "2 {\"came\":2} held None ask by ask-me", "3 {\"came\":3}"];
+        assert_eq!(read(&capture.path()), soon);
+        let mut entries = Entries::open_segment(&capture.path()).unwrap();
+        assert_eq!(std::iter::from_fn(|| entries.next().unwrap()).count(), 3);
+        capture.verdict(2, VerdictKind::Allow, "ask-me");
+        entries.look_again().unwrap();
+        assert_eq!(shown(&entries.next().unwrap().unwrap()), "2! allow by ask-me");
+        assert!(entries.next().unwrap().is_none());
+        let path = capture.path();
+        let _dir = capture.end();
+        assert_eq!(read(&path)[1], "2 {\"came\":2} held None allow by ask-me", "the last one counts");
+        let summary = Session::open_segment(&path).unwrap().summary().clone();
+        assert_eq!((summary.end.unwrap().amendments(), summary.amendments), (1, 1), "only what came later");
+    }
+
+    /// However the reader's buffer and the file end, a verdict is told, and told once.
+    #[test]
+    fn verdicts_are_read_whole() {
+        let mut capture = capture();
+        let before = std::fs::metadata(capture.path()).unwrap().len() as usize;
+        capture.message(1, false);
+        let message_end = std::fs::metadata(capture.path()).unwrap().len() as usize;
+        capture.verdict(1, VerdictKind::Deny, "no-deletes");
+        let verdict_end = std::fs::metadata(capture.path()).unwrap().len() as usize;
+        capture.message(2, false);
+        let whole = std::fs::read(capture.path()).unwrap();
+        let growing = capture.dir.path().join("g.mcpseg");
+        std::fs::write(&growing, &whole[..before]).unwrap();
+        for step in [1, 7, 50] {
+            std::fs::write(&growing, &whole[..before]).unwrap();
+            let mut entries = Entries::open_segment(&growing).unwrap();
+            let mut told = Vec::new();
+            for end in (before..whole.len()).step_by(step).chain([whole.len()]) {
+                std::fs::write(&growing, &whole[..end]).unwrap();
+                entries.look_again().unwrap();
+                told.extend(std::iter::from_fn(|| entries.next().unwrap()).map(|entry| shown(&entry)));
+            }
+            let verdicts = told.iter().filter(|told| told.contains("deny by no-deletes")).count();
+            assert_eq!((verdicts, told.last().unwrap().as_str()), (1, "2 {\"came\":2}"), "{step}: {told:?}");
+        }
+        for ahead in [1, 16, 41, 90] {
+            let mut reader = SegmentReader::open_with(&capture.path(), ahead).unwrap();
+            let first = reader.next_record().unwrap().unwrap();
+            assert!(first.verdict.is_some(), "reading {ahead} ahead");
+            assert_eq!(reader.next_record().unwrap().unwrap().head.sequence, 2);
+        }
+        for hit in message_end..verdict_end {
+            let mut damaged = whole.clone();
+            damaged[hit] ^= 0x41;
+            std::fs::write(&growing, damaged).unwrap();
+            assert_eq!(read(&growing), ["1 {\"came\":1}", "2 {\"came\":2}"], "hit at {hit}");
+        }
     }
 
     /// Damage costs what it hits: a message without its outcome, an outcome without its message.

@@ -127,6 +127,7 @@ pub(crate) fn write_message(
     if let Some(original) = original.filter(|raw| !is_verbatim(raw, is_json_original)) {
         object.member("original_raw_base64", &BASE64.encode(original))?;
     }
+    write_verdict(&mut object, message)?;
     write_hold(&mut object, message)?;
     if message.noise {
         object.member("noise", &true)?;
@@ -141,6 +142,22 @@ pub(crate) fn write_message(
         object.member("opaque", &ambiguity.to_string())?;
     }
     object.end()
+}
+
+/// What rules decided about a message.
+fn write_verdict(object: &mut Object<'_, impl Write + ?Sized>, message: &Recorded) -> io::Result<()> {
+    let Some(verdict) = &message.verdict else { return Ok(()) };
+    object.member("verdict", verdict.what.as_str())?;
+    if let Some(rule) = &verdict.rule {
+        object.member("rule", &**rule)?;
+    }
+    if let Some(operation) = verdict.operation {
+        object.member("op", operation)?;
+    }
+    if let Some(audit) = verdict.audit {
+        object.member("audit_id", &audit.to_string())?;
+    }
+    Ok(())
 }
 
 /// What became of a message that was held, and what somebody wrote beside it.

@@ -22,7 +22,7 @@ use super::exchanges::{self, Listed, Part, Parts};
 use crate::StoreError;
 use crate::exchange::SessionEntry;
 use crate::recorded::{Direction, Recorded, SessionHeader, Transport, message_id};
-use crate::segment::OutcomeKind;
+use crate::segment::{AuditId, OutcomeKind, Verdict, VerdictKind, operation_named};
 use crate::session::{Conversations, Summary};
 use crate::state_dir::StateDir;
 
@@ -76,6 +76,15 @@ pub(super) struct Envelope<'a> {
     original_raw: Option<&'a RawValue>,
     #[serde(borrow, default)]
     original_raw_base64: Option<Cow<'a, str>>,
+    /// As text, so that a file of a later version can be read.
+    #[serde(default)]
+    verdict: Option<String>,
+    #[serde(default)]
+    rule: Option<String>,
+    #[serde(default)]
+    op: Option<String>,
+    #[serde(default)]
+    audit_id: Option<String>,
     #[serde(default)]
     held: bool,
     #[serde(default)]
@@ -393,6 +402,12 @@ impl Envelope<'_> {
             (None, None) if self.event.is_some() => Vec::new(),
             (None, None) => return Err("neither `raw` nor `raw_base64`".into()),
         };
+        let verdict = self.verdict.as_deref().and_then(VerdictKind::from_name).map(|what| Verdict {
+            what,
+            rule: self.rule.map(Into::into),
+            operation: self.op.as_deref().and_then(operation_named),
+            audit: self.audit_id.as_deref().and_then(AuditId::parse),
+        });
         Ok(Recorded {
             id: self.id.unwrap_or_else(|| message_id(session, sequence)),
             sequence,
@@ -411,6 +426,7 @@ impl Envelope<'_> {
             outcome: self.outcome.as_deref().and_then(OutcomeKind::from_name),
             decided_by: self.decided_by,
             why: self.why,
+            verdict: verdict.map(Box::new),
             mark: self.mark,
             note: self.note,
             noise: self.noise,

@@ -122,6 +122,7 @@ mod tests {
             operation,
             operation_began_ns,
             round: 1,
+            op: None,
         })
     }
 

@@ -47,6 +47,10 @@ impl Subject for Told {
         self.id()
     }
 
+    fn operation(&self) -> Option<&str> {
+        self.op()
+    }
+
     fn duration_ns(&self) -> Option<u64> {
         self.duration_ns()
     }
@@ -70,6 +74,14 @@ impl Subject for Told {
 
     fn revision(&self) -> Option<Cow<'_, str>> {
         self.revision.as_deref().map(Cow::Borrowed)
+    }
+
+    fn rule(&self) -> Option<Cow<'_, str>> {
+        self.recorded.verdict.as_deref()?.rule.as_deref().map(Cow::Borrowed)
+    }
+
+    fn verdict(&self) -> Option<&str> {
+        self.recorded.verdict.as_deref().map(|verdict| verdict.what.as_str())
     }
 
     fn held(&self) -> bool {
@@ -99,6 +111,7 @@ mod tests {
 
     use crate::Direction;
     use crate::recorded::{Recorded, SessionHeader, Transport};
+    use crate::segment::{Verdict, VerdictKind};
     use crate::story::Story;
 
     /// The sequences of the messages that match.
@@ -115,6 +128,8 @@ mod tests {
             session_file: None,
             continues: None,
         };
+        let (what, rule) = (VerdictKind::Deny, Some("no-reading".into()));
+        let denial = Box::new(Verdict { what, rule, operation: Some("read"), audit: None });
         let (filter, mut story) = (Filter::parse(expression).unwrap(), Story::of(&header));
         let matching = MESSAGES.iter().zip(1..).filter_map(|((up, raw), sequence)| {
             let direction = if *up { Direction::ClientToServer } else { Direction::ServerToClient };
@@ -125,6 +140,7 @@ mod tests {
                 modified: sequence == 3,
                 mark: (sequence == 7).then(|| "why?".into()),
                 event: raw.is_empty().then(|| "too large".into()),
+                verdict: (sequence == 3).then(|| denial.clone()),
                 ..Recorded::bare(sequence, direction, *raw)
             });
             filter.matches(&told).then_some(sequence)
@@ -173,5 +189,10 @@ mod tests {
         check("edited:yes", &[3]);
         check("mark:*", &[7]);
         check("mark:why? held:no", &[7]);
+        check("verdict:deny", &[3]);
+        check("verdict:allow", &[]);
+        check("rule:no-*", &[3]);
+        check("op:read", &[3, 5]);
+        check("op:read status:err", &[5]);
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::io;
 
-use mcp_control::api::{Event, Held, Message, Mode, Outcome, Snapshot};
-use mcp_store::OutcomeKind;
+use mcp_control::api::{Event, Held, Message, Mode, Outcome, Snapshot, Verdict};
+use mcp_store::{OutcomeKind, VerdictKind};
 use mcp_wire::visible::visible;
 use serde_json::json;
 
@@ -12,6 +12,7 @@ use crate::face::show;
 use crate::inspect::hold;
 use crate::inspect::json::inert;
 use crate::inspect::lines::Lines;
+use crate::inspect::ruling;
 use crate::report::{ColorChoice, Page, Style, duration};
 
 /// Messages that are remembered to have been printed, so that a filter leaves out what becomes of
@@ -94,6 +95,7 @@ impl Printer {
         match event {
             Event::Held(held) => self.held(held),
             Event::Outcome(outcome) if self.is_of_interest(outcome.sequence) => self.outcome(outcome),
+            Event::Verdict(verdict) if self.is_of_interest(verdict.sequence) => self.verdict(verdict),
             Event::Gap(gap) if self.json => self.object(json!({ "kind": "gap", "missed": gap.missed })),
             Event::Gap(gap) => {
                 let missed = if gap.missed == 1 { "1 event".to_owned() } else { format!("{} events", gap.missed) };
@@ -145,6 +147,22 @@ impl Printer {
         let word = outcome.what.as_str();
         let word = OutcomeKind::from_name(word).map_or(word, hold::word);
         self.faint(&format!("#{:03} ⏸ {} {word}{by}", outcome.sequence, duration(outcome.held_ns)))
+    }
+
+    fn verdict(&mut self, verdict: &Verdict) -> io::Result<()> {
+        if self.json {
+            return self.object(json!({
+                "kind": "verdict",
+                "sequence": verdict.sequence,
+                "verdict": verdict.verdict,
+                "rule": verdict.rule,
+                "op": verdict.op,
+                "audit_id": verdict.audit_id,
+            }));
+        }
+        let Some(what) = VerdictKind::from_name(&verdict.verdict) else { return Ok(()) };
+        let said = ruling::said(ruling::word(what), verdict.rule.as_deref());
+        self.faint(&format!("#{:03} {said}", verdict.sequence))
     }
 
     fn is_of_interest(&self, sequence: u64) -> bool {

@@ -134,8 +134,8 @@ pub fn mapped(naming: &Naming, call: &Call, answer: Option<&Told>) -> Value {
         Direction::ClientToServer => "the client's",
         Direction::ServerToClient => "the server's",
     };
-    let fate = match call.kept_back {
-        Some(outcome) => format!("; it was held, and never passed on ({outcome})"),
+    let fate = match &call.kept_back {
+        Some(why) => format!("; {why}"),
         None if call.is_request && answer.is_none() => "; it was never answered".to_owned(),
         None => String::new(),
     };

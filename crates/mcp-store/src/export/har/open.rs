@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::body::Body;
 use crate::exchange::{AnswerHead, ExchangeMark, OpenExchanges, RequestHead, SessionEntry};
-use crate::recorded::{Direction, Transport};
+use crate::recorded::{Direction, Recorded, Transport};
 use crate::story::Told;
 
 /// Bodies that are kept of open exchanges; past it the oldest is written as far as it is known.
@@ -162,8 +162,8 @@ pub struct Call {
     pub method: Option<String>,
     pub subject: Option<String>,
     pub is_request: bool,
-    /// What became of it instead, if it did not go on.
-    pub kept_back: Option<&'static str>,
+    /// What became of it instead, in words, if it did not go on.
+    pub kept_back: Option<String>,
 }
 
 impl Call {
@@ -181,10 +181,18 @@ impl Call {
             method: message.method().map(|method| method.into_owned()),
             subject: message.subject().map(|subject| subject.into_owned()),
             is_request: message.kind == crate::story::MessageKind::Request,
-            kept_back: (!recorded.went_on())
-                .then(|| recorded.outcome.map_or("no decision", |outcome| outcome.as_str())),
+            kept_back: (!recorded.went_on()).then(|| kept_back(recorded)),
         }
     }
+}
+
+fn kept_back(recorded: &Recorded) -> String {
+    if recorded.is_denied() {
+        let rule = recorded.verdict.as_deref().and_then(|verdict| verdict.rule.as_deref());
+        return format!("rules denied it ({})", rule.unwrap_or("by default"));
+    }
+    let outcome = recorded.outcome.map_or("no decision", |outcome| outcome.as_str());
+    format!("it was held, and never passed on ({outcome})")
 }
 
 #[derive(Default)]

@@ -50,10 +50,12 @@ function outcome(row) {
   if (first.kind === "noise") return { tone: "quiet", word: "· noise", until: first.at };
   if (answer) {
     const until = answer.at;
+    if (first.verdict === "deny") return { tone: "bad", word: "✗ denied", until };
     if (answer.status === "err") return { tone: "bad", word: "✗ " + (answer.code ?? (answer.tool_error ? "tool error" : "error")), until };
     if (answer.status === "input_required") return { tone: "wait", word: "↻ input", until };
     return { tone: "good", word: "✓ ok", until };
   }
+  if (first.verdict === "deny") return { tone: "bad", word: "✗ denied", until: first.at };
   if (first.kept_back) return { tone: "bad", word: "⏸ " + (first.outcome || "held"), until: first.at + (first.held_for || 0) };
   if (row.request) return { tone: "wait", word: "… no answer", until: data.end_at };
   return { tone: "quiet", word: "· " + (first.kind === "notification" ? "notify" : first.kind), until: first.at };

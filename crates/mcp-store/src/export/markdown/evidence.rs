@@ -8,6 +8,7 @@ use super::indent::indented;
 use super::inline::{block, code, duration};
 use super::{outcome, what};
 use crate::recorded::{Direction, Recorded, timestamp};
+use crate::segment::{Verdict, VerdictKind};
 use crate::story::{MessageKind, Status, Told};
 
 /// Shown of a message.
@@ -64,7 +65,7 @@ impl Shown {
             from_proxy: recorded.from_proxy,
             raw: kept(&recorded.raw),
             original: recorded.original_raw.as_ref().map(kept),
-            fate: recorded.held.then(|| fate(recorded)),
+            fate: recorded.verdict.as_deref().and_then(ruling).or(recorded.held.then(|| fate(recorded))),
             note: recorded.note.clone(),
             event: recorded.event.clone(),
         }
@@ -90,6 +91,19 @@ impl Shown {
         self.fate.iter().try_for_each(|fate| writeln!(out, "\n{fate}"))?;
         self.note.iter().try_for_each(|note| writeln!(out, "\nSomebody noted:\n\n{}", block("text", note)))
     }
+}
+
+/// ``The rule `no-deletes` denied it (audit `…/7`).``
+fn ruling(verdict: &Verdict) -> Option<String> {
+    let said = match (verdict.what, verdict.rule.as_deref()) {
+        (VerdictKind::Deny, Some(rule)) => format!("The rule {} denied it", code(rule)),
+        (VerdictKind::Deny, None) => "It was denied, since no rule allowed it".to_owned(),
+        (VerdictKind::Observe, Some(rule)) => format!("The rule {} took note of it", code(rule)),
+        // What came of a question is said of a message that was held.
+        (VerdictKind::Allow | VerdictKind::Ask | VerdictKind::Observe, _) => return None,
+    };
+    let audit = verdict.audit.map(|audit| format!(" (audit {})", code(&audit.to_string()))).unwrap_or_default();
+    Some(format!("{said}{audit}."))
 }
 
 /// ``It was held for 3.2 s, and dropped by `tui`: `too dangerous`.``

@@ -22,6 +22,7 @@ pub struct Facts {
     counts: [u64; KINDS.len()],
     errors: u64,
     modified: u64,
+    denied: u64,
     held: u64,
     kept_back: u64,
     first_ns: Option<u64>,
@@ -43,8 +44,10 @@ impl Facts {
         }
         self.errors += u64::from(message.status().is_some_and(Status::is_err) || message.kind == MessageKind::Event);
         self.modified += u64::from(message.recorded.modified);
-        self.held += u64::from(message.recorded.held);
-        self.kept_back += u64::from(!message.recorded.went_on());
+        let is_denied = message.recorded.is_denied();
+        self.denied += u64::from(is_denied);
+        self.held += u64::from(message.recorded.held && !is_denied);
+        self.kept_back += u64::from(!message.recorded.went_on() && !is_denied);
         self.first_ns = self.first_ns.or(Some(message.recorded.time_ns));
         self.last_ns = self.last_ns.max(message.recorded.time_ns);
         if let Some(revision) = &message.revision {
@@ -82,9 +85,12 @@ impl Facts {
         row("ended", &ended(session))?;
         row("messages", &self.messages(ending))?;
         row("errors", &self.errors.to_string())?;
-        for (name, count) in
-            [("modified", self.modified), ("held", self.held), ("held and never passed on", self.kept_back)]
-        {
+        for (name, count) in [
+            ("denied by rules", self.denied),
+            ("modified", self.modified),
+            ("held", self.held),
+            ("held and never passed on", self.kept_back),
+        ] {
             if count > 0 {
                 row(name, &count.to_string())?;
             }
