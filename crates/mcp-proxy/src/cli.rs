@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -15,7 +15,7 @@ use crate::failure::{Failure, exit};
 use crate::holding::HoldArgs;
 use crate::policy::GovernArgs;
 use crate::report::{self, ColorChoice, Page};
-use crate::{demo, doctor, export, face, inspect, mock, policy, replay, run, sessions};
+use crate::{demo, doctor, export, face, governance, inspect, mock, policy, replay, run, sessions};
 
 /// Where clients of HTTP connect unless told otherwise.
 pub const LISTEN_PORT: u16 = 8888;
@@ -24,7 +24,7 @@ pub const LISTEN_PORT: u16 = 8888;
 #[derive(Parser)]
 #[command(name = "mcp-proxy", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 the command's own negative answer, 2 wrong usage, 3 could not run, 130 interrupted. `run -- CMD` gives the server's own code."
+    after_help = "Exit codes: 0 done, 1 the command's own negative answer, 2 wrong usage, 3 could not run, 130 interrupted. `run -- CMD` gives the server's own code.\n\nWithout a command, `mcp-proxy --target CMD --rules FILE` puts rules in front of a server; see `mcp-governance-proxy --help`."
 )]
 pub struct Cli {
     /// Where recordings are kept [default: ~/.local/state/mcp-proxy]
@@ -311,22 +311,32 @@ fn message_limit(text: &str) -> Result<usize, String> {
 
 impl Cli {
     fn state_dir(&self) -> Result<StateDir, Failure> {
-        StateDir::find(self.state_dir.as_deref()).ok_or_else(|| {
-            Failure::new(exit::CANNOT_RUN, "cannot tell where to keep recordings: there is no home directory")
-                .hint("set HOME, or give --state-dir DIR")
-        })
+        state_dir(self.state_dir.as_deref())
     }
 }
 
+/// The directory that was given, or the one below the home.
+pub fn state_dir(given: Option<&Path>) -> Result<StateDir, Failure> {
+    StateDir::find(given).ok_or_else(|| {
+        Failure::new(exit::CANNOT_RUN, "cannot tell where to keep recordings: there is no home directory")
+            .hint("set HOME, or give --state-dir DIR")
+    })
+}
+
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match answer(&cli) {
-        Ok(code) => code,
-        Err(failure) => {
-            report::say(&failure.to_string());
-            ExitCode::from(failure.code)
-        }
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if governance::is_meant(&args) {
+        return governance::main("mcp-proxy");
     }
+    code_of(answer(&Cli::parse()))
+}
+
+/// What the program ends with; why something failed is told.
+pub fn code_of(answered: Result<ExitCode, Failure>) -> ExitCode {
+    answered.unwrap_or_else(|failure| {
+        report::say(&failure.to_string());
+        ExitCode::from(failure.code)
+    })
 }
 
 fn answer(cli: &Cli) -> Result<ExitCode, Failure> {

@@ -12,6 +12,7 @@ mod edit;
 mod export;
 mod face;
 mod failure;
+mod governance;
 mod holding;
 mod indexer;
 mod inner;
@@ -32,6 +33,16 @@ use mcp_transport::child::{GUARD_WORD, guard};
 
 /// `mcp-proxy`
 pub fn main() -> ExitCode {
+    live(cli::main)
+}
+
+/// `mcp-governance-proxy`
+pub fn governance() -> ExitCode {
+    live(|| governance::main(governance::NAME))
+}
+
+/// As what the first word says, or else as `otherwise` does.
+fn live(otherwise: impl FnOnce() -> ExitCode) -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     match args.next() {
         Some(word) if word == GUARD_WORD => guard::run(args),
@@ -39,7 +50,7 @@ pub fn main() -> ExitCode {
         Some(word) if word == indexer::INDEX_WORD => indexer::run(args),
         _ => {
             mcp_transport::give_back_large_buffers();
-            cli::main()
+            otherwise()
         }
     }
 }

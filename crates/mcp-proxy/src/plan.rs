@@ -56,7 +56,9 @@ impl Plan {
                 return Err(Failure::usage("--target-command and --target-url do not go together")
                     .hint("give the one that --transport names: a command for stdio, an address for the others"));
             }
-            (TransportArg::Stdio, Some(command), None) => split_command_side(command, &args.recording)?,
+            (TransportArg::Stdio, Some(command), None) => {
+                split_command_side(command, "--target-command", &args.recording)?
+            }
             (TransportArg::Stdio, None, Some(_)) => {
                 return Err(Failure::usage("--target-url does not go with --transport stdio")
                     .hint("give --target-command CMD, or --transport streamable-http or sse"));
@@ -111,6 +113,18 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// `--target …`, which is a command, or an address if it looks like one.
+    pub fn of_target(target: &str, args: &RecordingArgs) -> Result<Self, Failure> {
+        let is_address = ["http://", "https://"].iter().any(|scheme| target.starts_with(scheme));
+        let server = match is_address {
+            true => url_side(target, Transport::StreamableHttp, args)?,
+            false => split_command_side(target, "--target", args)?,
+        };
+        Ok(Self { client: Listen::Stdio, server, token: None, rewrite_resource: false })
+    }
+}
+
 /// What clients have to show, which is a must where other machines can connect.
 fn token(client: Listen, file: Option<&Path>) -> Result<Option<String>, Failure> {
     let token = file.map(read_token).transpose()?;
@@ -147,7 +161,7 @@ impl TargetArgs {
         args: &RecordingArgs,
     ) -> Result<Option<ServerSide>, Failure> {
         Ok(Some(match (&self.target_command, &self.target_url) {
-            (Some(command), _) => split_command_side(command, args)?,
+            (Some(command), _) => split_command_side(command, "--target-command", args)?,
             (None, Some(url)) => {
                 let transport = match transport {
                     Some(UrlTransportArg::Sse) => Transport::Sse,
@@ -167,9 +181,9 @@ fn words_side(words: &[OsString], args: &RecordingArgs) -> Result<ServerSide, Fa
 }
 
 /// A command as one text, split as a shell would.
-fn split_command_side(command: &str, args: &RecordingArgs) -> Result<ServerSide, Failure> {
+fn split_command_side(command: &str, flag: &str, args: &RecordingArgs) -> Result<ServerSide, Failure> {
     let words = shell_words::split(command)
-        .map_err(|error| Failure::usage(format!("--target-command cannot be split into words: {error}")))?;
+        .map_err(|error| Failure::usage(format!("{flag} cannot be split into words: {error}")))?;
     let words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
     command_side(&words, command.to_owned(), args)
 }

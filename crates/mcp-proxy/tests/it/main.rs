@@ -25,6 +25,7 @@ mod exchanges;
 mod export;
 mod export_hostile;
 mod framing;
+mod governance;
 mod hold_kit;
 mod holds;
 mod holds_crossing;

@@ -1,0 +1,114 @@
+//! The short form that client configs use to govern a server: `--target CMD --rules FILE`, without a
+//! command. It is all that `mcp-governance-proxy` does, and `mcp-proxy` takes it, too.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser};
+
+use crate::cli::{self, RecordingArgs};
+use crate::failure::Failure;
+use crate::holding::HoldArgs;
+use crate::plan::Plan;
+use crate::policy::GovernArgs;
+use crate::report::ColorChoice;
+use crate::run;
+
+pub const NAME: &str = "mcp-governance-proxy";
+
+/// Stand between an MCP client and a server, pass only what rules let pass, and keep an audit
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true, max_term_width = 100)]
+#[command(
+    after_help = "`mcp-proxy policy init` writes rules to begin with, `mcp-proxy policy check` looks for mistakes in them, `mcp-proxy audit` shows what they decided."
+)]
+struct GovernanceCli {
+    /// The server's command line, split like a shell would, but no shell runs it; or its address
+    #[arg(long, value_name = "CMD|URL")]
+    target: String,
+    #[command(flatten)]
+    govern: GovernArgs,
+    #[command(flatten)]
+    recording: RecordingArgs,
+    #[command(flatten)]
+    hold: HoldArgs,
+    /// Where recordings and the audit are kept [default: ~/.local/state/mcp-proxy]
+    #[arg(long, value_name = "DIR", env = "MCP_PROXY_STATE_DIR", hide_env_values = true)]
+    state_dir: Option<PathBuf>,
+    /// Every command takes it, so this one does, and has nothing to colour.
+    #[arg(long, value_enum, default_value = "auto", value_name = "WHEN", hide = true)]
+    color: ColorChoice,
+}
+
+/// Whether these words, the program's name left out, are in this form: a flag comes first that is not
+/// one of every command, and the target or the rules are given.
+pub fn is_meant(args: &[OsString]) -> bool {
+    let is = |arg: &OsStr, flag: &str| arg.as_encoded_bytes().strip_prefix(flag.as_bytes()).is_some_and(is_value);
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        let common = ["--state-dir", "--color"].into_iter().find(|flag| is(arg, flag));
+        match common {
+            // Its value is the next word, unless it stands behind the `=`.
+            Some(flag) if arg == flag => drop(rest.next()),
+            Some(_) => {}
+            None if ["--help", "-h", "--version", "-V"].iter().any(|flag| arg == flag) => return false,
+            None if arg.as_encoded_bytes().starts_with(b"-") => break,
+            None => return false,
+        }
+    }
+    args.iter().any(|arg| is(arg, "--target") || is(arg, "--rules"))
+}
+
+/// What may follow the name of a flag.
+fn is_value(rest: &[u8]) -> bool {
+    rest.is_empty() || rest.starts_with(b"=")
+}
+
+/// Reads the command line under this name, and does what it says.
+pub fn main(name: &'static str) -> ExitCode {
+    let command = GovernanceCli::command().name(name).mut_arg("rules", |rules| rules.required(true));
+    let cli = GovernanceCli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit());
+    cli::code_of(cli.run())
+}
+
+impl GovernanceCli {
+    fn run(&self) -> Result<ExitCode, Failure> {
+        let plan = Plan::of_target(&self.target, &self.recording)?;
+        let state = cli::state_dir(self.state_dir.as_deref());
+        run::carry_out(plan, &self.recording, Some((&self.hold, &self.govern)), state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(args: &str, expected: bool) {
+        let args: Vec<OsString> = args.split(' ').map(OsString::from).collect();
+        assert_eq!(is_meant(&args), expected, "{args:?}");
+    }
+
+    #[test]
+    fn a_command_line_is_in_this_form_if_a_flag_comes_first() {
+        check("--target x --rules y", true);
+        check("--rules=y --target=x", true);
+        check("--env A=B --rules y", true);
+        check("--state-dir d --color=never -q --target x", true);
+        check("run --rules y -- x --target z", false);
+        check("--state-dir d run --rules y x", false);
+        check("--state-dir --target run", false);
+        check("--color never run x --target y", false);
+        check("--target-command x --rulesy", false);
+        check("--help --target", false);
+        check("-V", false);
+        check("--config y", false);
+        check("", false);
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        GovernanceCli::command().mut_arg("rules", |rules| rules.required(true)).debug_assert();
+    }
+}

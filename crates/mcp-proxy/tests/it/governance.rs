@@ -1,0 +1,126 @@
+//! The short form that governs a server: `--target CMD --rules FILE`, of both programs.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use crate::kit::{Running, Sandbox, fixture_program};
+
+const PROGRAMS: [&str; 2] = [env!("CARGO_BIN_EXE_mcp-proxy"), env!("CARGO_BIN_EXE_mcp-governance-proxy")];
+
+fn command(sandbox: &Sandbox, program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).current_dir(sandbox.path("")).env("HOME", sandbox.path(""));
+    command.env_remove("MCP_PROXY_STATE_DIR").env("NO_COLOR", "1");
+    command
+}
+
+fn call(proxy: &mut Running, id: u64, tool: &str) -> serde_json::Value {
+    let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {}}});
+    proxy.send(format!("{call}\n").as_bytes());
+    proxy.json()
+}
+
+/// A file as a person begins it, and a client's config that names it below the home.
+#[test]
+fn a_server_is_governed() {
+    for program in PROGRAMS {
+        let sandbox = Sandbox::new();
+        std::fs::create_dir(sandbox.path("mcp-rules")).unwrap();
+        let rules = "// ~/mcp-rules/github.json\n{\n  \"github\": {\n    \"read\": \"allow\",\n    \"write\": \"allow\",\n    \"delete\": \"deny\"\n  }\n}\n";
+        std::fs::write(sandbox.path("mcp-rules/github.json"), rules).unwrap();
+        let target = format!("sh -c 'echo started >&2; exec {} answer'", fixture_program().display());
+        let args = ["--target", &target, "--rules", "~/mcp-rules/github.json", "--env", "GITHUB_TOKEN=n0b0dys-t0k3n"];
+        let mut proxy = Running::start(command(&sandbox, program, &args));
+        let denied = call(&mut proxy, 1, "github_delete_repo");
+        assert_eq!(denied["error"]["code"], -32000, "{denied}");
+        let text = denied["error"]["message"].as_str().unwrap();
+        assert!(text.starts_with("Permission denied") && text.contains("github.delete"), "{text}");
+        assert_eq!(denied["error"]["data"]["server"], "github");
+        assert_eq!(call(&mut proxy, 2, "github_list_repos")["result"]["method"], "tools/call");
+        let (status, errors) = proxy.end();
+        assert!(status.success(), "{errors}");
+        assert!(errors.lines().any(|line| line == "started"), "the server's own words stay visible: {errors}");
+        // What the server needs is nobody else's business.
+        assert!(!errors.contains("n0b0dys") && !is_in_any_file(&sandbox.path(".local"), "n0b0dys-t0k3n"));
+    }
+}
+
+fn is_in_any_file(dir: &Path, text: &str) -> bool {
+    std::fs::read_dir(dir).unwrap().any(|entry| {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            return is_in_any_file(&path, text);
+        }
+        path.is_file() && std::fs::read(&path).unwrap().windows(text.len()).any(|window| window == text.as_bytes())
+    })
+}
+
+/// The environment reaches the server, and no command line but our own, which whoever started us wrote.
+#[test]
+fn the_environment_is_the_servers_alone() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("rules.json"), "{\"default\": \"allow\"}").unwrap();
+    let script = "for p in $(pgrep -f k3pt-s3cr[3]t); do tr '\\0' ' ' < /proc/$p/cmdline; echo; done > found; printf %s \"$SECRET\" > got; cat";
+    let target = format!("sh -c {}", shell_words_quote(script));
+    let mut args = vec!["--target", &target, "--rules=rules.json", "--no-record", "--quiet"];
+    args.extend(["--env", "SECRET=k3pt-s3cr3t", "--name", "x", "--state-dir", "state"]);
+    let proxy = Running::start(command(&sandbox, PROGRAMS[1], &args));
+    let (status, errors) = proxy.end();
+    assert!(status.success(), "{errors}");
+    assert_eq!(std::fs::read_to_string(sandbox.path("got")).unwrap(), "k3pt-s3cr3t");
+    let found = std::fs::read_to_string(sandbox.path("found")).unwrap();
+    assert!(found.lines().all(|line| line.starts_with(PROGRAMS[1])), "{found}");
+    assert_eq!(found.lines().count(), 1, "{found}");
+    assert!(!sandbox.path("state/sessions").exists());
+}
+
+fn shell_words_quote(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[test]
+fn what_the_form_needs_is_said() {
+    let sandbox = Sandbox::new();
+    let outcome = |program: &str, args: &[&str]| {
+        let mut command = command(&sandbox, program, args);
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8(said).unwrap().replace(sandbox.path("").to_str().unwrap(), "[home]/");
+        format!("exit {}\n{said}", output.status.code().unwrap())
+    };
+    insta::assert_snapshot!("governance_help", outcome(PROGRAMS[1], &["--help"]));
+    assert_eq!(outcome(PROGRAMS[1], &[]), outcome(PROGRAMS[1], &["--help"]).replace("exit 0", "exit 2"));
+    insta::assert_snapshot!(outcome(PROGRAMS[1], &["--version"]), @"
+    exit 0
+    mcp-governance-proxy 0.1.0
+    ");
+    insta::assert_snapshot!(outcome(PROGRAMS[1], &["--target", "cat"]), @"
+    exit 2
+    error: the following required arguments were not provided:
+      --rules <FILE>
+
+    Usage: mcp-governance-proxy --target <CMD|URL> --rules <FILE>
+
+    For more information, try '--help'.
+    ");
+    insta::assert_snapshot!(outcome(PROGRAMS[0], &["--rules", "rules.json"]), @"
+    exit 2
+    error: the following required arguments were not provided:
+      --target <CMD|URL>
+
+    Usage: mcp-proxy --target <CMD|URL> --rules <FILE>
+
+    For more information, try '--help'.
+    ");
+    insta::assert_snapshot!(outcome(PROGRAMS[0], &["--target=cat", "--rules", "none.json"]), @"
+    exit 2
+    error: cannot read the rules in [home]/none.json: there is no such file
+    ");
+    insta::assert_snapshot!(outcome(PROGRAMS[1], &["--target", "'cat", "--rules", "none.json"]), @"
+    exit 2
+    error: --target cannot be split into words: missing closing quote
+    ");
+    assert!(outcome(PROGRAMS[0], &["--bogus"]).contains("unexpected argument '--bogus'"));
+}
