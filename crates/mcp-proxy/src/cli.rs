@@ -15,7 +15,7 @@ use crate::failure::{Failure, exit};
 use crate::holding::HoldArgs;
 use crate::policy::GovernArgs;
 use crate::report::{self, ColorChoice, Page};
-use crate::{demo, doctor, export, face, governance, inspect, mock, policy, replay, run, sessions};
+use crate::{audit, demo, doctor, export, face, governance, inspect, mock, policy, replay, run, sessions};
 
 /// Where clients of HTTP connect unless told otherwise.
 pub const LISTEN_PORT: u16 = 8888;
@@ -56,6 +56,8 @@ enum Command {
     Mock(mock::MockArgs),
     /// Print a recorded session
     Inspect(inspect::InspectArgs),
+    /// Show what was decided about messages, and prove that the record of it is whole
+    Audit(audit::AuditArgs),
     /// Write a recorded session in another format: a report, a page, HAR, a script
     Export(export::ExportArgs),
     /// List, show, search, import, annotate and remove recorded sessions
@@ -348,6 +350,11 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
         }
         Command::Policy { command } => {
             let answered = policy::policy(command, cli.color);
+            return answered
+                .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) });
+        }
+        Command::Audit(args) => {
+            let answered = audit::audit(args, &cli.state_dir()?, cli.color);
             return answered
                 .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) });
         }

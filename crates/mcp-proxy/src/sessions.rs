@@ -57,6 +57,8 @@ pub enum SessionsCommand {
     Reindex,
 }
 
+pub use prune::age;
+
 pub fn sessions(command: &SessionsCommand, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     let reading = Progress::waiting("reading sessions");
     let catalogue = Catalogue::open(state)?;

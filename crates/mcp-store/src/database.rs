@@ -39,6 +39,11 @@ impl Cache {
         Ok((connection, finding))
     }
 
+    /// One that no file has.
+    pub fn open_in_memory(&self) -> Result<Connection, rusqlite::Error> {
+        self.prepare(Connection::open_in_memory()?)
+    }
+
     fn connect(&self, path: &Path) -> Result<Connection, rusqlite::Error> {
         let connection =
             Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;

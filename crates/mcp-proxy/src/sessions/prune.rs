@@ -99,7 +99,7 @@ fn chosen<'a>(entries: &'a [Entry], args: &PruneArgs, now_ns: u64) -> Vec<&'a En
 }
 
 /// A time as people write it, in nanoseconds.
-fn age(text: &str) -> Result<u64, String> {
+pub fn age(text: &str) -> Result<u64, String> {
     let seconds = number_with_unit(text, &[("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400), ("w", 7 * 86_400)]);
     let nanoseconds = seconds.and_then(|seconds| seconds.checked_mul(1_000_000_000));
     nanoseconds.ok_or_else(|| "expected a time such as 12h, 30d or 8w".into())

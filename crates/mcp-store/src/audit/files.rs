@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
+use super::read::LineReader;
+use super::record::Record;
 use crate::StoreError;
 use crate::segment::is_live;
 
@@ -29,6 +31,12 @@ impl LogFiles {
     /// Whether somebody is writing it.
     pub fn is_live(&self) -> bool {
         self.parts.last().is_some_and(|&part| is_live(&self.path(part)).unwrap_or(false))
+    }
+
+    /// What it says first, if that can be read.
+    pub fn first(&self) -> Option<Record> {
+        let mut reader = LineReader::open(&self.path(*self.parts.first()?), 0).ok()?;
+        Record::parse(reader.next_line().ok()??).ok()
     }
 
     pub fn bytes(&self) -> u64 {

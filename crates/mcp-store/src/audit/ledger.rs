@@ -87,6 +87,12 @@ pub struct Wanted {
     pub session: Option<Uuid>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    OldestFirst,
+    NewestFirst,
+}
+
 pub struct Ledger {
     connection: Connection,
     /// What opening it and bringing it up to date found out, for people.
@@ -98,6 +104,11 @@ impl Ledger {
         state.check()?;
         let (connection, finding) = CACHE.open(&state.decisions())?;
         Ok(Self { connection, findings: finding.into_iter().collect() })
+    }
+
+    /// One that knows nothing and is kept nowhere.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        Ok(Self { connection: CACHE.open_in_memory()?, findings: Vec::new() })
     }
 
     /// One that knows nothing yet, in place of whatever there was.
@@ -167,13 +178,19 @@ impl Ledger {
         Ok(instances.map(|instance| instance.map(Uuid::from_bytes)).collect::<Result<_, _>>()?)
     }
 
-    /// Gives out decisions and notes, newest first, until `take` has enough.
-    pub fn newest<E: From<StoreError>>(
+    /// Gives out decisions and notes until `take` has enough.
+    pub fn each<E: From<StoreError>>(
         &self,
         wanted: &Wanted,
+        order: Order,
         mut take: impl FnMut(Entry) -> Result<ControlFlow<()>, E>,
     ) -> Result<(), E> {
-        row::newest(&self.connection, wanted, &mut take)
+        row::each(&self.connection, wanted, order, &mut take)
+    }
+
+    /// How far a log has been read: its part, and where in it the next line begins.
+    pub fn place(&self, instance: &Uuid) -> Result<Option<(u32, u64)>, StoreError> {
+        Ok(self.known(instance)?.map(|known| (known.part, known.place)))
     }
 
     /// One record of a log.

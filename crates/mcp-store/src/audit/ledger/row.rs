@@ -7,7 +7,7 @@ use mcp_filter::{Subject, Way};
 use rusqlite::{Connection, OptionalExtension, Row};
 use uuid::Uuid;
 
-use super::{SEQ_BITS, Wanted};
+use super::{Order, SEQ_BITS, Wanted};
 use crate::StoreError;
 use crate::audit::record::{Kind, MessageId, Record};
 
@@ -222,40 +222,51 @@ fn seq_of(number: i64) -> u64 {
     (number & ((1 << SEQ_BITS) - 1)) as u64
 }
 
-pub(super) fn newest<E: From<StoreError>>(
+pub(super) fn each<E: From<StoreError>>(
     connection: &Connection,
     wanted: &Wanted,
+    order: Order,
     take: &mut dyn FnMut(Entry) -> Result<ControlFlow<()>, E>,
 ) -> Result<(), E> {
     let cache = |error: rusqlite::Error| E::from(StoreError::from(error));
-    let since = wanted.since_ns.map_or(0, |ns| i64::try_from(ns).unwrap_or(i64::MAX));
-    let until = wanted.until_ns.map_or(i64::MAX, |ns| i64::try_from(ns).unwrap_or(i64::MAX));
-    let instance = wanted.instance.map(Uuid::into_bytes);
-    let session = wanted.session.map(Uuid::into_bytes);
     let within = "time_ns >= ?1 AND time_ns < ?2 AND (?3 IS NULL OR instance = ?3)";
-    let order = |table: &str| format!("ORDER BY time_ns DESC, {table}.number DESC");
-    let mut decisions = connection
-        .prepare(&format!("{DECISION} WHERE {within} AND (?4 IS NULL OR session = ?4) {}", order("decisions")))
-        .map_err(cache)?;
-    let mut notes =
-        connection.prepare(&format!("{NOTE} WHERE {within} AND ?4 IS NULL {}", order("notes"))).map_err(cache)?;
-    let mut decisions =
-        decisions.query_map((since, until, instance, session), decision).map_err(cache)?.fuse().peekable();
-    let mut notes = notes.query_map((since, until, instance, session), note).map_err(cache)?.fuse().peekable();
+    let word = if order == Order::NewestFirst { "DESC" } else { "ASC" };
+    let ordered = |table: &str| format!("ORDER BY time_ns {word}, {table}.number {word}");
+    let decisions = format!("{DECISION} WHERE {within} AND (?4 IS NULL OR session = ?4) {}", ordered("decisions"));
+    let notes = format!("{NOTE} WHERE {within} AND ?4 IS NULL {}", ordered("notes"));
+    let mut decisions = connection.prepare(&decisions).map_err(cache)?;
+    let mut notes = connection.prepare(&notes).map_err(cache)?;
+    let mut decisions = decisions.query_map(bounds(wanted), decision).map_err(cache)?.fuse().peekable();
+    let mut notes = notes.query_map(bounds(wanted), note).map_err(cache)?.fuse().peekable();
     loop {
-        let decision_at = decisions.peek().map(|row| row.as_ref().map_or((u64::MAX, 0), |row| (row.time_ns, row.seq)));
-        let note_at = notes.peek().map(|row| row.as_ref().map_or((u64::MAX, 0), |row| (row.time_ns, row.seq)));
-        let entry = if decision_at >= note_at {
-            let Some(row) = decisions.next() else { return Ok(()) };
-            Entry::Decision(Box::new(row.map_err(cache)?))
-        } else {
-            let Some(row) = notes.next() else { return Ok(()) };
-            Entry::Note(row.map_err(cache)?)
+        let decision_at = decisions.peek().map(|row| row.as_ref().map_or((0, 0), |row| (row.time_ns, row.seq)));
+        let note_at = notes.peek().map(|row| row.as_ref().map_or((0, 0), |row| (row.time_ns, row.seq)));
+        let is_note_next = match (decision_at, note_at) {
+            (Some(decision), Some(note)) => (note > decision) == (order == Order::NewestFirst),
+            (decision, _) => decision.is_none(),
         };
-        if take(entry)?.is_break() {
+        let entry = if is_note_next {
+            notes.next().map(|row| row.map(Entry::Note))
+        } else {
+            decisions.next().map(|row| row.map(|row| Entry::Decision(Box::new(row))))
+        };
+        let Some(entry) = entry else { return Ok(()) };
+        if take(entry.map_err(cache)?)?.is_break() {
             return Ok(());
         }
     }
+}
+
+type Bounds = (i64, i64, Option<[u8; 16]>, Option<[u8; 16]>);
+
+fn bounds(wanted: &Wanted) -> Bounds {
+    let at = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+    (
+        wanted.since_ns.map_or(0, at),
+        wanted.until_ns.map_or(i64::MAX, at),
+        wanted.instance.map(Uuid::into_bytes),
+        wanted.session.map(Uuid::into_bytes),
+    )
 }
 
 pub(super) fn find(connection: &Connection, instance: &Uuid, seq: u64) -> Result<Option<Entry>, StoreError> {

@@ -49,7 +49,7 @@ fn all(ledger: &Ledger, wanted: &Wanted) -> Vec<Entry> {
         entries.push(entry);
         Ok::<_, StoreError>(ControlFlow::Continue(()))
     };
-    ledger.newest(wanted, take).expect("readable");
+    ledger.each(wanted, Order::NewestFirst, take).expect("readable");
     entries
 }
 
@@ -99,6 +99,13 @@ fn decisions_have_their_outcomes() {
     log.note(3_000, "something else");
     log.flush().expect("written");
     assert_eq!(brief(&place.newest()), ["3 note", "2 delete_file -"]);
+    let mut oldest = Vec::new();
+    let take = |entry| {
+        oldest.push(entry);
+        Ok::<_, StoreError>(ControlFlow::Continue(()))
+    };
+    place.ledger().each(&Wanted::default(), Order::OldestFirst, take).expect("readable");
+    assert_eq!(brief(&oldest), ["2 delete_file -", "3 note"]);
     answer(&mut log, number);
     decide(&mut log, 4, "read_file");
     log.flush().expect("written");
