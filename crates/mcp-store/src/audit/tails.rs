@@ -4,6 +4,7 @@
 use std::hash::BuildHasher;
 
 use super::Decision;
+use super::words::NAME_BYTES_MAX;
 use crate::recorded::Direction;
 
 /// How many are remembered, one a slot: an agent uses a few dozen tools.
@@ -46,6 +47,11 @@ impl Tails {
     }
 
     pub fn keep(&mut self, slot: usize, decision: &Decision<'_>, text: &[u8]) {
+        let texts = [decision.client, decision.server, Some(decision.method), decision.tool, decision.rule];
+        if texts.into_iter().flatten().chain([decision.actor]).any(|text| text.len() > NAME_BYTES_MAX) {
+            // Peers choose their names; what is kept of them must not grow with them.
+            return;
+        }
         if self.slots.is_empty() {
             self.slots.resize_with(SLOTS, || None);
         }
@@ -77,5 +83,42 @@ impl Tail {
             && self.server.as_deref() == decision.server
             && *self.rules_version == *decision.rules_version
             && *self.actor == *decision.actor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_does_not_grow_with_names() {
+        let long = "x".repeat(NAME_BYTES_MAX + 1);
+        let decision = |tool| Decision {
+            time_ns: 0,
+            session: Uuid::nil(),
+            sequence: 1,
+            conversation: 0,
+            client: None,
+            server: None,
+            direction: Direction::ClientToServer,
+            method: "tools/call",
+            tool: Some(tool),
+            operation: None,
+            verdict: "allow",
+            rule: None,
+            rules_version: "",
+            actor: "rule",
+            why: None,
+            held_ns: 0,
+        };
+        let mut tails = Tails::default();
+        for (tool, is_kept) in [("short", true), (&long, false)] {
+            let decision = decision(tool);
+            let slot = tails.slot(&decision);
+            tails.keep(slot, &decision, b"text");
+            assert_eq!(tails.get(slot, &decision).is_some(), is_kept);
+        }
     }
 }
