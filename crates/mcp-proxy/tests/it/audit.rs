@@ -122,7 +122,7 @@ fn all_shown(sandbox: &Sandbox, commands: &[&[&str]]) -> String {
 fn settings() -> insta::Settings {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r#""pid":\d+"#, r#""pid":[pid]"#);
-    settings.add_filter(r"[0-9a-f]{64}", "[hash]");
+    settings.add_filter(r#""[0-9a-f]{32}""#, r#""[hash]""#);
     settings
 }
 
