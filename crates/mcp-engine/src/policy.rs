@@ -9,6 +9,7 @@ mod method;
 pub mod operation;
 mod prospect;
 pub mod rules;
+mod subscriptions;
 mod table;
 
 use std::sync::Arc;

@@ -84,6 +84,19 @@ impl Message {
         }
     }
 
+    /// The resources whose changes a request of the newest revision asks to be told of, as the JSON of their
+    /// addresses. Other requests ask for none.
+    pub fn subscriptions(&self) -> impl Iterator<Item = Bytes> + '_ {
+        const PATH: [&str; 3] = ["params", "notifications", "resourceSubscriptions"];
+        let is_listen = self.method().is_some_and(|method| method == "subscriptions/listen");
+        let list = is_listen.then(|| scan::member_at(&self.bytes, PATH)).flatten();
+        let list = list.map(|span| self.bytes.slice(span.range()));
+        list.into_iter().flat_map(|list| {
+            let items: Vec<Span> = scan::batch_items(&list).collect();
+            items.into_iter().map(move |item| list.slice(item.range()))
+        })
+    }
+
     /// `params.taskId`: the task a request is about.
     pub fn task_id(&self) -> Option<Cow<'_, str>> {
         self.text(self.peek().task_id)

@@ -188,6 +188,7 @@ fn is_about_something(message: &Message, shape: &Shape, about: About) -> bool {
         About::Uri => addressed(message, peek.uri) == Some(true),
         About::Task => named(message, peek.task_id) == Some(true),
         About::Reference => refers(message, &shape.reference),
+        About::Subscriptions => subscribes(message, shape),
         About::Any => true,
     }
 }
@@ -201,6 +202,24 @@ fn refers(message: &Message, reference: &Reference) -> bool {
         Some("ref/resource") => uri == Some(true) && name.is_none(),
         _ => false,
     }
+}
+
+/// Subscriptions that one request may have: each is judged by itself.
+const SUBSCRIPTIONS_MAX: usize = 1_024;
+
+/// Whether a listen request says in plain text what it wants to be told of.
+fn subscribes(message: &Message, shape: &Shape) -> bool {
+    let begins_with = |span: Option<Span>, byte| span.is_none_or(|span| message.slice(span)[0] == byte);
+    if !begins_with(shape.notifications, b'{') || !begins_with(shape.subscriptions, b'[') {
+        return false;
+    }
+    let Some(list) = shape.subscriptions else { return true };
+    let addresses = scan::batch_items(message.slice(list)).map(|item| item.shifted(list.range().start));
+    let mut left = SUBSCRIPTIONS_MAX;
+    addresses.into_iter().all(|address| {
+        left = left.saturating_sub(1);
+        left > 0 && addressed(message, Some(address)) == Some(true)
+    })
 }
 
 /// Whether a name is plain text; `None` if there is none.

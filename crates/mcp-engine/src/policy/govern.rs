@@ -73,7 +73,10 @@ impl Governed {
         }
         match message.message.kind() {
             Kind::Response | Kind::Error => Opinion::Fit,
-            Kind::Request | Kind::Notification => Opinion::Ruled(self.rule(message, speaker)),
+            Kind::Request | Kind::Notification => {
+                let ruling = self.rule(message, speaker);
+                Opinion::Ruled(self.with_subscriptions(ruling, message, speaker))
+            }
             Kind::Batch => Opinion::Unfit("a batch within a batch".into()),
             Kind::OtherJson | Kind::NotJson => Opinion::Unfit("it is no JSON-RPC message".into()),
         }
@@ -92,7 +95,7 @@ impl Governed {
         strict::check(said, &self.keys).err().map(|unfit| unfit.to_string())
     }
 
-    fn rule(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Ruling {
+    pub(super) fn rule(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Ruling {
         let said = &message.message;
         let (method, tool) = (said.method().unwrap_or_default(), said.subject());
         let revision = said.protocol_version();

@@ -16,6 +16,7 @@ mod bridge_sse_client;
 mod bridge_sse_server;
 mod bridge_to_http;
 mod bridge_tools;
+mod bypass;
 mod commands;
 mod control;
 mod control_kit;

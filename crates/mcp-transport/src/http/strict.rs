@@ -27,12 +27,13 @@ pub fn check_head(parts: &Parts) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Whether a body may come with a request at all. Nothing that is not sent with POST has a meaning
-/// that all servers agree on.
+/// Whether a body comes where there must be one, and nowhere else: what is not sent with POST has no
+/// meaning that all servers agree on.
 pub fn check_body(method: &Method, body_is_empty: bool) -> Result<(), Refused> {
-    match *method == Method::POST || body_is_empty {
-        true => Ok(()),
-        false => Err(refused(StatusCode::BAD_REQUEST, "only POST has a body here")),
+    match (*method == Method::POST, body_is_empty) {
+        (true, true) => Err(refused(StatusCode::BAD_REQUEST, "there is no message")),
+        (false, false) => Err(refused(StatusCode::BAD_REQUEST, "only POST has a body here")),
+        _ => Ok(()),
     }
 }
 
@@ -52,6 +53,11 @@ fn is_utf8(value: &HeaderValue) -> bool {
 /// Whether the headers that repeat parts of a message say what it says. Requests of the newest revision
 /// must have them; whoever else sends them must not lie.
 pub fn check_mirrored(tools: &ToolParams, message: &Message, headers: &HeaderMap, era: Era) -> Result<(), String> {
+    let is_call = matches!(message.kind(), Kind::Request | Kind::Notification);
+    let has = |name| headers.contains_key(name);
+    if !is_call && (has(revision::METHOD_HEADER) || has(revision::NAME_HEADER)) {
+        return Err("there is no call that a header could repeat".into());
+    }
     let is_modern = era == Era::Modern
         || message.protocol_version().is_some_and(|version| Era::of_header(Some(version.as_bytes())) == Era::Modern);
     if is_modern {
@@ -65,13 +71,8 @@ pub fn check_mirrored(tools: &ToolParams, message: &Message, headers: &HeaderMap
     if method.is_empty() && name.is_empty() && version.len() <= 1 {
         return Ok(());
     }
-    match message.kind() {
-        Kind::Request | Kind::Notification => {
-            let seen = Seen { version: &version, method: &method, name: &name };
-            mirror::check_given(message, &seen).map_err(|mismatch| mismatch.to_string())
-        }
-        _ => Err("there is no call that a header could repeat".into()),
-    }
+    let seen = Seen { version: &version, method: &method, name: &name };
+    mirror::check_given(message, &seen).map_err(|mismatch| mismatch.to_string())
 }
 
 /// Whether the headers of a message of the newest revision agree with it.

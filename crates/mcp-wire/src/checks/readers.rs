@@ -1,5 +1,8 @@
 //! The parsers that servers have, as far as they differ: each takes a document its own way.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use crate::fold::case_folded;
@@ -23,13 +26,21 @@ pub enum Reader {
     IgnoresCase,
     /// The same, and the first of them.
     IgnoresCaseFirst,
-    /// Takes a NUL for the end of a text.
+    /// Takes a NUL for the end of a text, and the last of two keys that are the same then.
     StopsAtNul,
+    /// The same, and the first of them.
+    StopsAtNulFirst,
 }
 
 impl Reader {
-    pub const ALL: [Self; 5] =
-        [Self::FirstWins, Self::LastWins, Self::IgnoresCase, Self::IgnoresCaseFirst, Self::StopsAtNul];
+    pub const ALL: [Self; 6] = [
+        Self::FirstWins,
+        Self::LastWins,
+        Self::IgnoresCase,
+        Self::IgnoresCaseFirst,
+        Self::StopsAtNul,
+        Self::StopsAtNulFirst,
+    ];
 
     /// The document as this reader has it: no key stands twice.
     pub fn read(self, document: &Document) -> Document {
@@ -38,12 +49,16 @@ impl Reader {
             Document::List(items) => Document::List(items.iter().map(|item| self.read(item)).collect()),
             Document::Object(members) => {
                 let mut kept: Vec<(String, Document)> = Vec::new();
+                let mut places = HashMap::new();
                 for (key, value) in members {
                     let (key, value) = (self.text(key), self.read(value));
-                    match kept.iter_mut().find(|(known, _)| self.is_same(known, &key)) {
-                        None => kept.push((key, value)),
-                        Some(_) if self.keeps_first() => {}
-                        Some(known) => known.1 = value,
+                    match places.entry(self.same(&key)) {
+                        Entry::Vacant(place) => {
+                            place.insert(kept.len());
+                            kept.push((key, value));
+                        }
+                        Entry::Occupied(_) if self.keeps_first() => {}
+                        Entry::Occupied(place) => kept[*place.get()].1 = value,
                     }
                 }
                 Document::Object(kept)
@@ -85,21 +100,24 @@ impl Reader {
     }
 
     fn keeps_first(self) -> bool {
-        matches!(self, Self::FirstWins | Self::IgnoresCaseFirst)
+        matches!(self, Self::FirstWins | Self::IgnoresCaseFirst | Self::StopsAtNulFirst)
     }
 
     fn is_same(self, one: &str, other: &str) -> bool {
+        self.same(one) == self.same(other)
+    }
+
+    /// What is the same for keys that are the same to this reader.
+    fn same(self, key: &str) -> String {
         match self {
-            Self::IgnoresCase | Self::IgnoresCaseFirst => {
-                one.chars().flat_map(case_folded).eq(other.chars().flat_map(case_folded))
-            }
-            _ => one == other,
+            Self::IgnoresCase | Self::IgnoresCaseFirst => key.chars().flat_map(case_folded).collect(),
+            _ => key.to_owned(),
         }
     }
 
     fn text(self, text: &str) -> String {
         match self {
-            Self::StopsAtNul => text.split('\0').next().unwrap_or_default().to_owned(),
+            Self::StopsAtNul | Self::StopsAtNulFirst => text.split('\0').next().unwrap_or_default().to_owned(),
             _ => text.to_owned(),
         }
     }

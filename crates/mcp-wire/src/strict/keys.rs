@@ -60,6 +60,8 @@ pub(super) enum Place {
     Meta,
     /// `params.ref`: what a completion is about
     Reference,
+    /// `params.notifications`: what a listen request asks for
+    Notifications,
     Elsewhere,
 }
 
@@ -97,11 +99,13 @@ impl Place {
             ])
         });
         static REFERENCE: LazyLock<JudgedKeys> = LazyLock::new(|| JudgedKeys::new(["type", "name", "uri"]));
+        static NOTIFICATIONS: LazyLock<JudgedKeys> = LazyLock::new(|| JudgedKeys::new(["resourceSubscriptions"]));
         Some(match self {
             Self::Envelope => &ENVELOPE,
             Self::Params => &PARAMS,
             Self::Meta => &META,
             Self::Reference => &REFERENCE,
+            Self::Notifications => &NOTIFICATIONS,
             Self::Elsewhere => return None,
         })
     }

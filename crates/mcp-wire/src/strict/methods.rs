@@ -14,6 +14,8 @@ pub(super) enum About {
     Task,
     /// `params.ref`
     Reference,
+    /// `params.notifications`
+    Subscriptions,
     /// Nothing that it must have.
     Any,
 }
@@ -33,7 +35,7 @@ const METHODS: &[(&str, About)] = &[
     ("initialize", About::Any),
     ("ping", About::Any),
     ("server/discover", About::Any),
-    ("subscriptions/listen", About::Any),
+    ("subscriptions/listen", About::Subscriptions),
     ("tools/list", About::Any),
     ("prompts/list", About::Any),
     ("resources/list", About::Any),

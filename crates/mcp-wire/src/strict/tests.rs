@@ -309,6 +309,24 @@ fn parameters_have_the_types_that_readers_expect() {
     ] {
         refused(&request(&format!(r#""method":"completion/complete","params":{{"ref":{reference}}}"#)), Unfit::Subject);
     }
+    for notifications in [
+        "1",
+        "[]",
+        r#"{"resourceSubscriptions":"a:b"}"#,
+        r#"{"resourceSubscriptions":[1]}"#,
+        r#"{"resourceSubscriptions":["a:b",["a:b"]]}"#,
+        r#"{"resourceSubscriptions":["a:b","a:%00"]}"#,
+    ] {
+        let listen = format!(r#""method":"subscriptions/listen","params":{{"notifications":{notifications}}}"#);
+        refused(&request(&listen), Unfit::Subject);
+    }
+    let listen =
+        |list: &str| request(&format!(r#""method":"subscriptions/listen","params":{{"notifications":{list}}}"#));
+    fits(&listen("{}"));
+    fits(&listen(r#"{"toolsListChanged":true,"resourceSubscriptions":["a:b","a:c"]}"#));
+    refused(&listen(r#"{"resourcesubscriptions":["a:b"]}"#), Ambiguity::LookAlikeKey);
+    let many = vec![r#""a:b""#; SUBSCRIPTIONS_MAX].join(",");
+    refused(&listen(&format!(r#"{{"resourceSubscriptions":[{many}]}}"#)), Unfit::Subject);
     refused(&request(r#""method":"tasks/cancel","params":{}"#), Unfit::Subject);
     refused(&request(r#""method":"tasks/result","params":{"taskId":5}"#), Unfit::Subject);
 }

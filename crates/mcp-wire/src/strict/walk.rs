@@ -17,6 +17,8 @@ pub(super) struct Shape {
     pub result: Option<Span>,
     pub error: Option<Span>,
     pub arguments: Option<Span>,
+    pub notifications: Option<Span>,
+    pub subscriptions: Option<Span>,
     pub reference: Reference,
 }
 
@@ -91,19 +93,23 @@ impl<'a> Walk<'a> {
             (Place::Envelope, b"params") => Place::Params,
             (Place::Params, b"_meta") => Place::Meta,
             (Place::Params, b"ref") => Place::Reference,
+            (Place::Params, b"notifications") => Place::Notifications,
             _ => Place::Elsewhere,
         };
         // Whatever the method, somebody may show these or decide by them.
         let judged = judged || (place == Place::Params && matches!(name, b"name" | b"uri" | b"taskId"));
         let start = self.at;
         self.value(inside, judged)?;
-        let Shape { version, params, result, error, arguments, reference } = &mut self.shape;
+        let Shape { version, params, result, error, arguments, notifications, subscriptions, reference } =
+            &mut self.shape;
         let slot = match (place, name) {
             (Place::Envelope, b"jsonrpc") => version,
             (Place::Envelope, b"params") => params,
             (Place::Envelope, b"result") => result,
             (Place::Envelope, b"error") => error,
             (Place::Params, b"arguments") => arguments,
+            (Place::Params, b"notifications") => notifications,
+            (Place::Notifications, b"resourceSubscriptions") => subscriptions,
             (Place::Reference, b"type") => &mut reference.kind,
             (Place::Reference, b"name") => &mut reference.name,
             (Place::Reference, b"uri") => &mut reference.uri,

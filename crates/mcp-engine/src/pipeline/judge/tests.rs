@@ -401,3 +401,26 @@ fn a_server_is_judged_as_well() {
     play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#);
     assert!(play.got(Side::Client)[0].contains("\"error\""));
 }
+
+#[test]
+fn each_subscription_is_judged() {
+    let listen = |list: &str| {
+        let notifications = format!(r#"{{"notifications":{{"resourceSubscriptions":{list}}}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{notifications}}}"#)
+    };
+    let mut play = Play::by(rules(vec![
+        rule("secrets", "tool:file:///secret*", RuleVerdict::Deny),
+        rule("drafts", "method:resources/subscribe tool:file:///draft*", RuleVerdict::Ask),
+    ]));
+    let harmless = listen(r#"["file:///a","file:///b"]"#);
+    play.sends(Side::Client, &harmless);
+    assert_eq!(play.got(Side::Server), [harmless]);
+    for denied in [r#"["file:///a","file:///secret/b"]"#, r#"["file:///draft","file:///a/../secret"]"#] {
+        play.sends(Side::Client, &listen(denied));
+        assert_eq!(play.got(Side::Server), [""; 0]);
+        assert!(play.got(Side::Client)[0].contains("rule \\\"secrets\\\""));
+    }
+    play.pipeline.set_watchers(1);
+    play.sends(Side::Client, &listen(r#"["file:///a","file:///draft"]"#));
+    assert_eq!((play.got(Side::Server).len(), play.pipeline.status().held.len()), (0, 1));
+}

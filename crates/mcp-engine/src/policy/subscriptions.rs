@@ -1,0 +1,42 @@
+//! Requests of the newest revision that ask to be told of several resources at once. Each of them is
+//! judged as the request of its own that it was before, and the strictest word counts.
+
+use mcp_wire::Message;
+
+use super::Ruling;
+use super::govern::Governed;
+use super::rules::RuleVerdict;
+use crate::conversation::Speaker;
+use crate::envelope::ProxyMessage;
+
+impl Governed {
+    /// What counts for a message that was judged as a whole, once what it asks for in detail is, too.
+    pub(super) fn with_subscriptions(
+        &mut self,
+        mut ruling: Ruling,
+        message: &ProxyMessage,
+        speaker: &Speaker,
+    ) -> Ruling {
+        for address in message.message.subscriptions() {
+            let request =
+                [br#"{"jsonrpc":"2.0","id":0,"method":"resources/subscribe","params":{"uri":"#, &address[..], b"}}"];
+            let asked = ProxyMessage { message: Message::new(request.concat().into()), ..message.clone() };
+            let one = self.rule(&asked, speaker);
+            ruling.observed.extend(
+                one.observed.iter().filter(|rule| !ruling.observed.contains(rule)).cloned().collect::<Vec<_>>(),
+            );
+            if strictness(one.verdict) > strictness(ruling.verdict) {
+                ruling = Ruling { observed: ruling.observed, ..one };
+            }
+        }
+        ruling
+    }
+}
+
+fn strictness(verdict: RuleVerdict) -> u8 {
+    match verdict {
+        RuleVerdict::Allow | RuleVerdict::Observe => 0,
+        RuleVerdict::Ask => 1,
+        RuleVerdict::Deny => 2,
+    }
+}
