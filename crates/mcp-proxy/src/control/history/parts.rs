@@ -42,7 +42,9 @@ impl Library {
 
     fn before(&self, parts: &Parts, before: u64, wanted: &Wanted) -> Result<Found, StoreError> {
         let last_sequence = parts.last_sequence;
-        let newer = Some(before.saturating_sub(1).min(last_sequence));
+        // What came since belongs to the page after the last: whoever goes on there is to see it once.
+        let before = before.min(last_sequence.saturating_add(1));
+        let newer = Some(before.saturating_sub(1));
         let mut found = Found { newer, last_sequence, ..Found::default() };
         for part in parts.parts.iter().rev().filter(|part| part.earlier.saturating_add(1) < before) {
             let room = wanted.limit - found.messages.len();
@@ -50,7 +52,7 @@ impl Library {
                 found.older = found.messages.first().map(|(told, earlier)| told.recorded.sequence + earlier);
                 break;
             }
-            let own = if before == u64::MAX { before } else { before - part.earlier };
+            let own = before - part.earlier;
             let page = self.with(part, |pages| pages.before(own, room, wanted.filter.as_ref()))?;
             found.messages.splice(..0, page.messages.into_iter().map(|told| (told, part.earlier)));
             if let Some(next) = page.next {
@@ -76,9 +78,11 @@ impl Library {
             }
             let own = after.saturating_sub(part.earlier);
             let page = self.with(part, |pages| pages.after(own, room, wanted.filter.as_ref()))?;
-            found.messages.extend(page.messages.into_iter().map(|told| (told, part.earlier)));
+            let is_known = |told: &Told| told.recorded.sequence + part.earlier <= last_sequence;
+            let messages = page.messages.into_iter().filter(is_known);
+            found.messages.extend(messages.map(|told| (told, part.earlier)));
             if let Some(next) = page.next {
-                found.newer = Some(next + part.earlier);
+                found.newer = Some((next + part.earlier).min(last_sequence.max(after)));
                 break;
             }
         }
@@ -190,6 +194,20 @@ mod tests {
         check(From::After(0), 9, "method:odd", &[1, 3, 5, 7], None, Some(8));
         check(From::After(8), 9, "", &[], Some(9), Some(8));
         check(From::After(u64::MAX), 9, "", &[], Some(u64::MAX), Some(u64::MAX));
+    }
+
+    /// Whoever reads on after the last sequence sees each message once, also those that came meanwhile.
+    #[test]
+    fn a_page_ends_where_it_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let (parts, library) = (Parts { last_sequence: 5, ..run(dir.path()) }, Library::default());
+        for (from, expected) in [(From::Before(u64::MAX), vec![4, 5]), (From::After(3), vec![4, 5])] {
+            let limit = if matches!(from, From::After(_)) { 9 } else { 2 };
+            let found = library.page(&parts, &Wanted { from, limit, filter: None }).unwrap();
+            let sequences: Vec<_> =
+                found.messages.iter().map(|(told, earlier)| told.recorded.sequence + earlier).collect();
+            assert_eq!((sequences, found.newer, found.last_sequence), (expected, Some(5), 5));
+        }
     }
 
     #[test]
