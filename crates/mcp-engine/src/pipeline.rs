@@ -6,6 +6,7 @@ mod holds;
 mod inject;
 mod judge;
 mod status;
+mod verdicts;
 
 use std::io;
 use std::path::PathBuf;

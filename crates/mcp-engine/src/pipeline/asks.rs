@@ -2,7 +2,7 @@
 //! answer. Whatever goes wrong, what nobody approved does not go on.
 
 use bytes::Bytes;
-use mcp_store::OutcomeKind;
+use mcp_store::{OutcomeKind, VerdictKind};
 use mcp_wire::reply::{self, Refusal};
 use tokio::time::Instant;
 
@@ -34,14 +34,16 @@ impl Pipeline {
 
     /// Parks a message until somebody answers, if anybody can.
     pub(super) fn ask(&mut self, talk: &Conversation, lane: Lane<'_>, question: Question, out: &mut Outbox) {
-        self.keep_held(question.message(), lane);
         let has_room = self.intercept.has_room(question.message());
         if !has_room || !(self.has_somebody() || question.ruling.timeout.is_some()) {
             let why = if has_room { Why::NobodyThere.as_str() } else { "too much is held already" };
             let (message, ruling) = question.into_parts();
             let answer = self.deny_with(talk.speaker(), &message, &ruling, NOBODY, Some(why), 0);
+            self.keep_held(&message, lane);
             return self.end_refused(lane, message, answer, why, out);
         }
+        self.keep_verdict(question.message(), VerdictKind::Ask, &question.ruling, None);
+        self.keep_held(question.message(), lane);
         let ProxyMessage { sequence, correlated, .. } = *question.message();
         out.parked.push(ParkedMark { sequence, correlated, is_refused: false });
         let since = lane.since.unwrap_or_else(Instant::now);

@@ -73,8 +73,8 @@ impl Pipeline {
         match self.intercept.look(judged, talk.speaker(), lane.since) {
             Passed::Onward(judged) => match known_id {
                 None => {
-                    self.keep(judged.message(), lane, 0);
                     self.keep_rulings(talk.speaker(), judged.message(), &rulings);
+                    self.keep(judged.message(), lane, 0);
                     out.to(judged.message().from.other()).push(Outgoing::Message(judged));
                 }
                 Some(known) => {
@@ -85,8 +85,8 @@ impl Pipeline {
             },
             Passed::Held(judged, why, owner) => {
                 let event_id = if lane.is_foretold { b"" } else { lane.event_id };
-                self.keep_held(judged.message(), Lane { event_id, ..lane });
                 self.keep_rulings(talk.speaker(), judged.message(), &rulings);
+                self.keep_held(judged.message(), Lane { event_id, ..lane });
                 let ProxyMessage { sequence, correlated, .. } = *judged.message();
                 out.parked.push(ParkedMark { sequence, correlated, is_refused: false });
                 let since = lane.since.unwrap_or_else(Instant::now);
@@ -142,8 +142,8 @@ impl Pipeline {
     ) {
         match self.judge(talk, message) {
             Ok((judged, rulings)) => {
-                self.keep_held(judged.message(), lane);
                 self.keep_rulings(talk.speaker(), judged.message(), &rulings);
+                self.keep_held(judged.message(), lane);
                 self.keep_renamed(judged.cancelling(now), out);
             }
             Err(stopped) => self.stop(talk, lane, stopped, out),

@@ -63,9 +63,9 @@ impl Pipeline {
                 return None;
             }
         };
+        self.keep_rulings(talk.speaker(), judged.message(), &rulings);
         self.recorder.message(judged.message(), lane, RecordHead::FROM_PROXY);
         self.tell(judged.message(), lane, Origin::Proxy);
-        self.keep_rulings(talk.speaker(), judged.message(), &rulings);
         let sequence = judged.message().sequence;
         out.to_server.push(Outgoing::Message(judged));
         self.seal(lane, out);
@@ -96,9 +96,9 @@ impl Pipeline {
             talk.pending.take(Side::Client, &id);
             talk.forget_answer_to(&id);
         }
+        self.note_decision(talk.speaker(), &message, &message.message, &ruling, ("deny", "rule", Some(&why)), 0);
         self.recorder.message(&message, lane, RecordHead::FROM_PROXY | RecordHead::HELD);
         self.tell(&message, lane, Origin::Proxy);
-        self.note_decision(talk.speaker(), &message, &message.message, &ruling, ("deny", "rule", Some(&why)), 0);
         let what = OutcomeKind::Dropped;
         self.keep_outcome(&message, Outcome { what, by: "rules".into(), why: why.clone(), held_ns: 0, edited: None });
         why

@@ -2,7 +2,7 @@
 //! counts, and what may not go on comes back to its sender as a denial.
 
 use bytes::Bytes;
-use mcp_store::{Outcome, OutcomeKind};
+use mcp_store::{Outcome, OutcomeKind, VerdictKind};
 use mcp_wire::reply::{self, Denied, Refusal};
 use mcp_wire::revision::Era;
 use mcp_wire::{Ending, Id, Kind, Message};
@@ -55,18 +55,29 @@ impl Pipeline {
     pub(super) fn keep_rulings(&mut self, speaker: &Speaker, message: &ProxyMessage, rulings: &Rulings) {
         match rulings {
             Rulings::None => {}
-            Rulings::One(ruling) => self.keep_ruling(speaker, message, &message.message, ruling),
+            Rulings::One(ruling) => drop(self.keep_ruling(speaker, message, &message.message, ruling)),
             Rulings::Each(items) => {
-                items.iter().for_each(|(item, ruling)| self.keep_ruling(speaker, message, item, ruling))
+                let mut first = None;
+                for (item, ruling) in items {
+                    let noted = self.keep_ruling(speaker, message, item, ruling);
+                    first = first.or(noted.map(|noted| (ruling, noted)));
+                }
+                if let Some((ruling, noted)) = first {
+                    self.keep_verdict(message, VerdictKind::Allow, ruling, Some(noted));
+                }
             }
         }
     }
 
-    fn keep_ruling(&mut self, speaker: &Speaker, message: &ProxyMessage, said: &Message, ruling: &Ruling) {
-        if ruling.is_kept {
-            let actor = ruling.actor.as_deref().unwrap_or("rule");
-            self.note_decision(speaker, message, said, ruling, ("allow", actor, None), 0);
-        }
+    fn keep_ruling(
+        &mut self,
+        speaker: &Speaker,
+        message: &ProxyMessage,
+        said: &Message,
+        ruling: &Ruling,
+    ) -> Option<Noted> {
+        let actor = ruling.actor.as_deref().unwrap_or("rule");
+        ruling.is_kept.then(|| self.note_decision(speaker, message, said, ruling, ("allow", actor, None), 0))?
     }
 
     /// A request has its answer, which the audit is to know.
@@ -78,7 +89,8 @@ impl Pipeline {
         }
     }
 
-    /// Writes down a decision. Its number in the audit comes back.
+    /// Writes down a decision, beside the message too unless it is about a part of it. Its number in the
+    /// audit comes back.
     pub(super) fn note_decision(
         &mut self,
         speaker: &Speaker,
@@ -122,22 +134,24 @@ impl Pipeline {
             let observed = Decided { verdict: "observe", rule: Some(rule), goes_on: false, ..decided };
             audit.decide(time_ns, &observed);
         }
-        let number = audit.decide(time_ns, &decided);
-        Some(Noted { number })
+        let noted = Noted { number: audit.decide(time_ns, &decided) };
+        if std::ptr::eq(said, &message.message)
+            && let Some(what) = VerdictKind::from_name(verdict)
+        {
+            self.keep_verdict(message, what, ruling, Some(noted));
+        }
+        Some(noted)
     }
 
     /// Keeps a message from going on.
     pub(super) fn stop(&mut self, talk: &Conversation, lane: Lane<'_>, stopped: Box<Stopped>, out: &mut Outbox) {
         match *stopped {
             Stopped::Asked(question) => self.ask(talk, lane, question, out),
-            Stopped::Refused(message, refused) => {
-                self.keep_held(&message, lane);
-                self.refuse(talk.speaker(), lane, message, refused, out);
-            }
+            Stopped::Refused(message, refused) => self.refuse(talk.speaker(), lane, message, refused, out),
         }
     }
 
-    /// Tells the sender of a message that is recorded already why it went nowhere.
+    /// Tells the sender of a message why it went nowhere.
     pub(super) fn refuse(
         &mut self,
         speaker: &Speaker,
@@ -160,6 +174,7 @@ impl Pipeline {
             }
             Refused::Batch(items) => (self.deny_batch(speaker, &message, items), "an item of it is denied".into()),
         };
+        self.keep_held(&message, lane);
         self.end_refused(lane, message, answer, &why, out);
     }
 
@@ -213,14 +228,20 @@ impl Pipeline {
     /// Every request of a batch gets its answer: those that rules deny why, the others that they went
     /// nowhere with them.
     fn deny_batch(&mut self, speaker: &Speaker, batch: &ProxyMessage, items: &[(Message, Ruling)]) -> Option<Bytes> {
-        let mut answers = Vec::new();
+        let (mut answers, mut first) = (Vec::new(), None);
         for (item, ruling) in items {
             let is_denied = ruling.verdict == RuleVerdict::Deny;
             let why = (!is_denied).then_some("another item of the same batch is denied");
             let noted = self.note_decision(speaker, batch, item, ruling, ("deny", "rule", why), 0);
+            if is_denied && first.is_none() {
+                first = Some((ruling, noted));
+            }
             if let Some(id) = item.id().filter(|_| item.kind() == Kind::Request) {
                 answers.push(self.denial(speaker, &id, item, ruling, (noted, why)));
             }
+        }
+        if let Some((ruling, noted)) = first {
+            self.keep_verdict(batch, VerdictKind::Deny, ruling, noted);
         }
         (!answers.is_empty()).then(|| reply::batch(&answers))
     }
@@ -283,8 +304,8 @@ impl Pipeline {
         let now_ns = self.clock.now_ns();
         let message = self.stamp(talk, Side::Client, asked.as_ref(), (message, Ending::Counted, false), now_ns);
         let (speaker, why) = (talk.speaker(), refusal.text());
-        self.keep_held(&message, lane);
         self.note_decision(speaker, &message, &message.message, &Ruling::unfit(), ("deny", "rule", Some(&why)), 0);
+        self.keep_held(&message, lane);
         let outcome = Outcome { what: OutcomeKind::Refused, by: "rules".into(), why, held_ns: 0, edited: None };
         self.keep_outcome(&message, outcome);
         let answer = id.map_or_else(|| reply::error_without_id(refusal), |id| reply::error(&id, refusal));

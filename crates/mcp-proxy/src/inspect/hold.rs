@@ -59,7 +59,7 @@ fn star(mark: &str) -> String {
 /// What `-v` says of it: who decided, why, and the whole note.
 pub fn details(page: &Page, recorded: &Recorded) -> Vec<String> {
     let mut lines = Vec::new();
-    lines.extend(recorded.verdict.as_deref().map(ruling::detail));
+    lines.extend(recorded.verdict.as_deref().map(|verdict| ruling::detail(recorded, verdict)));
     if (recorded.held || recorded.outcome.is_some()) && !recorded.is_denied() {
         let held = recorded.held_ns.map(|ns| format!("held {}", report::duration(ns)));
         let held = held.or(recorded.held.then(|| "held".to_owned()));

@@ -1,6 +1,7 @@
 //! What rules decided about a message, in words.
 
-use mcp_store::{Verdict, VerdictKind};
+use mcp_store::{Recorded, Verdict, VerdictKind};
+use mcp_wire::visible::visible;
 
 use super::lines::cut;
 use crate::report::{Page, Style};
@@ -28,13 +29,14 @@ pub fn word(what: VerdictKind) -> &'static str {
 }
 
 pub fn said(word: &str, rule: Option<&str>) -> String {
-    let rule = rule.map_or_else(|| "default".into(), |rule| cut(rule.as_bytes(), NAME_SHOWN));
-    format!("{word} by {rule}")
+    rule.map_or_else(|| word.to_owned(), |rule| format!("{word} by {}", cut(rule.as_bytes(), NAME_SHOWN)))
 }
 
-/// What `-v` says of it: the rule, the class of operation, and where the audit has it.
-pub fn detail(verdict: &Verdict) -> String {
+/// What `-v` says of it: the rule, the class of operation, why there was none, and where the audit has it.
+pub fn detail(recorded: &Recorded, verdict: &Verdict) -> String {
     let operation = verdict.operation.map(|operation| format!(" as {operation}")).unwrap_or_default();
     let audit = verdict.audit.map(|audit| format!(" (audit {audit})")).unwrap_or_default();
-    format!("{}{operation}{audit}", said(word(verdict.what), verdict.rule.as_deref()))
+    let why = recorded.why.as_deref().filter(|_| recorded.is_denied() && verdict.rule.is_none());
+    let why = why.map(|why| format!(": {}", visible(why))).unwrap_or_default();
+    format!("{}{operation}{why}{audit}", said(word(verdict.what), verdict.rule.as_deref()))
 }

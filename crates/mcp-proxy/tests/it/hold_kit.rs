@@ -48,7 +48,10 @@ impl Sandbox {
 
 impl Scene {
     pub fn begin(flags: &[&str]) -> Self {
-        let sandbox = Sandbox::new();
+        Self::begin_in(Sandbox::new(), flags)
+    }
+
+    pub fn begin_in(sandbox: Sandbox, flags: &[&str]) -> Self {
         let mut proxy = sandbox.run(&[&["--quiet"], flags].concat(), &["puppet"]);
         proxy.ask(1, "hello");
         sandbox.until_found();

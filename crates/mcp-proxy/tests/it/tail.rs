@@ -213,3 +213,50 @@ fn a_message_is_sent_again_while_the_session_runs() {
     let texts: Vec<&Value> = replays.iter().map(|message| &message["raw"]["params"]["arguments"]["text"]).collect();
     assert_eq!(texts, ["once", "twice", "once"], "{replays:?}");
 }
+
+const RULES: &str = r#"{"policy": {"rules": [
+    {"name": "no-deletes", "match": "op:delete", "verdict": "deny"},
+    {"name": "would-be", "match": "tool:send_*", "verdict": "observe"}
+]}}"#;
+
+/// What rules decide comes with the message, so that filters know it: while it passes, and in the recording.
+#[test]
+fn what_rules_decide_is_told_with_the_message() {
+    for flags in [&[][..], &["--no-record"]] {
+        let sandbox = Sandbox::new();
+        std::fs::write(sandbox.path("rules.json"), RULES).unwrap();
+        let mut scene = Scene::begin_in(sandbox, &[&["--rules", "rules.json"], flags].concat());
+        let expression = ["--filter", "method:tools/call (verdict:* or op:*)"];
+        let mut tail = Tail::begin(&scene.sandbox, &expression);
+        for (id, tool) in [(2, "read_file"), (3, "delete_repo"), (4, "send_mail")] {
+            scene.call(id, tool, "x");
+            scene.proxy.json();
+        }
+        assert_eq!(tail.line(), "#003 → tools/call [read_file] id=2");
+        let answer = tail.line();
+        assert!(answer.starts_with("#004 ← tools/call [read_file] id=2 "), "{answer}");
+        assert_eq!(tail.line(), "#005 → tools/call [delete_repo] id=3 ✗ denied by no-deletes");
+        let answer = tail.line();
+        assert!(answer.starts_with("#006 ← tools/call [delete_repo] id=3 "), "{flags:?} {answer}");
+        assert_eq!(tail.line(), "#007 → tools/call [send_mail] id=4 observed by would-be");
+        let mut denied = Tail::begin(&scene.sandbox, &["--json", "-n", "9", "--filter", "verdict:deny"]);
+        let message = denied.json();
+        let said = ["verdict", "rule", "op"].map(|name| message[name].as_str().unwrap().to_owned());
+        assert_eq!((said.join(" ").as_str(), &message["sequence"]), ("deny no-deletes delete", &5.into()), "{message}");
+        scene.call(5, "DELETE_repo", "x");
+        scene.proxy.json();
+        let again = denied.json();
+        assert_eq!((&again["sequence"], &again["rule"]), (&9.into(), &"no-deletes".into()), "{again}");
+        assert_ne!(again["audit_id"], message["audit_id"]);
+        drop(scene.proxy.end());
+        assert_eq!((tail.end().0, denied.end().0), (Some(0), Some(0)));
+        if flags.is_empty() {
+            let segment = scene.sandbox.segments().remove(0);
+            let segment = segment.to_str().unwrap();
+            let found = scene.sandbox.stdout(["inspect", segment, "--json", "--filter", "verdict:deny"]);
+            let found: Vec<Value> = found.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            let ids = [&message, &again].map(|message| &message["audit_id"]);
+            assert_eq!(found.iter().map(|message| &message["audit_id"]).collect::<Vec<_>>(), ids);
+        }
+    }
+}

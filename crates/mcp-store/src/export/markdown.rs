@@ -223,12 +223,12 @@ fn row(message: &Told) -> String {
 
 /// ``denied by `no-deletes` ``; nothing if it may go on like any other.
 fn ruled(verdict: &Verdict) -> Option<String> {
-    let rule = verdict.rule.as_deref().map_or_else(|| "default".to_owned(), code_cell);
+    let rule = verdict.rule.as_deref().map(|rule| format!(" by {}", code_cell(rule))).unwrap_or_default();
     Some(match verdict.what {
         VerdictKind::Allow => return None,
-        VerdictKind::Deny => format!("denied by {rule}"),
-        VerdictKind::Ask => format!("asked by {rule}"),
-        VerdictKind::Observe => format!("observed by {rule}"),
+        VerdictKind::Deny => format!("denied{rule}"),
+        VerdictKind::Ask => format!("asked{rule}"),
+        VerdictKind::Observe => format!("observed{rule}"),
     })
 }
 

@@ -19,7 +19,7 @@ const OPERATIONS: [&str; 5] = ["read", "write", "delete", "execute", "admin"];
 pub enum VerdictKind {
     Allow,
     Deny,
-    /// Somebody was to decide; if it was held for that, its outcome says how that ended.
+    /// Somebody is to decide; once that is done, another verdict says what.
     Ask,
     /// A rule took note of it, and none decided.
     Observe,

@@ -1,7 +1,7 @@
 //! History where nothing is recorded: the last messages, which the data path keeps in memory.
 
 use mcp_engine::{Event, Pipeline};
-use mcp_store::{Story, Told};
+use mcp_store::{Recorded, Story, Told};
 
 use super::super::reply::Refusal;
 use super::super::shared::Shared;
@@ -20,15 +20,15 @@ pub async fn look(shared: &Shared) -> Result<Option<Vec<Told>>, Refusal> {
     let Some(look) = look.await? else { return Ok(Some(Vec::new())) };
     let (id, transport, mut story) = (shared.card.id, shared.card.transport, Story::of(&shared.card.header()));
     let tell = move || {
-        let tell = |event: Event| story.tell(heard::recorded(event, &id, 0, transport));
-        let mut messages: Vec<Told> = look.events().map(tell).collect();
+        let mut messages: Vec<Recorded> =
+            look.events().map(|event: Event| heard::recorded(event, &id, 0, transport)).collect();
         for (sequence, said) in look.said {
-            let found = messages.binary_search_by_key(&sequence, |told| told.recorded.sequence);
+            let found = messages.binary_search_by_key(&sequence, |message| message.sequence);
             if let Ok(at) = found {
-                messages[at].recorded.amend(said);
+                messages[at].amend(said);
             }
         }
-        messages
+        messages.into_iter().map(|message| story.tell(message)).collect()
     };
     let told = tokio::task::spawn_blocking(tell).await;
     told.map(Some).map_err(|error| Refusal::internal(format!("the history cannot be read: {error}")))

@@ -30,6 +30,8 @@ pub struct Printer {
     held_before: Vec<Held>,
     /// Printed as held, and not yet what came of it.
     held: HashSet<u64>,
+    /// The last message that rules denied. That it went nowhere is said with it.
+    denied: Option<u64>,
     mode: Mode,
 }
 
@@ -44,6 +46,7 @@ impl Printer {
             first_conversation: None,
             held_before: Vec::new(),
             held: HashSet::new(),
+            denied: None,
             mode: Mode::Passthrough,
         }
     }
@@ -86,6 +89,9 @@ impl Printer {
         // From the second conversation on, lines say which they belong to.
         let first = *self.first_conversation.get_or_insert(message.conversation);
         self.lines.show_conversation |= message.conversation != first;
+        if message.verdict.as_deref() == Some(VerdictKind::Deny.as_str()) {
+            self.denied = Some(message.sequence);
+        }
         let line = self.lines.line(&self.page, &show::told(message));
         self.page.line(&line)
     }
@@ -143,6 +149,9 @@ impl Printer {
                 "modified": outcome.edited,
             }));
         }
+        if self.denied == Some(outcome.sequence) && outcome.held_ns == 0 {
+            return Ok(());
+        }
         let by = if outcome.by.is_empty() { String::new() } else { format!(" by {}", visible(&outcome.by)) };
         let word = outcome.what.as_str();
         let word = OutcomeKind::from_name(word).map_or(word, hold::word);
@@ -159,6 +168,10 @@ impl Printer {
                 "op": verdict.op,
                 "audit_id": verdict.audit_id,
             }));
+        }
+        // Of what is held, the outcome tells it.
+        if self.held.contains(&verdict.sequence) {
+            return Ok(());
         }
         let Some(what) = VerdictKind::from_name(&verdict.verdict) else { return Ok(()) };
         let said = ruling::said(ruling::word(what), verdict.rule.as_deref());

@@ -189,7 +189,7 @@ impl Call {
 fn kept_back(recorded: &Recorded) -> String {
     if recorded.is_denied() {
         let rule = recorded.verdict.as_deref().and_then(|verdict| verdict.rule.as_deref());
-        return format!("rules denied it ({})", rule.unwrap_or("by default"));
+        return rule.map_or_else(|| "it was denied".to_owned(), |rule| format!("the rule {rule} denied it"));
     }
     let outcome = recorded.outcome.map_or("no decision", |outcome| outcome.as_str());
     format!("it was held, and never passed on ({outcome})")

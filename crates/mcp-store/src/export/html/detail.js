@@ -76,7 +76,7 @@ const VERDICTS = { allow: "allowed", deny: "denied", ask: "asked about", observe
 /** What rules decided about a message, what became of it if it was held, and what somebody wrote beside it. */
 function remarks(message) {
   const made = [];
-  if (message.verdict !== undefined) made.push(`#${message.seq} was ${VERDICTS[message.verdict] || message.verdict} by ` + (message.rule === undefined ? "default" : "the rule " + message.rule) + (message.op ? " as " + message.op : "") + (message.audit_id ? " (audit " + message.audit_id + ")" : ""));
+  if (message.verdict !== undefined) made.push(`#${message.seq} was ${VERDICTS[message.verdict] || message.verdict}` + (message.rule === undefined ? "" : " by the rule " + message.rule) + (message.op ? " as " + message.op : "") + (message.audit_id ? " (audit " + message.audit_id + ")" : ""));
   if (message.held) made.push(`#${message.seq} was held` + (message.held_for === undefined ? "" : " for " + duration(message.held_for)) + (message.outcome ? ", " + message.outcome : "") + (message.by ? " by " + message.by : "") + (message.why ? ": " + message.why : ""));
   if (message.mark !== undefined) made.push(`#${message.seq} is marked ` + message.mark);
   if (message.note !== undefined) made.push(message.note);

@@ -97,7 +97,7 @@ impl Shown {
 fn ruling(verdict: &Verdict) -> Option<String> {
     let said = match (verdict.what, verdict.rule.as_deref()) {
         (VerdictKind::Deny, Some(rule)) => format!("The rule {} denied it", code(rule)),
-        (VerdictKind::Deny, None) => "It was denied, since no rule allowed it".to_owned(),
+        (VerdictKind::Deny, None) => "It was denied".to_owned(),
         (VerdictKind::Observe, Some(rule)) => format!("The rule {} took note of it", code(rule)),
         // What came of a question is said of a message that was held.
         (VerdictKind::Allow | VerdictKind::Ask | VerdictKind::Observe, _) => return None,
