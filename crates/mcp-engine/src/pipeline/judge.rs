@@ -394,4 +394,6 @@ pub(super) fn recording(recorder: &Recorder, audit: &Audit) -> Uuid {
 }
 
 #[cfg(test)]
+mod readings;
+#[cfg(test)]
 mod tests;

@@ -17,14 +17,14 @@ use crate::policy::Answered;
 use crate::policy::operation::Classifier;
 use crate::policy::rules::{Permission, Rule, Rules};
 
-struct Play {
+pub(super) struct Play {
     pipeline: Pipeline,
     talk: Conversation,
     out: Outbox,
     dir: TempDir,
 }
 
-fn rule(name: &str, filter: &str, verdict: RuleVerdict) -> Rule {
+pub(super) fn rule(name: &str, filter: &str, verdict: RuleVerdict) -> Rule {
     Rule {
         name: name.into(),
         filter: Filter::parse(filter).expect("a filter"),
@@ -35,7 +35,7 @@ fn rule(name: &str, filter: &str, verdict: RuleVerdict) -> Rule {
     }
 }
 
-fn rules(rules: Vec<Rule>) -> Rules {
+pub(super) fn rules(rules: Vec<Rule>) -> Rules {
     Rules {
         rules,
         default: Permission::Allow,
@@ -53,7 +53,7 @@ fn deny_deletes() -> Rules {
 }
 
 impl Play {
-    fn by(rules: Rules) -> Self {
+    pub fn by(rules: Rules) -> Self {
         let dir = TempDir::new().expect("a directory");
         let instance = Uuid::from_u128(7);
         let begin =
@@ -65,7 +65,7 @@ impl Play {
         Self { pipeline, talk, out: Outbox::default(), dir }
     }
 
-    fn sends(&mut self, from: Side, text: &str) {
+    pub fn sends(&mut self, from: Side, text: &str) {
         let frame = Frame { bytes: Bytes::copy_from_slice(text.as_bytes()), ending: Ending::Lf, bom: false };
         self.pipeline.pass(&mut self.talk, from, &mut vec![Cut::Frame(frame)], &mut self.out);
         self.release();
@@ -90,7 +90,7 @@ impl Play {
         decided
     }
 
-    fn got(&mut self, side: Side) -> Vec<String> {
+    pub fn got(&mut self, side: Side) -> Vec<String> {
         self.out.to(side).drain(..).map(|out| String::from_utf8_lossy(out.frame().bytes).into_owned()).collect()
     }
 
