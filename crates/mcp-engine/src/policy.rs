@@ -4,6 +4,7 @@
 
 mod answers;
 mod batch;
+pub mod explain;
 mod govern;
 mod method;
 pub mod operation;

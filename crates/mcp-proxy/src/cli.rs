@@ -65,7 +65,7 @@ enum Command {
         #[command(subcommand)]
         command: sessions::SessionsCommand,
     },
-    /// Check and begin rules files: what clients may do
+    /// Check, explain and begin rules: what clients may do
     Policy {
         #[command(subcommand)]
         command: policy::PolicyCommand,

@@ -1,6 +1,7 @@
 //! Rules: read from a file, checked, explained, and put in front of a server.
 
 mod check;
+mod explain;
 mod file;
 mod govern;
 mod init;
@@ -22,6 +23,8 @@ use crate::report::{ColorChoice, Page};
 pub enum PolicyCommand {
     /// Say whether rules files are right, and what they say
     Check(check::CheckArgs),
+    /// Say what a tool does, which rules match a call of it, and which decides
+    Explain(explain::ExplainArgs),
     /// Write a rules file to begin with
     Init(init::InitArgs),
 }
@@ -31,6 +34,7 @@ pub fn policy(command: &PolicyCommand, color: ColorChoice) -> Result<ExitCode, F
     let mut page = Page::new(color);
     let code = match command {
         PolicyCommand::Check(args) => check::check(args, &mut page)?,
+        PolicyCommand::Explain(args) => explain::explain(args, &mut page)?,
         PolicyCommand::Init(args) => init::init(args, &mut page).map(|()| ExitCode::SUCCESS)?,
     };
     page.end()?;

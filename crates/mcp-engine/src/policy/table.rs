@@ -126,13 +126,10 @@ pub(super) struct Found {
 /// Finds the rules that can match a message of which `prospect` is known, up to the first that decides
 /// for certain.
 pub(super) fn find_out(rules: &[Rule], default: Permission, prospect: &Prospect<'_>) -> Found {
-    // Of plumbing, only those rules count that are about its method.
-    let beside = prospect.is_plumbing.then(|| prospect.without_method());
     let (mut found, mut may_pass, mut is_decided) = (Vec::new(), false, false);
     for (at, rule) in (0..).zip(rules) {
-        let certainty = rule.filter.foretell(prospect, spelling(rule));
-        let is_beside = |beside| rule.filter.foretell(beside, spelling(rule)) == Certainty::Yes;
-        if certainty == Certainty::No || beside.as_ref().is_some_and(is_beside) {
+        let certainty = foretell(rule, prospect);
+        if certainty == Certainty::No {
             continue;
         }
         found.push((at, certainty == Certainty::Maybe));
@@ -144,6 +141,17 @@ pub(super) fn find_out(rules: &[Rule], default: Permission, prospect: &Prospect<
     }
     let is_hopeless = !may_pass && (is_decided || (default == Permission::Deny && !prospect.is_plumbing));
     Found { operation: prospect.operation, rules: found.into(), is_hopeless, is_plumbing: prospect.is_plumbing }
+}
+
+/// Whether a rule matches a message of which `prospect` is known. Of plumbing, only those rules count that
+/// are about its method.
+pub(super) fn foretell(rule: &Rule, prospect: &Prospect<'_>) -> Certainty {
+    let certainty = rule.filter.foretell(prospect, spelling(rule));
+    let is_beside = || rule.filter.foretell(&prospect.without_method(), spelling(rule)) == Certainty::Yes;
+    match certainty != Certainty::No && prospect.is_plumbing && is_beside() {
+        true => Certainty::No,
+        false => certainty,
+    }
 }
 
 /// What restricts is not escaped by another spelling, and what permits is not reached by one.

@@ -76,3 +76,109 @@ fn init_writes_a_file_to_begin_with_and_overwrites_none() {
     }
     assert_eq!(std::fs::read_to_string(sandbox.path("rules.yml")).unwrap(), "mine");
 }
+
+#[test]
+fn explain_says_what_a_tool_does_and_which_rule_decides() {
+    let sandbox = Sandbox::new();
+    let rules = r#"
+policy:
+  default: deny
+  operations: {"sync_*": delete}
+  rules:
+    - {name: sizes, match: 'size>10k', verdict: observe}
+    - {name: etc, match: '$.params.arguments.path ^= "/etc"', verdict: deny, message: "Not there."}
+    - {name: deletes, match: 'op:delete', verdict: ask, timeout: 30s}
+    - {name: reads, match: 'op:read', verdict: allow}
+    - {name: thinking, match: 'method:sampling/* server:github', verdict: allow}
+"#;
+    std::fs::write(sandbox.path("rules.yaml"), rules).unwrap();
+    let explain = |args: &[&str]| {
+        let output = sandbox.output(["policy", "explain"].iter().chain(args));
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        format!("exit {}\n{said}", output.status.code().unwrap())
+    };
+    insta::assert_snapshot!(explain(&["get_settings"]), @"
+    exit 0
+    get_settings is read: verb `get`
+    ");
+    insta::assert_snapshot!(explain(&["sync_all", "--rules", "rules.yaml"]), @r#"
+    exit 0
+    sync_all is delete: set for `sync_*`
+
+    rules.yaml: 5 rules (version 5c238f1548df)
+      depends  sizes    observe  size>10k
+      depends  etc      deny     $.params.arguments.path^="/etc"
+    → matches  deletes  ask      op:delete
+      no       reads    allow    op:read
+      no       thinking allow    method:sampling/* and server:github
+
+    decision: it depends on the arguments: deny if `etc` matches, else ask by rule `deletes`; after 30s without an answer deny
+    "#);
+    let explained = explain(&["read_file", "path=/etc/passwd", "--rules", "~/rules.yaml"]);
+    insta::assert_snapshot!(explained.replace(sandbox.path("").to_str().unwrap(), "[home]/"), @r#"
+    exit 1
+    read_file is read: verb `read`
+
+    [home]/rules.yaml: 5 rules (version 5c238f1548df)
+      no       sizes    observe  size>10k
+    → matches  etc      deny     $.params.arguments.path^="/etc"
+      no       deletes  ask      op:delete
+      matches  reads    allow    op:read
+      no       thinking allow    method:sampling/* and server:github
+
+    decision: deny by rule `etc`
+    message: Not there.
+    "#);
+    insta::assert_snapshot!(explain(&["read_file", "path=5", "--rules", "rules.yaml", "--hint", "destructive"]), @r#"
+    exit 0
+    read_file is delete: the server says `destructiveHint: true`; the name alone would be read
+
+    rules.yaml: 5 rules (version 5c238f1548df)
+      no       sizes    observe  size>10k
+      no       etc      deny     $.params.arguments.path^="/etc"
+    → matches  deletes  ask      op:delete
+      no       reads    allow    op:read
+      no       thinking allow    method:sampling/* and server:github
+
+    decision: ask by rule `deletes`; after 30s without an answer deny
+    "#);
+    insta::assert_snapshot!(explain(&["--method", "sampling/createMessage", "--rules", "rules.yaml", "--server", "github"]), @r#"
+    exit 0
+    sampling/createMessage is no operation
+
+    rules.yaml: 5 rules (version 5c238f1548df)
+      depends  sizes    observe  size>10k
+      depends  etc      deny     $.params.arguments.path^="/etc"
+      no       deletes  ask      op:delete
+      no       reads    allow    op:read
+    → matches  thinking allow    method:sampling/* and server:github
+
+    decision: it depends on the arguments: deny if `etc` matches, else allow by rule `thinking`
+    "#);
+    insta::assert_snapshot!(explain(&["--method", "tools/list", "--rules", "rules.yaml"]), @r#"
+    exit 0
+    tools/list is no operation; it is needed to talk at all, so rules about everything do not count
+
+    rules.yaml: 5 rules (version 5c238f1548df)
+      depends  sizes    observe  size>10k
+      depends  etc      deny     $.params.arguments.path^="/etc"
+      no       deletes  ask      op:delete
+      no       reads    allow    op:read
+      no       thinking allow    method:sampling/* and server:github
+
+    decision: it depends on the arguments: deny if `etc` matches, else allow by default
+    "#);
+    insta::assert_snapshot!(explain(&["file:///etc", "--method", "resources/read", "--rules", "rules.yaml", "--json"]), @r#"
+    exit 0
+    {"deciding":["etc","reads"],"default":null,"method":"resources/read","operation":"read","rules":[{"match":"size>10k","matches":"depends","name":"sizes","verdict":"observe"},{"match":"$.params.arguments.path^=\"/etc\"","matches":"depends","name":"etc","verdict":"deny"},{"match":"op:delete","matches":"no","name":"deletes","verdict":"ask"},{"match":"op:read","matches":"yes","name":"reads","verdict":"allow"},{"match":"method:sampling/* and server:github","matches":"no","name":"thinking","verdict":"allow"}],"rules_version":"5c238f1548df","tool":"file:///etc","verdict":null,"why":null}
+    "#);
+    insta::assert_snapshot!(explain(&[]), @"
+    exit 2
+    error: whose call is to be explained?
+
+    hint: name the tool, or give --method
+    ");
+    assert!(explain(&["x", "--hint", "evil"]).contains("expected `destructive` or `readonly`"));
+    let hostile = explain(&["evil\u{202e}\u{1b}[2J"]);
+    assert!(hostile.contains("evil\u{27e8}U+202E\u{27e9}\u{241b}[2J is write"), "{hostile}");
+}
