@@ -85,7 +85,7 @@ pub fn audit(args: &AuditArgs, state: &StateDir, color: ColorChoice) -> Result<E
     let ledger = open_ledger(state, &logs)?;
     if args.verify {
         let chosen = args.instance.as_deref().map(|wanted| find_instance(wanted, &ledger, &logs)).transpose()?;
-        return verify::verify(&logs, chosen, &ledger, args.json, color);
+        return verify::verify(&logs, chosen, &ledger, state, args.json, color);
     }
     if let Some(AuditCommand::Show { id }) = &args.command {
         return show::show(id, &ledger, &logs, color);

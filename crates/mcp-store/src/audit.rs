@@ -10,6 +10,7 @@ mod line;
 mod log;
 mod read;
 mod record;
+mod recorded;
 mod tails;
 mod verify;
 mod words;
@@ -23,6 +24,7 @@ pub use ledger::Ledger;
 pub use log::AuditLog;
 pub use read::LineReader;
 pub use record::{Kind, MessageId, Record};
+pub use recorded::recorded;
 pub use verify::{Fault, Standing, Verified, Witness, Wrong, verify};
 
 /// What a log says first.

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-use mcp_store::audit::{Ledger, LogFiles, Standing, Verified, Witness, verify as walk};
+use mcp_store::StateDir;
+use mcp_store::audit::{Ledger, LogFiles, Standing, Verified, Witness, recorded, verify as walk};
 use mcp_wire::visible::visible;
 use serde_json::json;
 use uuid::Uuid;
@@ -19,6 +20,7 @@ pub fn verify(
     logs: &[LogFiles],
     chosen: Option<Uuid>,
     ledger: &Ledger,
+    state: &StateDir,
     as_json: bool,
     color: ColorChoice,
 ) -> Result<ExitCode, Failure> {
@@ -34,9 +36,18 @@ pub fn verify(
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         };
-        let Some(verified) = walk(log, &witnesses, &mut step)? else {
-            return Err(Failure::new(exit::INTERRUPTED, "interrupted; not all was verified"));
-        };
+        let interrupted = || Failure::new(exit::INTERRUPTED, "interrupted; not all was verified");
+        let mut verified = walk(log, &witnesses, &mut step)?.ok_or_else(interrupted)?;
+        if matches!(verified.standing, Standing::Interrupted { .. }) && verified.fault.is_none() {
+            // Only then can there be more to know.
+            let asking = Progress::begin("asking recordings", Unit::Bytes, None);
+            let witness = recorded(&log.instance, state, &mut |bytes| match asking.advance(bytes) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            })?;
+            witness.iter().for_each(|witness| verified.hear(witness));
+            asking.check().map_err(|_| interrupted())?;
+        }
         records += verified.records;
         broken += usize::from(verified.fault.is_some());
         if as_json {

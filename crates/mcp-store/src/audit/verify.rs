@@ -50,6 +50,24 @@ pub struct Verified {
     /// before it was changed.
     pub last: Option<(u64, String)>,
     pub fault: Option<Fault>,
+    /// The file and the line where there would be another record.
+    next: (PathBuf, u64),
+}
+
+impl Verified {
+    /// Holds what there is to what somebody knows.
+    pub fn hear(&mut self, witness: &Witness) {
+        let last = self.last.as_ref().map_or(0, |(seq, _)| *seq);
+        let who = || witness.who.clone();
+        let wrong = match self.standing {
+            _ if self.fault.is_some() => return,
+            _ if witness.seq > last => Wrong::CutBefore { known: witness.seq, who: who() },
+            Standing::Interrupted { .. } if witness.saw_the_end => Wrong::EndCut { who: who() },
+            _ => return,
+        };
+        let (path, line) = self.next.clone();
+        self.fault = Some(Fault { path, line, seq: last + 1, wrong });
+    }
 }
 
 /// The first record that is not as it was written.
@@ -108,9 +126,11 @@ impl fmt::Display for Wrong {
             Self::Cut => write!(f, "missing: the end of this file is cut off, another follows it"),
             Self::AfterTheEnd => write!(f, "there is more after the end"),
             Self::CutBefore { known, who } => {
-                write!(f, "missing: the end of the log is cut off, {who} knows of record {known}")
+                write!(f, "missing: {who} knows of record {known}; the end is cut off, or was never written")
             }
-            Self::EndCut { who } => write!(f, "missing: the end of the log is cut off, {who} saw it end in order"),
+            Self::EndCut { who } => {
+                write!(f, "missing: {who} saw it end in order; the end is cut off, or was never written")
+            }
             Self::Rewritten { who } => write!(f, "rewritten: {who} saw another record under this number"),
         }
     }
@@ -126,7 +146,7 @@ pub fn verify(
     // Asked before it is read: what is written meanwhile can only add to it.
     let is_live = log.is_live();
     let mut walk = Walk::new(log, witnesses, step);
-    let fault = match walk.through_parts().and_then(|()| walk.hear_witnesses(is_live)) {
+    let fault = match walk.through_parts() {
         Ok(()) => None,
         Err(Stop::Fault(fault)) => Some(fault),
         Err(Stop::Io(error)) => return Err(error),
@@ -137,9 +157,12 @@ pub fn verify(
         Some(End::OfLog) => Standing::Ended,
         _ => Standing::Interrupted { torn_bytes: walk.torn_bytes },
     };
+    let next = (log.path(walk.part), walk.line + 1);
     let Walk { records, decisions, lost, last, .. } = walk;
     let last = last.map(|(seq, hash)| (seq, hash.to_string()));
-    Ok(Some(Verified { records, decisions, lost, standing, last, fault }))
+    let mut verified = Verified { records, decisions, lost, standing, last, fault, next };
+    witnesses.iter().for_each(|witness| verified.hear(witness));
+    Ok(Some(verified))
 }
 
 #[cfg(test)]
