@@ -211,3 +211,76 @@ fn what_waited_too_long_is_given_up_and_the_log_says_so() {
     assert_eq!((&lines[2]["kind"], &lines[2]["lost_from"]), (&"note".into(), &3.into()));
     assert!(lines[2]["seq"].as_u64() > Some(3) && lines[2]["seq"].as_u64() < Some(last));
 }
+
+#[test]
+fn where_no_other_part_can_be_begun_the_log_goes_on_in_the_one_there_is() {
+    let place = Place::new();
+    let mut log = place.begin(2_000);
+    let in_the_way = part_path(&place.audit(), &place.instance, 2);
+    fs::create_dir(&in_the_way).expect("a directory");
+    for _ in 0..10 {
+        log.decision(&decision("delete_file"));
+        log.flush().expect("written");
+    }
+    log.end(1).expect("written");
+    fs::remove_dir(in_the_way).expect("removed");
+    assert_eq!(check_chain(&place.part(1)).len(), 12);
+}
+
+/// The variable that tells a process that it is there to be killed, and where it writes.
+const TO_BE_KILLED: &str = "MCP_PROXY_TEST_AUDIT_DIR";
+const THIS_TEST: &str = "audit::log::tests::what_was_acknowledged_survives_a_kill_also_between_two_parts";
+
+/// This test is two processes: one that writes until it is killed and says what is on disk, and one that
+/// starts, kills and checks it.
+#[test]
+fn what_was_acknowledged_survives_a_kill_also_between_two_parts() {
+    if let Some(dir) = std::env::var_os(TO_BE_KILLED) {
+        return write_until_killed(Path::new(&dir));
+    }
+    let mut parts = 0;
+    for kill in 0..40_u64 {
+        let place = Place::new();
+        let acknowledged = killed_after(&place.audit(), 1 + kill * 7919 % 300);
+        let log = crate::audit::logs(&place.audit()).expect("a directory").pop().expect("a log");
+        let step = &mut |_| std::ops::ControlFlow::Continue(());
+        let verified = crate::audit::verify(&log, &[], step).expect("readable").expect("not interrupted");
+        assert_eq!(verified.fault, None, "kill {kill}");
+        let last = verified.last.map_or(0, |(seq, _)| seq);
+        assert!(last >= acknowledged, "kill {kill}: {acknowledged} was acknowledged, {last} is the last there is");
+        parts += log.parts.len();
+    }
+    assert!(parts > 400, "{parts} parts in all");
+}
+
+fn write_until_killed(dir: &Path) {
+    let mut out = io::stdout().lock();
+    let begin = Begin { time_ns: 1, instance: Uuid::new_v4(), program: "", server: None, rules_version: "" };
+    let mut log = AuditLog::begin_with(dir, &begin, 5_000).expect("a log");
+    loop {
+        let number = log.decision(&decision("delete_file"));
+        log.flush().expect("written");
+        writeln!(out, "written {number}").and_then(|()| out.flush()).expect("somebody listens");
+    }
+}
+
+/// Kills the writer once it has said so often that something is written; returns the last it said.
+fn killed_after(dir: &Path, times: u64) -> u64 {
+    use std::io::BufRead;
+    let mut child = std::process::Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", THIS_TEST, "--nocapture"])
+        .env(TO_BE_KILLED, dir)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let lines = io::BufReader::new(child.stdout.take().expect("it is piped")).lines().map_while(Result::ok);
+    let mut numbers = lines.filter_map(|line| line.strip_prefix("written ")?.parse::<u64>().ok());
+    let mut last = 0;
+    for _ in 0..times {
+        last = numbers.next().expect("it goes on until it is killed");
+    }
+    child.kill().expect("it runs");
+    let last = numbers.last().unwrap_or(last);
+    child.wait().expect("it is ours");
+    last
+}
