@@ -41,7 +41,7 @@ pub(crate) struct Decided<'a> {
     pub tool: Option<&'a str>,
     pub speaker: &'a Speaker,
     /// The recording that has the message.
-    pub session: Uuid,
+    pub recording: Recording,
     pub operation: Option<&'static str>,
     pub verdict: &'static str,
     pub rule: Option<&'a str>,
@@ -53,6 +53,14 @@ pub(crate) struct Decided<'a> {
     pub goes_on: bool,
     /// What becomes of it is to be known. Of an item of a batch it cannot be.
     pub is_call: bool,
+}
+
+/// Where messages are found: a session, and how many messages of this run came before it. Messages count
+/// from 1 in each session.
+#[derive(Clone, Copy)]
+pub(crate) struct Recording {
+    pub session: Uuid,
+    pub earlier: u64,
 }
 
 impl Audit {
@@ -79,8 +87,8 @@ impl Audit {
         let Decided { message, speaker, .. } = decided;
         let number = self.log.decision(&Decision {
             time_ns,
-            sequence: message.sequence,
-            session: decided.session,
+            sequence: message.sequence.saturating_sub(decided.recording.earlier),
+            session: decided.recording.session,
             conversation: message.conversation,
             client: speaker.client.as_deref(),
             server: self.server.as_deref(),
@@ -106,14 +114,14 @@ impl Audit {
 
     /// The request `sequence` has an answer.
     #[inline]
-    pub(crate) fn answered(&mut self, request: u64, session: Uuid, answer: &ProxyMessage) {
+    pub(crate) fn answered(&mut self, request: u64, recording: Recording, answer: &ProxyMessage) {
         let Some(open) = self.open.remove(&request) else { return };
         let status = Status::of_answer(&answer.message);
         self.log.outcome(&CallOutcome {
             of: open.number,
             time_ns: answer.time_ns,
-            session,
-            sequence: answer.sequence,
+            session: recording.session,
+            sequence: answer.sequence.saturating_sub(recording.earlier),
             status: status.as_ref().map_or("ok", word),
             code: status.as_ref().and_then(|status| status.code()),
             latency_ns: answer.time_ns.saturating_sub(open.time_ns),
@@ -156,9 +164,11 @@ impl Audit {
         flushed
     }
 
-    /// A call did not go on after all.
-    pub(crate) fn forget(&mut self, sequence: u64) {
-        self.open.remove(&sequence);
+    /// A call did not go on after all, because what was decided could not be written. It may be written yet,
+    /// and then says this as well.
+    pub(crate) fn stopped(&mut self, sequence: u64, recording: Recording, time_ns: u64) {
+        let Some(Open { number, time_ns: began_ns }) = self.open.remove(&sequence) else { return };
+        self.log.outcome(&without_answer(number, "stopped", recording, began_ns, time_ns));
     }
 
     pub(crate) fn take_trouble(&mut self) -> Option<String> {
@@ -166,17 +176,25 @@ impl Audit {
     }
 
     /// Closes the log.
-    pub(crate) fn finish(mut self, session: Uuid, time_ns: u64) -> io::Result<()> {
+    pub(crate) fn finish(mut self, recording: Recording, time_ns: u64) -> io::Result<()> {
         let mut open: Vec<Open> = self.open.drain().map(|(_, open)| open).collect();
         open.sort_by_key(|open| open.number);
         for Open { number, time_ns: began_ns } in open {
-            let latency_ns = time_ns.saturating_sub(began_ns);
-            let lost =
-                CallOutcome { of: number, time_ns, session, sequence: 0, status: "lost", code: None, latency_ns };
-            self.log.outcome(&lost);
+            self.log.outcome(&without_answer(number, "lost", recording, began_ns, time_ns));
         }
         self.log.end(time_ns)
     }
+}
+
+fn without_answer(
+    of: u64,
+    status: &'static str,
+    Recording { session, .. }: Recording,
+    began_ns: u64,
+    time_ns: u64,
+) -> CallOutcome<'static> {
+    let latency_ns = time_ns.saturating_sub(began_ns);
+    CallOutcome { of, time_ns, session, sequence: 0, status, code: None, latency_ns }
 }
 
 fn word(status: &Status) -> &'static str {

@@ -524,8 +524,8 @@ impl Pipeline {
         self.discard_held(|_| true, Why::Ending);
         let now_ns = self.clock.now_ns();
         let audited = self.audit.take().map_or(Ok(()), |audit| {
-            let session = judge::recording(&self.recorder, &audit);
-            audit.finish(session, now_ns)
+            let recording = judge::recording(&self.recorder, &audit);
+            audit.finish(recording, now_ns)
         });
         let (sessions, recorded) = self.recorder.finish(now_ns, end);
         (sessions, recorded.and(audited))

@@ -139,7 +139,7 @@ impl Pipeline {
         if audit.seal().is_ok() || !self.policy.rules().is_some_and(|rules| rules.audit_required) {
             return true;
         }
-        audit.forget(sequence);
+        self.note_stopped(sequence);
         false
     }
 

@@ -6,11 +6,10 @@ use mcp_store::{Outcome, OutcomeKind, VerdictKind};
 use mcp_wire::reply::{self, Denied, Refusal};
 use mcp_wire::revision::Era;
 use mcp_wire::{Ending, Id, Kind, Message};
-use uuid::Uuid;
 
 use super::holds::request_id;
 use super::{Outbox, Outgoing, ParkedMark, Pipeline, Release};
-use crate::audit::{Audit, Decided};
+use crate::audit::{Audit, Decided, Recording};
 use crate::conversation::{Conversation, Speaker};
 use crate::envelope::{Asked, Lane, ProxyMessage, Side};
 use crate::intercept::DecideError;
@@ -84,8 +83,8 @@ impl Pipeline {
     #[inline]
     pub(super) fn note_answer(&mut self, request: u64, answer: &ProxyMessage) {
         if let Some(audit) = &mut self.audit {
-            let session = recording(&self.recorder, audit);
-            audit.answered(request, session, answer);
+            let recording = recording(&self.recorder, audit);
+            audit.answered(request, recording, answer);
         }
     }
 
@@ -103,7 +102,7 @@ impl Pipeline {
         let time_ns = self.clock.recent_ns();
         let version = self.policy.rules().map(|rules| rules.version.clone());
         let audit = self.audit.as_mut()?;
-        let session = recording(&self.recorder, audit);
+        let recording = recording(&self.recorder, audit);
         let operation = ruling.operation.map(|operation| operation.name());
         // What cannot be judged is named as far as it can be read.
         let (method, tool);
@@ -119,7 +118,7 @@ impl Pipeline {
             method,
             tool,
             speaker,
-            session,
+            recording,
             operation,
             verdict,
             rule: ruling.rule.as_deref(),
@@ -347,6 +346,15 @@ impl Pipeline {
         Ok(judged)
     }
 
+    /// A call that was allowed does not go on, because the audit could not be written.
+    pub(super) fn note_stopped(&mut self, sequence: u64) {
+        let time_ns = self.clock.recent_ns();
+        if let Some(audit) = &mut self.audit {
+            let recording = recording(&self.recorder, audit);
+            audit.stopped(sequence, recording, time_ns);
+        }
+    }
+
     /// Writes the audit before anything leaves. What it could not be written for stays, if that was asked
     /// for.
     pub(super) fn seal(&mut self, lane: Lane<'_>, out: &mut Outbox) {
@@ -365,9 +373,7 @@ impl Pipeline {
             for outgoing in stays {
                 let Outgoing::Message(judged) = outgoing else { continue };
                 let message = judged.into_message();
-                if let Some(audit) = &mut self.audit {
-                    audit.forget(message.sequence);
-                }
+                self.note_stopped(message.sequence);
                 let answer = request_id(&message).map(|id| reply::error(&id, &Refusal::NotAudited));
                 self.end_refused(lane, message, answer, "the audit could not be written", out);
             }
@@ -389,8 +395,9 @@ fn unfit_answer(message: &ProxyMessage, why: &str) -> Option<Bytes> {
 }
 
 /// The recording that messages are found in; where there is none, the run.
-pub(super) fn recording(recorder: &Recorder, audit: &Audit) -> Uuid {
-    recorder.current().map_or_else(|| audit.instance(), |(header, _)| header.id)
+pub(super) fn recording(recorder: &Recorder, audit: &Audit) -> Recording {
+    let session = recorder.current().map_or_else(|| audit.instance(), |(header, _)| header.id);
+    Recording { session, earlier: recorder.earlier() }
 }
 
 #[cfg(test)]

@@ -132,7 +132,8 @@ impl Subject for DecisionRow {
     }
 
     fn status(&self) -> Option<&str> {
-        self.outcome.as_ref().map(|outcome| outcome.status.as_str())
+        let status = self.outcome.as_ref()?.status.as_str();
+        Some(if status == "error" { "err" } else { status })
     }
 
     fn code(&self) -> Option<i64> {
