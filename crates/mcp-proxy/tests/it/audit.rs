@@ -92,7 +92,7 @@ fn two_logs(sandbox: &Sandbox) {
         held_ns: 2_500_000_000,
         ..call("")
     });
-    let status = "err";
+    let status = "error";
     log.outcome(&CallOutcome { time_ns: at(21), status, code: Some(-32002), latency_ns: SECOND, ..returned(number) });
     log.decision(&Decision {
         time_ns: at(22),
@@ -289,7 +289,7 @@ fn what_is_followed_can_be_picked_by_its_outcome() {
     until("two lines", || {
         for tool in ["one", "two", "three"] {
             let of = log.decision(&call(tool));
-            let status = if tool == "two" { "err" } else { "ok" };
+            let status = if tool == "two" { "error" } else { "ok" };
             log.outcome(&CallOutcome { status, ..returned(of) });
         }
         log.flush().unwrap();

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod audit;
+mod audit_durability;
 mod bad_input;
 mod bridge_bad_input;
 mod bridge_crowds;
