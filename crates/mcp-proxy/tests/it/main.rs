@@ -66,6 +66,7 @@ mod resumption;
 mod rules;
 mod schema;
 mod search;
+mod secrets;
 mod store;
 mod tail;
 mod tools_kit;
