@@ -132,9 +132,12 @@ fn id_fits(test: &TextTest, id: &[u8]) -> bool {
 /// Looks at a message as it stands there, and where it has escapes also at what its strings say:
 /// nobody hides a word by spelling it otherwise.
 fn in_body(regex: &Regex, subject: &(impl Subject + ?Sized)) -> bool {
-    let Some(body) = subject.body() else { return false };
-    regex.is_match(body)
-        || (memchr::memchr(b'\\', body).is_some() && escaped_strings(body).any(|text| regex.is_match(text.as_bytes())))
+    subject.body().is_some_and(|body| is_in(regex, body))
+}
+
+fn is_in(regex: &Regex, json: &[u8]) -> bool {
+    regex.is_match(json)
+        || (memchr::memchr(b'\\', json).is_some() && escaped_strings(json).any(|text| regex.is_match(text.as_bytes())))
 }
 
 /// What the strings of a message say that have escapes in them.
@@ -170,7 +173,7 @@ fn value_fits(test: &PathTest, json: &[u8]) -> bool {
         // Of a list or an object, whatever stands in it.
         PathTest::Like(regex) => match scan::decode_string(json) {
             Some(said) => regex.is_match(said.as_bytes()),
-            None => regex.is_match(json),
+            None => is_in(regex, json),
         },
         PathTest::Number(op, bound) => {
             let number = std::str::from_utf8(json).ok().and_then(number);

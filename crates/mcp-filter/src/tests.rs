@@ -753,3 +753,16 @@ fn the_reference_is_current() {
         assert!(reference::plain().contains(field.example));
     }
 }
+
+#[test]
+fn an_escape_hides_nothing_in_a_list() {
+    let filter = Filter::parse("$.params.arguments.args ~ \"rm -rf\"").expect("a filter");
+    for (json, expected) in [
+        (r#"{"params":{"arguments":{"args":["sh","rm -rf /"]}}}"#, true),
+        (r#"{"params":{"arguments":{"args":["sh","rm \u002drf /"]}}}"#, true),
+        (r#"{"params":{"arguments":{"args":{"a":["rm\u0020-rf"]}}}}"#, true),
+        (r#"{"params":{"arguments":{"args":["sh","rm \\u002drf /"]}}}"#, false),
+    ] {
+        assert_eq!(filter.matches(&message(json)), expected, "{json}");
+    }
+}
