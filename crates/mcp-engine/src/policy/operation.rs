@@ -15,6 +15,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use mcp_filter::Glob;
+use mcp_wire::fold::skeleton;
 
 pub use reason::Reason;
 
@@ -112,6 +113,8 @@ pub struct Classifier {
 struct Override {
     pattern: String,
     glob: Glob,
+    /// The same for names in another spelling, which a server may take for those.
+    folded: Glob,
     operation: Operation,
 }
 
@@ -119,8 +122,8 @@ impl Classifier {
     /// With what the user said of tools: names, where `*` is any text. The first that matches counts.
     pub fn new(overrides: impl IntoIterator<Item = (String, Operation)>) -> Self {
         let overrides = overrides.into_iter().map(|(pattern, operation)| {
-            let glob = Glob::new(&pattern);
-            Override { pattern, glob, operation }
+            let (glob, folded) = (Glob::new(&pattern), Glob::new(&skeleton(&pattern)));
+            Override { pattern, glob, folded, operation }
         });
         Self { overrides: overrides.collect() }
     }
@@ -134,12 +137,27 @@ impl Classifier {
                 reason: Reason::Override { pattern: said.pattern.clone() },
             };
         }
-        let (named, reason) = name::judge(tool);
+        let (named, reason) = self.spelled_otherwise(tool, name::judge(tool));
         match annotations.floor() {
             Some((operation, hint, value)) if operation > named => {
                 Classified { operation, reason: Reason::Annotation { hint, value, named } }
             }
             _ => Classified { operation: named, reason },
+        }
+    }
+
+    /// What the user said of a tool counts in any spelling of its name, where it makes the tool no
+    /// less dangerous.
+    fn spelled_otherwise(&self, tool: &str, named: (Operation, Reason)) -> (Operation, Reason) {
+        if self.overrides.is_empty() {
+            return named;
+        }
+        let form = skeleton(tool);
+        match self.overrides.iter().find(|said| said.folded.matches(&form)) {
+            Some(said) if said.operation == Operation::Delete || said.operation > named.0 => {
+                (said.operation, Reason::Override { pattern: said.pattern.clone() })
+            }
+            _ => named,
         }
     }
 }

@@ -128,6 +128,18 @@ fn overrides_come_first() {
 }
 
 #[test]
+fn an_override_counts_in_any_spelling_unless_it_makes_less_of_a_tool() {
+    let overrides = [("purge_x", Operation::Delete), ("Wipe*", Operation::Admin), ("delete_draft", Operation::Read)];
+    let classifier = Classifier::new(overrides.map(|(pattern, operation)| (pattern.to_owned(), operation)));
+    let of = |name| classifier.classify(name, Annotations::default()).operation;
+    for name in ["purge_x", "Purge_X", "purge_\u{445}", "purge_x\u{200b}"] {
+        assert_eq!(of(name), Operation::Delete, "{name}");
+    }
+    assert_eq!(of("wipe_list"), Operation::Admin);
+    assert_eq!(of("Delete_Draft"), Operation::Delete);
+}
+
+#[test]
 fn every_operation_says_why() {
     #[track_caller]
     fn says(name: &str, annotations: Annotations, expected: &str) {
