@@ -96,7 +96,8 @@ impl Table {
 
     /// What was found out for messages of this kind, or is now by `find_out`.
     pub fn candidates(&mut self, known: &Known<'_>, find_out: impl FnOnce() -> Found) -> &Candidates {
-        if known.method.len() + known.tool.map_or(0, str::len) > NAMES_BYTES_MAX {
+        let lengths = [Some(known.method), known.tool, known.revision].map(|name| name.map_or(0, str::len));
+        if lengths.iter().sum::<usize>() > NAMES_BYTES_MAX {
             return self.long.insert(Candidates::new(known, find_out()));
         }
         let key = self.key(known);
@@ -159,5 +160,31 @@ pub(super) fn spelling(rule: &Rule) -> Spelling {
     match rule.verdict {
         RuleVerdict::Allow => Spelling::Every,
         RuleVerdict::Deny | RuleVerdict::Ask | RuleVerdict::Observe => Spelling::Any,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_peer_says_is_kept_only_if_it_is_short() {
+        let mut table = Table::default();
+        let long = "x".repeat(NAMES_BYTES_MAX);
+        let known = Known {
+            from: Side::Client,
+            is_request: true,
+            method: "tools/call",
+            tool: Some("a"),
+            client: None,
+            revision: Some("2026-07-28"),
+        };
+        let found = || Found { operation: None, rules: Box::new([]), is_hopeless: false, is_plumbing: false };
+        for known in [Known { revision: Some(&long), ..known }, Known { tool: Some(&long), ..known }] {
+            table.candidates(&known, found);
+        }
+        assert_eq!(table.kinds.len(), 0);
+        table.candidates(&known, found);
+        assert_eq!(table.kinds.len(), 1);
     }
 }
