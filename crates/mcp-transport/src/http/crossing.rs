@@ -324,29 +324,44 @@ fn mismatched(exchange: &Exchange, body: Bytes, what: String) -> Response<ToClie
 /// The status that an answer is sent with.
 pub fn status_of(era: Era, request: &Bytes, answer: &Bytes) -> StatusCode {
     match era {
-        Era::Modern => modern_status(request, answer),
+        Era::Modern if lacks_what_is_required(request, answer) => StatusCode::BAD_REQUEST,
+        _ => status_of_own(era, answer),
+    }
+}
+
+/// The same of an answer that we gave ourselves. What it says of parameters is about what they name, and
+/// not about what every request has to say of itself.
+pub fn status_of_own(era: Era, answer: &Bytes) -> StatusCode {
+    match era {
+        Era::Modern => modern_status(answer),
         // It is to nothing that the client waits for, so only the status tells that.
         Era::Legacy if reply::is_without_id(answer) => StatusCode::BAD_REQUEST,
         Era::Legacy => StatusCode::OK,
     }
 }
 
-/// The status that the newest revision wants an answer to have.
-fn modern_status(request: &Bytes, answer: &Bytes) -> StatusCode {
-    /// What every request has to say of itself.
+/// Whether an answer refuses parameters that lack what every request has to say of itself.
+fn lacks_what_is_required(request: &Bytes, answer: &Bytes) -> bool {
     const REQUIRED: [&[u8]; 3] = [
         b"\"io.modelcontextprotocol/protocolVersion\"",
         b"\"io.modelcontextprotocol/clientInfo\"",
         b"\"io.modelcontextprotocol/clientCapabilities\"",
     ];
+    error_code(answer).is_some_and(reply::is_invalid_params)
+        && REQUIRED.iter().any(|key| scan::member_anywhere(request, key).is_none())
+}
+
+/// The status that the newest revision wants an answer to have.
+fn modern_status(answer: &Bytes) -> StatusCode {
+    let status = error_code(answer).and_then(reply::status_of);
+    status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or_default()
+}
+
+fn error_code(answer: &Bytes) -> Option<&[u8]> {
     if scan::glance(answer).kind != Kind::Error {
-        return StatusCode::OK;
+        return None;
     }
-    let code = scan::member_at(answer, ["error", "code"]).map(|span| &answer[span.range()]).unwrap_or_default();
-    if reply::is_invalid_params(code) && REQUIRED.iter().any(|key| scan::member_anywhere(request, key).is_none()) {
-        return StatusCode::BAD_REQUEST;
-    }
-    reply::status_of(code).and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or_default()
+    scan::member_at(answer, ["error", "code"]).map(|span| &answer[span.range()])
 }
 
 /// Answers a GET of a client of Streamable HTTP.

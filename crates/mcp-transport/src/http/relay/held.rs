@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::{Answer, Route, json_response, not_recorded};
 use crate::http::body::{ToClient, ToServer};
-use crate::http::crossing::status_of;
+use crate::http::crossing::status_of_own;
 use crate::http::exchange::{Exchange, Passed};
 use crate::http::site::plain;
 use crate::http::upstream::ServerBody;
@@ -55,7 +55,7 @@ pub(super) async fn request(
     Err(match &release.back {
         Some(back) => {
             let back = back.frame().bytes.clone();
-            own(exchange, json_response(status_of(exchange.era, &Bytes::new(), &back), Some(back)))
+            own(exchange, json_response(status_of_own(exchange.era, &back), Some(back)))
         }
         None if release.is_taken_back => accepted(exchange),
         None => no_answer(exchange).await,
