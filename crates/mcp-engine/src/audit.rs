@@ -26,6 +26,9 @@ pub struct Audit {
     unsealed: Vec<u64>,
     is_failing: bool,
     trouble: Option<String>,
+    /// As if the disk were full.
+    #[cfg(test)]
+    pub(crate) is_full: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -66,7 +69,17 @@ pub(crate) struct Recording {
 impl Audit {
     /// `server` is what the log calls the server, where rules give it no name.
     pub fn new(log: AuditLog, instance: Uuid, server: Option<Arc<str>>) -> Self {
-        Self { log, instance, server, open: HashMap::default(), unsealed: Vec::new(), is_failing: false, trouble: None }
+        Self {
+            log,
+            instance,
+            server,
+            open: HashMap::default(),
+            unsealed: Vec::new(),
+            is_failing: false,
+            trouble: None,
+            #[cfg(test)]
+            is_full: false,
+        }
     }
 
     /// What a record is known by everywhere.
@@ -155,6 +168,8 @@ impl Audit {
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let flushed = self.log.flush();
+        #[cfg(test)]
+        let flushed = if self.is_full { Err(io::ErrorKind::StorageFull.into()) } else { flushed };
         if let Err(error) = &flushed
             && !std::mem::replace(&mut self.is_failing, true)
         {

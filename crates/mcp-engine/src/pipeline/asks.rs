@@ -8,11 +8,12 @@ use tokio::time::Instant;
 
 use super::holds::{Ends, request_id};
 use super::{Outbox, ParkedMark, Pipeline};
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, Speaker};
 use crate::envelope::{Lane, ProxyMessage};
 use crate::intercept::{Content, DecideError, Held, Lasting, Owner, Parked, Why, edited};
 use crate::policy::rules::Permission;
-use crate::policy::{Answered, Answers, Question};
+use crate::policy::{Answered, Answers, Question, Refused, Verdict};
+use crate::resolve::resolve;
 
 /// Who decides when somebody was there and did not.
 const TIMEOUT: &str = "timeout";
@@ -78,11 +79,13 @@ impl Pipeline {
             let (message, speaker) = (parked.message().clone(), parked.speaker.clone());
             let judged = self.judge_edited(&speaker, message, edited(&raw, false)?, by)?;
             let Some(parked) = self.intercept.take(sequence) else { return Ok(()) };
-            if self.is_sealed(sequence) {
+            if self.is_sealed() {
                 self.end_edited(parked, judged, false, by, "approved");
             } else {
                 self.end_unaudited(parked);
             }
+        } else if let Some(denied) = self.denied_by_now(&parked.message().clone(), &parked.speaker.clone()) {
+            return Err(DecideError::Denied(denied));
         } else if let Some(parked) = self.intercept.take(sequence) {
             self.end_approved(parked, by, "approved");
         }
@@ -119,31 +122,40 @@ impl Pipeline {
         }
     }
 
+    /// Why a message may not go on whatever is answered: the rules are not those that asked any more, and
+    /// deny it.
+    fn denied_by_now(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Option<String> {
+        match self.policy.permit(resolve(message.clone()), speaker) {
+            Verdict::Permitted(..) | Verdict::Asked(_) => None,
+            Verdict::Refused(_, Refused::Denied(ruling)) => Some(format!("rule \"{}\" denies it now", ruling.name())),
+            Verdict::Refused(..) => Some("it cannot be judged any more".into()),
+        }
+    }
+
     fn end_approved(&mut self, parked: Parked, by: &str, why: &str) {
+        if let Some(denied) = self.denied_by_now(parked.message(), &parked.speaker) {
+            return self.end_denied(parked, by, Some(&denied));
+        }
         let held_ns = parked.held_ns();
         let Parked { content: Content::Question(question), ref speaker, .. } = parked else { return };
         let (judged, ruling) = question.approved();
         let message = judged.message();
-        let sequence = message.sequence;
         self.note_decision(speaker, message, &message.message, &ruling, ("allow", by, None), held_ns);
         let parked = Parked { content: Content::Judged(judged), ..parked };
-        if !self.is_sealed(sequence) {
+        if !self.is_sealed() {
             return self.end_unaudited(parked);
         }
         self.end(parked, OutcomeKind::Forwarded, by, why, Ends { goes_on: true, ..Ends::default() });
     }
 
     /// Whether what was decided is on disk, or need not be.
-    fn is_sealed(&mut self, sequence: u64) -> bool {
+    pub(super) fn is_sealed(&mut self) -> bool {
         let Some(audit) = &mut self.audit else { return true };
-        if audit.seal().is_ok() || !self.policy.rules().is_some_and(|rules| rules.audit_required) {
-            return true;
-        }
-        self.note_stopped(sequence);
-        false
+        audit.seal().is_ok() || !self.policy.rules().is_some_and(|rules| rules.audit_required)
     }
 
-    fn end_unaudited(&mut self, parked: Parked) {
+    pub(super) fn end_unaudited(&mut self, parked: Parked) {
+        self.note_stopped(parked.message().sequence);
         let answer = request_id(parked.message()).map(|id| reply::error(&id, &Refusal::NotAudited));
         let why = "the audit could not be written";
         self.end(parked, OutcomeKind::Refused, "", why, Ends { answer, ..Ends::default() });

@@ -51,6 +51,9 @@ impl Pipeline {
         message: ProxyMessage,
         out: &mut Outbox,
     ) {
+        if let Some(request) = message.correlated {
+            self.note_answer(request, &message);
+        }
         if talk.keeps(&message) {
             self.recorder.message(&message, lane, 0);
             self.tell(&message, lane, Origin::Peer);
@@ -62,9 +65,6 @@ impl Pipeline {
             && let Some(now) = talk.renamed_request(message.from, &cancelled)
         {
             return self.pass_cancellation(talk, lane, message, &now, out);
-        }
-        if let Some(request) = message.correlated {
-            self.note_answer(request, &message);
         }
         let (judged, rulings) = match self.judge(talk, message) {
             Ok(judged) => judged,
@@ -230,7 +230,10 @@ impl Pipeline {
         let (message, speaker) = (parked.message().clone(), parked.speaker.clone());
         let judged = self.judge_edited(&speaker, message, edited, by)?;
         let Some(parked) = self.intercept.take(sequence) else { return Ok(()) };
-        self.end_edited(parked, judged, raw_headers, by, "");
+        match self.is_sealed() {
+            true => self.end_edited(parked, judged, raw_headers, by, ""),
+            false => self.end_unaudited(parked),
+        }
         Ok(())
     }
 

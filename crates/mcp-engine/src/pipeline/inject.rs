@@ -69,9 +69,19 @@ impl Pipeline {
         let sequence = judged.message().sequence;
         out.to_server.push(Outgoing::Message(judged));
         self.seal(lane, out);
-        let is_sent = !out.to_server.is_empty();
-        let _ = injection.sent.send(if is_sent { Ok(sequence) } else { Err("the audit cannot be written".into()) });
-        asked.filter(|_| is_sent)
+        // What is said of one that stays is for whoever wanted it sent, and not for the client.
+        if let Some(at) = out.parked.iter().position(|parked| parked.sequence == sequence) {
+            out.parked.remove(at);
+            self.released.retain(|release| release.sequence != sequence);
+            if let Some(asked) = &asked {
+                talk.pending.take(Side::Client, &asked.id);
+                talk.forget_answer_to(&asked.id);
+            }
+            let _ = injection.sent.send(Err("the audit cannot be written".into()));
+            return None;
+        }
+        let _ = injection.sent.send(Ok(sequence));
+        asked
     }
 
     /// Writes down that a message was not sent. Why comes back, for whoever wanted it sent.

@@ -303,7 +303,7 @@ impl Pipeline {
         let now_ns = self.clock.now_ns();
         let message = self.stamp(talk, Side::Client, asked.as_ref(), (message, Ending::Counted, false), now_ns);
         let (speaker, why) = (talk.speaker(), refusal.text());
-        self.note_decision(speaker, &message, &message.message, &Ruling::unfit(), ("deny", "rule", Some(&why)), 0);
+        self.note_decision(speaker, &message, &message.message, &Ruling::unfit(), ("deny", "proxy", Some(&why)), 0);
         self.keep_held(&message, lane);
         let outcome = Outcome { what: OutcomeKind::Refused, by: "rules".into(), why, held_ns: 0, edited: None };
         self.keep_outcome(&message, outcome);
@@ -362,6 +362,12 @@ impl Pipeline {
         let Err(unsealed) = audit.seal() else { return };
         if !self.policy.rules().is_some_and(|rules| rules.audit_required) {
             return;
+        }
+        // What a breakpoint holds would go on later, when nobody looks at the audit any more.
+        for sequence in &unsealed {
+            if let Some(parked) = self.intercept.take(*sequence) {
+                self.end_unaudited(parked);
+            }
         }
         for side in [Side::Server, Side::Client] {
             let (stays, leaves): (Vec<_>, Vec<_>) =

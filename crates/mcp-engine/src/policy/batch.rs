@@ -3,11 +3,11 @@
 
 use mcp_wire::{Message, scan};
 
-use super::govern::{Governed, Opinion};
+use super::govern::{BYTE_ORDER_MARK, Governed, Opinion};
 use super::rules::RuleVerdict;
 use super::{Refused, Rulings};
 use crate::conversation::Speaker;
-use crate::envelope::ProxyMessage;
+use crate::envelope::{ProxyMessage, Side};
 
 impl Governed {
     pub(super) fn judge_batch(&mut self, batch: &ProxyMessage, speaker: &Speaker) -> Result<Rulings, Refused> {
@@ -16,6 +16,9 @@ impl Governed {
         }
         if let Some(ambiguity) = batch.message.peek().ambiguity {
             return Err(Refused::Unfit(ambiguity.to_string()));
+        }
+        if batch.bom && batch.from == Side::Client {
+            return Err(Refused::Unfit(BYTE_ORDER_MARK.into()));
         }
         let bytes = batch.message.bytes();
         let mut rulings = Vec::new();

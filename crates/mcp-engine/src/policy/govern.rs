@@ -17,6 +17,8 @@ use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side};
 use crate::intercept::{Class, Live};
 
+pub(super) const BYTE_ORDER_MARK: &str = "a byte order mark";
+
 #[derive(Debug)]
 pub(super) struct Governed {
     rules: Arc<Rules>,
@@ -90,7 +92,7 @@ impl Governed {
             return said.peek().ambiguity.map(|ambiguity| ambiguity.to_string());
         }
         if message.bom {
-            return Some("a byte order mark".into());
+            return Some(BYTE_ORDER_MARK.into());
         }
         strict::check(said, &self.keys).err().map(|unfit| unfit.to_string())
     }

@@ -424,3 +424,117 @@ fn each_subscription_is_judged() {
     play.sends(Side::Client, &listen(r#"["file:///a","file:///draft"]"#));
     assert_eq!((play.got(Side::Server).len(), play.pipeline.status().held.len()), (0, 1));
 }
+
+#[tokio::test]
+async fn an_approval_does_not_outlive_the_rules_that_asked() {
+    let mut play = Play::by(asking(Some(Duration::from_secs(5))));
+    play.pipeline.set_watchers(1);
+    play.calls(1, "write_file");
+    play.pipeline.set_rules(Arc::new(rules(vec![rule("never", "tool:write_file", RuleVerdict::Deny)])));
+    let refused = play.decides(Decision::Approve { lasting: Lasting::Session, edited: None });
+    assert_eq!(refused, Err(DecideError::Denied("rule \"never\" denies it now".into())));
+    assert!(play.pipeline.answers().said().is_empty());
+    assert_eq!((play.got(Side::Server).len(), play.pipeline.status().held.len()), (0, 1));
+    play.pipeline.set_rules(Arc::new(asking(None)));
+    assert_eq!(play.decides(Decision::Approve { lasting: Lasting::Once, edited: None }), Ok(()));
+    assert_eq!(play.got(Side::Server), [call(1, "write_file")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_permits_nothing_that_is_denied_by_now() {
+    let mut asking = asking(Some(Duration::from_secs(1)));
+    asking.rules[0].on_timeout = Permission::Allow;
+    let mut play = Play::by(asking);
+    play.pipeline.set_watchers(1);
+    play.calls(1, "write_file");
+    play.pipeline.set_rules(Arc::new(rules(vec![rule("never", "tool:write_file", RuleVerdict::Deny)])));
+    tokio::time::advance(Duration::from_millis(1_001)).await;
+    play.pipeline.release_overdue();
+    play.release();
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    assert!(play.got(Side::Client)[0].contains("denies it now"));
+}
+
+impl Play {
+    fn fills_disk(&mut self, is_full: bool) {
+        self.pipeline.audit.as_mut().expect("an audit").is_full = is_full;
+    }
+}
+
+/// Whichever way a message would have gone on.
+#[tokio::test]
+async fn what_cannot_be_written_down_stays_where_that_is_required() {
+    let mut rules = asking(Some(Duration::from_secs(5)));
+    rules.audit_required = true;
+    let mut play = Play::by(rules);
+    let filter = Filter::parse("tool:read_held").expect("a filter");
+    play.pipeline.add_breakpoint(None, filter, crate::intercept::Owner::Command).expect("a breakpoint");
+    // Held while the disk has room, and edited when it has none.
+    play.calls(1, "read_held");
+    play.fills_disk(true);
+    let raw = Bytes::from(call(1, "read_other"));
+    assert_eq!(play.decides(Decision::Modify { raw, raw_headers: false, not_json_rpc: false }), Ok(()));
+    // At once, held, asked about.
+    play.calls(2, "read_file");
+    play.calls(3, "read_held");
+    assert_eq!(play.pipeline.status().held.len(), 0);
+    play.calls(4, "write_file");
+    assert_eq!(play.decides(Decision::Approve { lasting: Lasting::Once, edited: None }), Ok(()));
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    let answers = play.got(Side::Client);
+    assert_eq!(answers.len(), 4);
+    assert!(answers.iter().all(|answer| answer.contains("\"error\"")), "{answers:?}");
+    // Sent by somebody else than the client, who hears nothing of it.
+    let mut sent = play.pipeline.inject(play.talk.number(), Bytes::from(call(5, "read_file")));
+    for injection in play.pipeline.take_injected() {
+        play.pipeline.pass_injected(&mut play.talk, Lane::PIPE, injection, &mut play.out);
+    }
+    play.release();
+    assert_eq!((play.got(Side::Server), play.got(Side::Client)), (vec![], vec![]));
+    assert!(sent.try_recv().expect("it was decided").is_err());
+    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    play.fills_disk(false);
+    play.calls(6, "read_file");
+    assert_eq!(play.got(Side::Server).len(), 1);
+    insta::assert_snapshot!(play.audited().join("\n"));
+}
+
+#[tokio::test]
+async fn an_edited_message_is_written_down_before_it_leaves() {
+    let mut play = Play::by(rules(Vec::new()));
+    let filter = Filter::parse("tool:read_held").expect("a filter");
+    play.pipeline.add_breakpoint(None, filter, crate::intercept::Owner::Command).expect("a breakpoint");
+    play.calls(1, "read_held");
+    let raw = Bytes::from(call(1, "read_other"));
+    assert_eq!(play.decides(Decision::Modify { raw, raw_headers: false, not_json_rpc: false }), Ok(()));
+    assert!(!play.pipeline.audit.as_ref().expect("an audit").is_unsealed());
+}
+
+#[test]
+fn what_somebody_else_sends_has_an_outcome() {
+    let mut play = Play::by(rules(Vec::new()));
+    let sent = play.pipeline.inject(play.talk.number(), Bytes::from(call(5, "read_file")));
+    for injection in play.pipeline.take_injected() {
+        play.pipeline.pass_injected(&mut play.talk, Lane::PIPE, injection, &mut play.out);
+    }
+    drop(sent);
+    play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":"mcp-proxy-replay-1","result":{}}"#);
+    assert_eq!(play.got(Side::Client), [""; 0]);
+    assert_eq!(play.audited(), ["begin", "decision read_file read allow rule", "outcome ok", "end"]);
+}
+
+#[test]
+fn a_batch_with_a_byte_order_mark_is_refused() {
+    let mut play = Play::by(rules(Vec::new()));
+    play.sends(
+        Side::Client,
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}"#,
+    );
+    play.got(Side::Server);
+    let bytes = Bytes::from(format!("[{}]", call(2, "list_repos")));
+    let frame = Frame { bytes, ending: Ending::Lf, bom: true };
+    play.pipeline.pass(&mut play.talk, Side::Client, &mut vec![Cut::Frame(frame)], &mut play.out);
+    play.release();
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    assert!(play.got(Side::Client)[0].contains("byte order mark"));
+}
