@@ -49,6 +49,8 @@ pub(crate) enum Opening {
     /// The sequence of the client's first request.
     Asked(u64),
     Over,
+    /// There was no handshake: each request says who sends it, and several clients may share this.
+    EachTime,
 }
 
 /// Requests under another id that are open at once; a person edits one at a time.
@@ -132,14 +134,14 @@ impl Conversation {
     pub fn settle(&mut self, release: &Release) {
         let (from, Some(id), false) = (release.from, &release.request, release.is_discarded) else { return };
         if release.back.is_some() {
-            self.pending.take(from, id);
+            self.pending.take_very(from, id, release.sequence);
             return;
         }
         let left = release.onward.as_ref().map(|outgoing| Message::new(outgoing.frame().bytes.clone()));
         match left.filter(|left| left.glance().kind == Kind::Request).and_then(|left| left.id()) {
             Some(now) if now == *id => {}
             Some(now) => {
-                if let Some(mark) = self.pending.take(from, id) {
+                if let Some(mark) = self.pending.take_very(from, id, release.sequence) {
                     self.pending.insert(from, now.clone(), mark.sequence);
                 }
                 self.rename(Renamed { from, now, known: id.clone(), sequence: release.sequence });
@@ -221,7 +223,7 @@ impl Conversation {
     #[inline]
     pub(crate) fn listens_for(&self, message: &ProxyMessage) -> bool {
         match self.opening {
-            Opening::Over => false,
+            Opening::Over | Opening::EachTime => false,
             Opening::Awaited => message.from == Side::Client && message.message.glance().kind == Kind::Request,
             Opening::Asked(sequence) => message.correlated == Some(sequence),
         }

@@ -92,6 +92,11 @@ impl Pending {
         self.table(from).remove(id)
     }
 
+    /// Forgets the request `sequence` under `id`, whatever else has that id.
+    pub fn take_very(&mut self, from: Side, id: &Id, sequence: u64) -> Option<RequestMark> {
+        self.table(from).remove_very(id, sequence)
+    }
+
     /// Forgets every request `from` waits on and returns them, oldest first.
     pub fn take_all(&mut self, from: Side) -> Vec<(Id, RequestMark)> {
         let mut all = self.table(from).drain();
@@ -159,6 +164,27 @@ impl Table {
                 None => drop(generation.remove(id)),
             }
             return Some(first);
+        }
+        None
+    }
+
+    fn remove_very(&mut self, id: &Id, sequence: u64) -> Option<RequestMark> {
+        for (generation, is_young) in [(&mut self.old, false), (&mut self.young, true)] {
+            let Some(marks) = generation.get_mut(id) else { continue };
+            let mark = if marks.first.sequence == sequence {
+                let first = marks.first;
+                match marks.more.pop_front() {
+                    Some(next) => marks.first = next,
+                    None => drop(generation.remove(id)),
+                }
+                first
+            } else if let Some(at) = marks.more.iter().position(|mark| mark.sequence == sequence) {
+                marks.more.remove(at)?
+            } else {
+                continue;
+            };
+            self.inserted -= usize::from(is_young);
+            return Some(mark);
         }
         None
     }

@@ -51,6 +51,7 @@ impl Pipeline {
         message: ProxyMessage,
         out: &mut Outbox,
     ) {
+        self.meet_again(talk, &message);
         if let Some(request) = message.correlated {
             self.note_answer(request, &message);
         }

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_wire::Kind;
+
 use super::Pipeline;
 use crate::conversation::{Conversation, Opening, Speaker};
-use crate::envelope::ProxyMessage;
+use crate::envelope::{ProxyMessage, Side};
 use crate::intercept::{Breakpoint, Fallback, Held, Mode, Owner};
 use crate::policy::rules::Rules;
 
@@ -75,8 +77,25 @@ impl Pipeline {
                 talk.speaker.agree(&message.message);
                 Opening::Over
             }
-            Opening::Awaited | Opening::Over => Opening::Over,
+            Opening::Awaited => Opening::EachTime,
+            other => other,
         };
         self.clients.note(talk.number(), &talk.speaker);
+    }
+
+    /// Learns who speaks now, where each request says so. Rules go by that.
+    pub(super) fn meet_again(&mut self, talk: &mut Conversation, message: &ProxyMessage) {
+        if talk.opening != Opening::EachTime || message.from != Side::Client || message.message.kind() != Kind::Request
+        {
+            return;
+        }
+        let mut speaker = Speaker::default();
+        if speaker.introduce(&message.message) {
+            talk.opening = Opening::Asked(message.sequence);
+        }
+        if speaker != talk.speaker {
+            talk.speaker = speaker;
+            self.clients.note(talk.number(), &talk.speaker);
+        }
     }
 }

@@ -524,6 +524,30 @@ fn what_somebody_else_sends_has_an_outcome() {
 }
 
 #[test]
+fn a_denied_call_takes_no_outcome_from_another_under_its_id() {
+    let mut play = Play::by(deny_deletes());
+    play.calls(1, "list_repos");
+    play.calls(1, "delete_repo");
+    play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    let audited = play.audited();
+    assert!(audited.contains(&"outcome ok".to_owned()), "{audited:?}");
+}
+
+#[test]
+fn each_request_without_a_handshake_says_who_sends_it() {
+    let mut play = Play::by(rules(vec![rule("not-eve", "client:eve", RuleVerdict::Deny)]));
+    let call = |id, client| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"read","_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"{client}"}}}}}}}}"#
+        )
+    };
+    for (id, client, passes) in [(1, "bob", 1), (2, "eve", 0), (3, "bob", 1), (4, "eve", 0)] {
+        play.sends(Side::Client, &call(id, client));
+        assert_eq!(play.got(Side::Server).len(), passes, "{client}");
+    }
+}
+
+#[test]
 fn a_batch_with_a_byte_order_mark_is_refused() {
     let mut play = Play::by(rules(Vec::new()));
     play.sends(
