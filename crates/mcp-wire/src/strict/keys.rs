@@ -65,13 +65,87 @@ pub(super) enum Place {
     Elsewhere,
 }
 
+/// What a member of one of these objects is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Member {
+    Version,
+    Params,
+    Result,
+    Error,
+    /// What somebody may show or decide by, whatever the method.
+    Subject,
+    Arguments,
+    Meta,
+    Reference,
+    ReferenceKind,
+    ReferenceName,
+    ReferenceUri,
+    Notifications,
+    Subscriptions,
+    /// It has a meaning that others look after.
+    Known,
+    Unknown,
+}
+
 impl Place {
-    /// The names that the protocol gives a meaning that matters here.
-    pub fn names(self) -> Option<&'static JudgedKeys> {
-        static ENVELOPE: LazyLock<JudgedKeys> =
-            LazyLock::new(|| JudgedKeys::new(["jsonrpc", "id", "method", "params", "result", "error"]));
-        static PARAMS: LazyLock<JudgedKeys> = LazyLock::new(|| {
-            JudgedKeys::new([
+    /// What `key` is, if it is spelled exactly so.
+    pub fn name(self, key: &[u8]) -> Member {
+        match self {
+            Self::Envelope => match key {
+                b"jsonrpc" => Member::Version,
+                b"params" => Member::Params,
+                b"result" => Member::Result,
+                b"error" => Member::Error,
+                b"id" | b"method" => Member::Known,
+                _ => Member::Unknown,
+            },
+            Self::Params => match key {
+                b"name" | b"uri" | b"taskId" => Member::Subject,
+                b"arguments" => Member::Arguments,
+                b"_meta" => Member::Meta,
+                b"ref" => Member::Reference,
+                b"notifications" => Member::Notifications,
+                b"argument" | b"task" | b"requestId" | b"progressToken" | b"inputResponses" | b"requestState"
+                | b"protocolVersion" | b"capabilities" => Member::Known,
+                _ => Member::Unknown,
+            },
+            Self::Reference => match key {
+                b"type" => Member::ReferenceKind,
+                b"name" => Member::ReferenceName,
+                b"uri" => Member::ReferenceUri,
+                _ => Member::Unknown,
+            },
+            Self::Notifications if key == b"resourceSubscriptions" => Member::Subscriptions,
+            Self::Meta => match key {
+                b"progressToken"
+                | b"io.modelcontextprotocol/protocolVersion"
+                | b"io.modelcontextprotocol/subscriptionId"
+                | b"io.modelcontextprotocol/clientInfo"
+                | b"io.modelcontextprotocol/clientCapabilities" => Member::Known,
+                _ => Member::Unknown,
+            },
+            _ => Member::Unknown,
+        }
+    }
+
+    /// Whether somebody could take `key`, which is none of the names of this place, for one of them.
+    #[inline]
+    pub fn has_alike(self, key: &Key<'_>) -> bool {
+        self != Self::Elsewhere && self.names().likeness(key) != Likeness::Other
+    }
+
+    fn names(self) -> &'static JudgedKeys {
+        static NAMES: LazyLock<[JudgedKeys; 6]> = LazyLock::new(|| {
+            [Place::Envelope, Place::Params, Place::Meta, Place::Reference, Place::Notifications, Place::Elsewhere]
+                .map(|place| JudgedKeys::new(place.spelled().iter().copied()))
+        });
+        &NAMES[self as usize]
+    }
+
+    fn spelled(self) -> &'static [&'static str] {
+        match self {
+            Self::Envelope => &["jsonrpc", "id", "method", "params", "result", "error"],
+            Self::Params => &[
                 "name",
                 "uri",
                 "arguments",
@@ -87,33 +161,38 @@ impl Place {
                 "notifications",
                 "protocolVersion",
                 "capabilities",
-            ])
-        });
-        static META: LazyLock<JudgedKeys> = LazyLock::new(|| {
-            JudgedKeys::new([
+            ],
+            Self::Meta => &[
                 "progressToken",
                 "io.modelcontextprotocol/protocolVersion",
                 "io.modelcontextprotocol/subscriptionId",
                 "io.modelcontextprotocol/clientInfo",
                 "io.modelcontextprotocol/clientCapabilities",
-            ])
-        });
-        static REFERENCE: LazyLock<JudgedKeys> = LazyLock::new(|| JudgedKeys::new(["type", "name", "uri"]));
-        static NOTIFICATIONS: LazyLock<JudgedKeys> = LazyLock::new(|| JudgedKeys::new(["resourceSubscriptions"]));
-        Some(match self {
-            Self::Envelope => &ENVELOPE,
-            Self::Params => &PARAMS,
-            Self::Meta => &META,
-            Self::Reference => &REFERENCE,
-            Self::Notifications => &NOTIFICATIONS,
-            Self::Elsewhere => return None,
-        })
+            ],
+            Self::Reference => &["type", "name", "uri"],
+            Self::Notifications => &["resourceSubscriptions"],
+            Self::Elsewhere => &[],
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_known_by_their_spelling() {
+        for place in
+            [Place::Envelope, Place::Params, Place::Meta, Place::Reference, Place::Notifications, Place::Elsewhere]
+        {
+            for name in place.spelled() {
+                assert_ne!(place.name(name.as_bytes()), Member::Unknown, "{place:?} {name}");
+                let capitals = format!("\"{}\"", name.to_uppercase());
+                let key = Key::read(capitals.as_bytes()).expect("it can be decoded");
+                assert!(place.name(&key.text) == Member::Unknown && place.has_alike(&key), "{place:?} {name}");
+            }
+        }
+    }
 
     #[test]
     fn spellings() {

@@ -3,7 +3,7 @@
 //! was the scan's part, so nothing is checked again and recursion is bounded.
 
 use super::Unfit;
-use super::keys::{JudgedKeys, Likeness, Place};
+use super::keys::{JudgedKeys, Likeness, Member, Place};
 use super::print::Key;
 use super::siblings::Siblings;
 use crate::scan::json::{Texture, plain_run_end};
@@ -65,55 +65,48 @@ impl<'a> Walk<'a> {
     }
 
     fn object(&mut self, place: Place) -> Step {
-        let names = place.names();
         let mut siblings = Siblings::default();
         self.open();
         while self.byte() != b'}' {
             let key = self.key()?;
-            if let Some(names) = names
-                && names.likeness(&key) == Likeness::Alike
-            {
-                return Err(Ambiguity::LookAlikeKey.into());
-            }
+            let name = place.name(&key.text);
             let likeness = self.keys.likeness(&key);
-            if likeness == Likeness::Alike {
+            if likeness == Likeness::Alike || (name == Member::Unknown && place.has_alike(&key)) {
                 return Err(Ambiguity::LookAlikeKey.into());
             }
             siblings.add(key.to_parsers)?;
-            self.member(place, &key.text, likeness == Likeness::Same)?;
+            self.member(name, likeness == Likeness::Same || name == Member::Subject)?;
             self.next();
         }
         self.at += 1;
         siblings.finish()
     }
 
-    /// Walks past the value of a member and notes it, if its name means something here.
-    fn member(&mut self, place: Place, name: &[u8], judged: bool) -> Step {
-        let inside = match (place, name) {
-            (Place::Envelope, b"params") => Place::Params,
-            (Place::Params, b"_meta") => Place::Meta,
-            (Place::Params, b"ref") => Place::Reference,
-            (Place::Params, b"notifications") => Place::Notifications,
+    /// Walks past the value of a member and notes where it stands, if somebody asks for it later.
+    fn member(&mut self, name: Member, judged: bool) -> Step {
+        let inside = match name {
+            Member::Params => Place::Params,
+            Member::Meta => Place::Meta,
+            Member::Reference => Place::Reference,
+            Member::Notifications => Place::Notifications,
             _ => Place::Elsewhere,
         };
-        // Whatever the method, somebody may show these or decide by them.
-        let judged = judged || (place == Place::Params && matches!(name, b"name" | b"uri" | b"taskId"));
         let start = self.at;
         self.value(inside, judged)?;
         let Shape { version, params, result, error, arguments, notifications, subscriptions, reference } =
             &mut self.shape;
-        let slot = match (place, name) {
-            (Place::Envelope, b"jsonrpc") => version,
-            (Place::Envelope, b"params") => params,
-            (Place::Envelope, b"result") => result,
-            (Place::Envelope, b"error") => error,
-            (Place::Params, b"arguments") => arguments,
-            (Place::Params, b"notifications") => notifications,
-            (Place::Notifications, b"resourceSubscriptions") => subscriptions,
-            (Place::Reference, b"type") => &mut reference.kind,
-            (Place::Reference, b"name") => &mut reference.name,
-            (Place::Reference, b"uri") => &mut reference.uri,
-            _ => return Ok(()),
+        let slot = match name {
+            Member::Version => version,
+            Member::Params => params,
+            Member::Result => result,
+            Member::Error => error,
+            Member::Arguments => arguments,
+            Member::Notifications => notifications,
+            Member::Subscriptions => subscriptions,
+            Member::ReferenceKind => &mut reference.kind,
+            Member::ReferenceName => &mut reference.name,
+            Member::ReferenceUri => &mut reference.uri,
+            Member::Subject | Member::Meta | Member::Reference | Member::Known | Member::Unknown => return Ok(()),
         };
         *slot = Some(Span::new(start..self.at));
         Ok(())
@@ -127,7 +120,7 @@ impl<'a> Walk<'a> {
         self.at += 1;
         self.skip_blanks();
         // No tool has such a name; a reader that stops there takes it for a shorter one.
-        if key.text.contains(&0) { Err(Ambiguity::LookAlikeKey.into()) } else { Ok(key) }
+        if self.has_escapes && key.text.contains(&0) { Err(Ambiguity::LookAlikeKey.into()) } else { Ok(key) }
     }
 
     fn array(&mut self, judged: bool) -> Step {
