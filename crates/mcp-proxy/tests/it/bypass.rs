@@ -7,6 +7,7 @@ mod framing;
 mod heads;
 mod later;
 mod readings;
+mod sse;
 mod stage;
 
 use crate::kit::Sandbox;

@@ -37,6 +37,8 @@ enum Server {
 /// What reached an HTTP server.
 pub type Seen = Arc<Mutex<Vec<(Head, Vec<u8>)>>>;
 
+/// How a client begins that shakes hands.
+pub const HANDSHAKE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"eve","version":"1"}}}"#;
 /// Where a server that is a process writes down what it gets.
 pub const JOURNAL: &str = "journal";
 const NAME: &str = "github";
@@ -90,9 +92,7 @@ impl Stage {
     }
 
     fn shake_hands(&mut self, revision: &str) {
-        let hello = format!(
-            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"{revision}","capabilities":{{}},"clientInfo":{{"name":"eve","version":"1"}}}}}}"#
-        );
+        let hello = HANDSHAKE.replace("2025-11-25", revision);
         let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         match &mut self.client {
             Client::Pipes(running) => {
