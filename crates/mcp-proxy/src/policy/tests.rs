@@ -165,3 +165,30 @@ fn a_wrong_filter_is_underlined_where_it_is_wrong() {
     check("r.yaml", "policy:\n  rules:\n  - {name: q, match: 'it''s tol:1', verdict: deny}", "r.yaml:3:29:");
     check("r.toml", "[[policy.rules]]\nname='q'\nverdict='deny'\nmatch='''\ntol:1'''", "r.toml:5:1:");
 }
+
+/// Every rules file in the documents is right, and every filter in their table can be read.
+#[test]
+fn the_documents_are_right() {
+    let document = include_str!("../../../../docs/policy.md");
+    let mut files = 0;
+    for (format, start) in [("toml", "[policy]"), ("json", "// ~/mcp-rules"), ("json", "{\n  \"rules\"")] {
+        let begin = document.find(&format!("```{format}\n{start}")).unwrap_or_else(|| panic!("{start}"));
+        let text = document[begin..].split("```").nth(1).unwrap().strip_prefix(&format!("{format}\n")).unwrap();
+        assert!(!read(&format!("rules.{format}"), text).rules.is_empty());
+        files += 1;
+    }
+    assert_eq!(files, 3);
+    let table = document.split("| filter | matches |").nth(1).unwrap().split("\n\n").next().unwrap();
+    let filters: Vec<&str> = table.lines().filter_map(|line| line.strip_prefix("| `")?.split("` |").next()).collect();
+    assert!(filters.len() >= 8);
+    for filter in filters {
+        let filter = filter.replace("\\|", "|");
+        let quoted = serde_json::Value::from(filter.as_str());
+        read(
+            "rules.json",
+            &format!(
+                "{{\"policy\": {{\"rules\": [{{\"name\": \"a\", \"match\": {quoted}, \"verdict\": \"deny\"}}]}}}}"
+            ),
+        );
+    }
+}

@@ -38,7 +38,7 @@ const WIDTH: usize = 120;
 const INTRODUCTION: &str = "\
 # Operations
 
-What a tool does is its operation. Nothing in this version goes by it yet.
+What a tool does is its operation. Rules go by it ([policy.md](policy.md)), and `mcp-proxy policy explain TOOL` shows it.
 
 | operation | a tool that |
 |---|---|
