@@ -12,6 +12,7 @@ mod prospect;
 pub mod rules;
 mod subscriptions;
 mod table;
+mod wanted;
 
 use std::sync::Arc;
 use std::time::Duration;

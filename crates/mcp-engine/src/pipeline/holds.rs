@@ -69,7 +69,7 @@ impl Pipeline {
         }
         let (judged, rulings) = match self.judge(talk, message) {
             Ok(judged) => judged,
-            Err(stopped) => return self.stop(talk, lane, stopped, out),
+            Err(stopped) => return self.stop(talk, lane, known_id.map(|(_, known)| known), stopped, out),
         };
         match self.intercept.look(judged, talk.speaker(), lane.since) {
             Passed::Onward(judged) => match known_id {
@@ -147,7 +147,7 @@ impl Pipeline {
                 self.keep_held(judged.message(), lane);
                 self.keep_renamed(judged.cancelling(now), out);
             }
-            Err(stopped) => self.stop(talk, lane, stopped, out),
+            Err(stopped) => self.stop(talk, lane, None, stopped, out),
         }
     }
 
@@ -194,6 +194,10 @@ impl Pipeline {
         let answers = known.or_else(|| message.id()).filter(|_| message.glance().kind.is_response());
         match decision {
             Decision::Forward => self.let_go(sequence, OutcomeKind::Forwarded, by, ""),
+            Decision::Modify { raw_headers: true, .. } if self.policy.is_governed() => {
+                let why = "headers that say otherwise than the message are not judged, and rules are in force";
+                return Err(DecideError::Denied(why.into()));
+            }
             Decision::Modify { raw, raw_headers, not_json_rpc } => {
                 let edited = edited(&raw, not_json_rpc)?;
                 self.replace(sequence, edited, raw_headers, by)?;

@@ -18,6 +18,9 @@ use crate::policy::{Judged, Question, Refused, Ruling, Rulings, Verdict};
 use crate::record::Recorder;
 use crate::resolve::resolve;
 
+/// What asks for something that lists name, and may be kept from them.
+const IS_LISTED: [&str; 4] = ["tools/call", "prompts/get", "resources/read", "resources/subscribe"];
+
 /// What goes no further, at least for now.
 pub(super) enum Stopped {
     Asked(Question),
@@ -143,33 +146,46 @@ impl Pipeline {
     }
 
     /// Keeps a message from going on.
-    pub(super) fn stop(&mut self, talk: &Conversation, lane: Lane<'_>, stopped: Box<Stopped>, out: &mut Outbox) {
+    /// `known` is the id under which an answer is waited for, if it has another.
+    pub(super) fn stop(
+        &mut self,
+        talk: &Conversation,
+        lane: Lane<'_>,
+        known: Option<Id>,
+        stopped: Box<Stopped>,
+        out: &mut Outbox,
+    ) {
         match *stopped {
             Stopped::Asked(question) => self.ask(talk, lane, question, out),
-            Stopped::Refused(message, refused) => self.refuse(talk.speaker(), lane, message, refused, out),
+            Stopped::Refused(message, refused) => self.refuse((talk.speaker(), known), lane, message, refused, out),
         }
     }
 
-    /// Tells the sender of a message why it went nowhere.
+    /// Tells the sender of a message why it went nowhere; of an answer, whoever waits for it.
     pub(super) fn refuse(
         &mut self,
-        speaker: &Speaker,
+        (speaker, known): (&Speaker, Option<Id>),
         lane: Lane<'_>,
         message: ProxyMessage,
         refused: Refused,
         out: &mut Outbox,
     ) {
+        let waits = known.or_else(|| message.message.id());
         let (answer, why) = match &refused {
             Refused::Denied(ruling) => {
                 let actor = ruling.actor.as_deref().unwrap_or("rule");
-                let answer = self.deny_with(speaker, &message, ruling, actor, None, 0);
+                let verdict = ("deny", actor, None);
+                let noted = self.note_decision(speaker, &message, &message.message, ruling, verdict, 0);
+                let is_call = matches!(message.message.glance().kind, Kind::Request | Kind::Response);
+                let answer = waits.filter(|_| is_call);
+                let answer = answer.map(|id| self.denial(speaker, &id, &message, ruling, (noted, None)));
                 (answer, format!("denied by {}", ruling.name()))
             }
             Refused::Unfit(why) => {
                 let ruling = Ruling::unfit();
                 let verdict = ("deny", "proxy", Some(why.as_str()));
                 self.note_decision(speaker, &message, &message.message, &ruling, verdict, 0);
-                (unfit_answer(&message, why), why.clone())
+                (unfit_answer(&message, waits, why), why.clone())
             }
             Refused::Batch(items) => (self.deny_batch(speaker, &message, items), "an item of it is denied".into()),
         };
@@ -189,21 +205,25 @@ impl Pipeline {
     ) -> Option<Bytes> {
         let noted = self.note_decision(speaker, message, &message.message, ruling, ("deny", actor, why), held_ns);
         let id = request_id(message)?;
-        Some(self.denial(speaker, &id, &message.message, ruling, (noted, why)))
+        Some(self.denial(speaker, &id, message, ruling, (noted, why)))
     }
 
     fn denial(
         &self,
         speaker: &Speaker,
         id: &Id,
-        said: &Message,
+        message: &ProxyMessage,
         ruling: &Ruling,
         (noted, why): (Option<Noted>, Option<&str>),
     ) -> Bytes {
         let rules = self.policy.rules();
-        let (method, tool) = (said.method().unwrap_or_default(), said.subject());
-        if rules.is_some_and(|rules| rules.hide_denied) && ruling.is_hidden {
-            return reply::unknown(id, &method, tool.as_deref().unwrap_or_default());
+        let (method, tool) = match &ruling.about {
+            Some((method, tool)) => (&**method, tool.as_deref()),
+            None => ("", None),
+        };
+        let is_listed = message.from == Side::Client && IS_LISTED.contains(&method);
+        if rules.is_some_and(|rules| rules.hide_denied) && ruling.is_hidden && is_listed {
+            return reply::unknown(id, method, tool.unwrap_or_default());
         }
         let audit_id = noted.zip(self.audit.as_ref()).map(|(noted, audit)| audit.id(noted.number));
         let server = rules.and_then(|rules| rules.server.as_deref());
@@ -212,7 +232,7 @@ impl Pipeline {
             message: ruling.message.as_deref(),
             why,
             server: server.or_else(|| self.audit.as_ref()?.server()),
-            tool: tool.as_deref(),
+            tool,
             operation: ruling.operation.map(|operation| operation.name()),
             audit_id: audit_id.as_deref(),
         };
@@ -220,7 +240,8 @@ impl Pipeline {
         if !as_result {
             return reply::denied(id, &denied);
         }
-        let revision = speaker.revision.as_ref().map(|revision| revision.as_bytes());
+        let own = message.message.protocol_version();
+        let revision = own.as_deref().or(speaker.revision.as_deref()).map(str::as_bytes);
         reply::denied_as_result(id, &denied, Era::of_header(revision) == Era::Modern)
     }
 
@@ -236,7 +257,8 @@ impl Pipeline {
                 first = Some((ruling, noted));
             }
             if let Some(id) = item.id().filter(|_| item.kind() == Kind::Request) {
-                answers.push(self.denial(speaker, &id, item, ruling, (noted, why)));
+                let item = ProxyMessage { message: item.clone(), ..batch.clone() };
+                answers.push(self.denial(speaker, &id, &item, ruling, (noted, why)));
             }
         }
         if let Some((ruling, noted)) = first {
@@ -388,12 +410,12 @@ impl Pipeline {
 }
 
 /// What the sender of a message gets that cannot be judged. An id is repeated if it can be told.
-fn unfit_answer(message: &ProxyMessage, why: &str) -> Option<Bytes> {
+fn unfit_answer(message: &ProxyMessage, waits: Option<Id>, why: &str) -> Option<Bytes> {
     let refusal = Refusal::BadRequest { what: why.into() };
     match (message.from, message.message.glance().kind) {
         (_, Kind::Request) => message.message.id().map(|id| reply::error(&id, &refusal)),
         (Side::Server, Kind::Response | Kind::Error) if message.correlated.is_some() => {
-            message.message.id().map(|id| reply::error(&id, &Refusal::UpstreamGarbled))
+            waits.map(|id| reply::error(&id, &Refusal::UpstreamGarbled))
         }
         (Side::Server, _) | (_, Kind::Notification | Kind::Response | Kind::Error) => None,
         (Side::Client, _) => Some(reply::error_without_id(&refusal)),

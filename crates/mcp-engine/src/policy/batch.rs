@@ -9,6 +9,9 @@ use super::{Refused, Rulings};
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side};
 
+/// Messages in one batch: each is judged, written down and, if need be, answered.
+const ITEMS_MAX: usize = 1_000;
+
 impl Governed {
     pub(super) fn judge_batch(&mut self, batch: &ProxyMessage, speaker: &Speaker) -> Result<Rulings, Refused> {
         if !Self::has_batches(speaker) {
@@ -22,7 +25,10 @@ impl Governed {
         }
         let bytes = batch.message.bytes();
         let mut rulings = Vec::new();
-        for span in scan::batch_items(bytes) {
+        for (at, span) in scan::batch_items(bytes).enumerate() {
+            if at == ITEMS_MAX {
+                return Err(Refused::Unfit(format!("a batch of more than {ITEMS_MAX} messages")));
+            }
             let message = Message::new(bytes.slice(span.range()));
             let item = ProxyMessage { message, bom: false, ..batch.clone() };
             match self.consider(&item, speaker) {
@@ -36,6 +42,9 @@ impl Governed {
                     rulings.push((item.message, ruling));
                 }
             }
+        }
+        if scan::batch_items(bytes).next().is_none() {
+            return Err(Refused::Unfit("a batch of nothing".into()));
         }
         match rulings.iter().any(|(_, ruling)| ruling.verdict == RuleVerdict::Deny) {
             true => Err(Refused::Batch(rulings)),

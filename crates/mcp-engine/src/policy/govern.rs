@@ -12,6 +12,7 @@ use super::operation::Annotations;
 use super::prospect::Prospect;
 use super::rules::{Permission, Rule, RuleVerdict, Rules};
 use super::table::{self, Candidates, Known, Table};
+use super::wanted;
 use super::{Concern, Judged, Question, Refused, Ruling, Rulings, Verdict};
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side};
@@ -53,6 +54,9 @@ impl Governed {
         // Whatever goes wrong while a message is judged, it was not permitted.
         let judged = catch_unwind(AssertUnwindSafe(|| match message.message.kind() {
             Kind::Batch => self.judge_batch(&message, speaker),
+            Kind::Response if message.from == Side::Server && wanted::may_want(&message.message) => {
+                self.judge_wanted(&message, speaker)
+            }
             _ => self.consider(&message, speaker).into(),
         }));
         match judged {
@@ -91,10 +95,15 @@ impl Governed {
         if message.from == Side::Server && said.kind() != Kind::Request {
             return said.peek().ambiguity.map(|ambiguity| ambiguity.to_string());
         }
+        self.unfit_throughout(message)
+    }
+
+    /// The same of all that it says.
+    pub(super) fn unfit_throughout(&self, message: &ProxyMessage) -> Option<String> {
         if message.bom {
             return Some(BYTE_ORDER_MARK.into());
         }
-        strict::check(said, &self.keys).err().map(|unfit| unfit.to_string())
+        strict::check(&message.message, &self.keys).err().map(|unfit| unfit.to_string())
     }
 
     pub(super) fn rule(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Ruling {

@@ -29,6 +29,8 @@ const VERDICTS: [(&str, RuleVerdict); 4] = [
 ];
 /// Fields of filters that come of what is decided, or later.
 const NOT_YET_KNOWN: [&str; 9] = ["rule", "verdict", "held", "edited", "mark", "noise", "dur", "status", "code"];
+/// Fields of how a message came.
+const NOT_JUDGED_BY: [&str; 2] = ["header", "replay"];
 const DENIALS: [(&str, Denial); 2] = [("error", Denial::Error), ("result", Denial::Result)];
 
 pub fn read(top: &[Member], policy: &Located, naming: Naming<'_>, reading: &mut Reading<'_>) -> Option<Read> {
@@ -143,6 +145,11 @@ fn filter(value: &Located, reading: &mut Reading<'_>) -> Option<Filter> {
             for (field, place) in filter.fields().into_iter().filter(|(field, _)| NOT_YET_KNOWN.contains(field)) {
                 let place = within(reading.source.text(), value.span.clone(), text, place);
                 let what = format!("nobody knows `{field}` before a message has been judged");
+                reading.mistakes.add(Mistake::at(place, what).help("a rule cannot go by it"));
+            }
+            for (field, place) in filter.fields().into_iter().filter(|(field, _)| NOT_JUDGED_BY.contains(field)) {
+                let place = within(reading.source.text(), value.span.clone(), text, place);
+                let what = format!("rules do not look at `{field}`: they judge what a message says");
                 reading.mistakes.add(Mistake::at(place, what).help("a rule cannot go by it"));
             }
             Some(filter)

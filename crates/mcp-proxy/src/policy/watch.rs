@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_engine::Orders;
-use mcp_engine::policy::rules::Rules;
+use mcp_engine::policy::rules::{Rule, Rules};
 
 use super::check::summary;
 use super::file::{self, Read};
@@ -71,6 +71,7 @@ impl Watch {
     pub fn read(&mut self) -> Result<Read, Failure> {
         let naming = Naming { service: self.service.as_deref(), name: self.name.as_deref() };
         let read = file::read(&self.path, naming)?;
+        named(&read.rules)?;
         self.version = Arc::clone(&read.rules.version);
         Ok(read)
     }
@@ -153,6 +154,18 @@ fn stamp(path: &std::path::Path) -> Option<Stamp> {
         size: found.size(),
         changed: [(found.mtime(), found.mtime_nsec()), (found.ctime(), found.ctime_nsec())],
     })
+}
+
+/// A rule about the server decides nothing where nobody says what the server is called.
+fn named(rules: &Rules) -> Result<(), Failure> {
+    let asks = |rule: &&Rule| rule.filter.fields().iter().any(|(field, _)| *field == "server");
+    match rules.rules.iter().find(asks) {
+        Some(rule) if rules.server.is_none() => {
+            Err(Failure::usage(format!("rule \"{}\" goes by `server`, and nothing names the server", rule.name))
+                .hint("give --name or --service, or `server` in the policy"))
+        }
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -562,3 +562,47 @@ fn a_batch_with_a_byte_order_mark_is_refused() {
     assert_eq!(play.got(Side::Server), [""; 0]);
     assert!(play.got(Side::Client)[0].contains("byte order mark"));
 }
+
+#[test]
+fn what_an_answer_asks_for_is_judged_too() {
+    let mut play = Play::by(rules(vec![rule("no-sampling", "method:sampling/*", RuleVerdict::Deny)]));
+    let asks = |id: u32, method: &str| {
+        let wanted = format!(r#"{{"a":{{"method":"{method}","params":{{}}}}}}"#);
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"input_required","inputRequests":{wanted},"requestState":"s"}}}}"#
+        )
+    };
+    for (id, method, passes) in [
+        (1, "elicitation/create", true),
+        (2, "sampling/createMessage", false),
+        (3, "sampling\\/createMessage", false),
+        (4, "Sampling/createMessage", false),
+    ] {
+        play.calls(id, "list_repos");
+        play.got(Side::Server);
+        let answer = asks(id, method);
+        play.sends(Side::Server, &answer);
+        let got = play.got(Side::Client);
+        assert_eq!(got.len(), 1, "{method}");
+        assert_eq!(got[0] == answer, passes, "{method}: {got:?}");
+        assert!(passes || got[0].contains(&format!(r#""id":{id},"error""#)), "{got:?}");
+        assert_eq!(play.talk.open_calls(Side::Client), 0);
+    }
+}
+
+#[test]
+fn a_batch_has_to_have_something_and_not_too_much() {
+    let mut play = Play::by(deny_deletes());
+    play.sends(
+        Side::Client,
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}"#,
+    );
+    play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26"}}"#);
+    drop((play.got(Side::Server), play.got(Side::Client)));
+    let many = vec![r#"{"jsonrpc":"2.0","method":"notifications/x"}"#; 1_001].join(",");
+    for batch in ["[]".to_owned(), format!("[{many}]")] {
+        play.sends(Side::Client, &batch);
+        assert_eq!(play.got(Side::Server), [""; 0]);
+        assert!(play.got(Side::Client)[0].contains("-32600"));
+    }
+}
