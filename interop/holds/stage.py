@@ -74,9 +74,12 @@ class Stage:
     def __exit__(self, *failure):
         self.home.__exit__(*failure)
 
+    def server(self):
+        return SERVERS[self.cast.server]
+
     def open(self):
         """Starts what listens. A proxy on stdio is started by its client."""
-        server, side = SERVERS[self.cast.server], self.cast.server_side
+        server, side = self.server(), self.cast.server_side
         self.target, self.address = server.command(side, self.cast.era), None
         if side != "stdio":
             self.target = self._start("server", self.target, server.environment).announced(READY)
@@ -86,7 +89,7 @@ class Stage:
     def start_client(self):
         cast = self.cast
         peer = self.address + ENDPOINT[cast.client_side] if self.address else self.proxy.command(cast.server_side, self.target)
-        words = [*CLIENTS[cast.client], "--orders", "--era", cast.era, "--profile", SERVERS[cast.server].profile]
+        words = [*CLIENTS[cast.client], "--orders", "--era", cast.era, "--profile", self.server().profile]
         words += peer_words(cast.client_side, peer)
         self.client = Client(self._start("client", words, stdin=subprocess.PIPE))
         return self.client
