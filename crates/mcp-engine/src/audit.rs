@@ -13,15 +13,15 @@ use uuid::Uuid;
 use crate::conversation::Speaker;
 use crate::envelope::ProxyMessage;
 
-/// Calls that wait for their outcome. With more than this at once the outcome of some is not written.
+/// Calls that wait for their outcome, in two halves; when the young one is full, the old one is forgotten.
+/// A call that its client gave up may never have one.
 const OPEN_MAX: usize = 65_536;
 
 pub struct Audit {
     log: AuditLog,
     instance: Uuid,
     server: Option<Arc<str>>,
-    /// By the sequence of the request.
-    open: HashMap<u64, Open, RandomState>,
+    open: OpenCalls,
     /// Messages of this batch that must not leave before the log is written.
     unsealed: Vec<u64>,
     is_failing: bool,
@@ -29,6 +29,26 @@ pub struct Audit {
     /// As if the disk were full.
     #[cfg(test)]
     pub(crate) is_full: bool,
+}
+
+/// By the sequence of the request.
+#[derive(Default)]
+struct OpenCalls {
+    young: HashMap<u64, Open, RandomState>,
+    old: HashMap<u64, Open, RandomState>,
+}
+
+impl OpenCalls {
+    fn insert(&mut self, sequence: u64, open: Open) {
+        if self.young.len() >= OPEN_MAX / 2 {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(sequence, open);
+    }
+
+    fn remove(&mut self, sequence: u64) -> Option<Open> {
+        self.young.remove(&sequence).or_else(|| self.old.remove(&sequence))
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -73,7 +93,7 @@ impl Audit {
             log,
             instance,
             server,
-            open: HashMap::default(),
+            open: OpenCalls::default(),
             unsealed: Vec::new(),
             is_failing: false,
             trouble: None,
@@ -117,7 +137,7 @@ impl Audit {
             held_ns: decided.held_ns,
         });
         if decided.goes_on {
-            if decided.is_call && self.open.len() < OPEN_MAX {
+            if decided.is_call {
                 self.open.insert(message.sequence, Open { number, time_ns });
             }
             self.unsealed.push(message.sequence);
@@ -128,7 +148,7 @@ impl Audit {
     /// The request `sequence` has an answer.
     #[inline]
     pub(crate) fn answered(&mut self, request: u64, recording: Recording, answer: &ProxyMessage) {
-        let Some(open) = self.open.remove(&request) else { return };
+        let Some(open) = self.open.remove(request) else { return };
         let status = Status::of_answer(&answer.message);
         self.log.outcome(&CallOutcome {
             of: open.number,
@@ -182,7 +202,7 @@ impl Audit {
     /// A call did not go on after all, because what was decided could not be written. It may be written yet,
     /// and then says this as well.
     pub(crate) fn stopped(&mut self, sequence: u64, recording: Recording, time_ns: u64) {
-        let Some(Open { number, time_ns: began_ns }) = self.open.remove(&sequence) else { return };
+        let Some(Open { number, time_ns: began_ns }) = self.open.remove(sequence) else { return };
         self.log.outcome(&without_answer(number, "stopped", recording, began_ns, time_ns));
     }
 
@@ -192,7 +212,8 @@ impl Audit {
 
     /// Closes the log.
     pub(crate) fn finish(mut self, recording: Recording, time_ns: u64) -> io::Result<()> {
-        let mut open: Vec<Open> = self.open.drain().map(|(_, open)| open).collect();
+        let OpenCalls { young, old } = self.open;
+        let mut open: Vec<Open> = young.into_values().chain(old.into_values()).collect();
         open.sort_by_key(|open| open.number);
         for Open { number, time_ns: began_ns } in open {
             self.log.outcome(&without_answer(number, "lost", recording, began_ns, time_ns));
@@ -217,5 +238,21 @@ fn word(status: &Status) -> &'static str {
         Status::Ok => "ok",
         Status::InputRequired => "input_required",
         Status::Err(_) => "error",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_that_never_return_do_not_keep_others_from_their_outcome() {
+        let mut open = OpenCalls::default();
+        let call = |number| Open { number, time_ns: 0 };
+        (0..10 * OPEN_MAX as u64).for_each(|number| open.insert(number, call(number)));
+        assert!(open.young.len() + open.old.len() <= OPEN_MAX);
+        let last = 10 * OPEN_MAX as u64 - 1;
+        assert_eq!(open.remove(last).map(|open| open.number), Some(last));
+        assert!(open.remove(last).is_none() && open.remove(0).is_none());
     }
 }
