@@ -311,3 +311,28 @@ fn a_process_killed_while_it_began_a_part_leaves_a_sound_log() {
         assert_eq!((verified.fault, verified.standing), (None, Standing::Interrupted { torn_bytes: 0 }));
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(64))]
+
+    /// Whatever is put in place of part of a log that has ended is found, unless only its end is missing.
+    #[test]
+    fn any_edit_is_found(from in 0_usize..2_200, len in 0_usize..700, put in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40)) {
+        let written = Written::new(1, WHOLE, true);
+        let whole = written.lines(1).concat();
+        let from = from.min(whole.len());
+        let until = (from + len).min(whole.len());
+        let edited = [&whole[..from], &put, &whole[until..]].concat();
+        std::fs::write(written.log.path(1), &edited).expect("written");
+        let is_found = written.verify().fault.is_some();
+        // A tail that is cut off is for others to find, and half a line at the end is what a kill leaves.
+        let is_cut = whole.starts_with(&edited);
+        proptest::prop_assert!(is_found || is_cut || is_half_a_line(&whole, &edited), "{:?}", String::from_utf8_lossy(&edited));
+    }
+}
+
+/// Whether only what stands after the last whole line differs, and that is no whole record.
+fn is_half_a_line(whole: &[u8], edited: &[u8]) -> bool {
+    let last = edited.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    whole.starts_with(&edited[..last]) && last < edited.len()
+}
