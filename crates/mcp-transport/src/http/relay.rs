@@ -73,11 +73,16 @@ pub async fn relay(
         Route::Endpoint | Route::Metadata => Transport::StreamableHttp,
         Route::Stream | Route::Message(_) => Transport::Sse,
     };
+    let is_governed = site.hub.is_governed();
     let received = match receive(body, &site.hub).await {
+        // Nothing leaves before all of it was judged.
+        Ok(Received::Rest(upload)) if is_governed => Box::pin(upload.whole()).await.map(Received::Whole),
+        received => received,
+    };
+    let received = match received {
         Ok(received) => received,
         Err(refused) => return refusal_response(&refused),
     };
-    let is_governed = site.hub.is_governed();
     if is_governed && let Err(refused) = strict::check_body(&parts.method, received.is_empty()) {
         return refusal_response(&refused);
     }

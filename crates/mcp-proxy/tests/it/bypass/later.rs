@@ -12,7 +12,6 @@ use crate::kit::{Sandbox, fixture_program, proxy_program};
 
 /// Attacks that a person could type.
 fn typed() -> Vec<(Attack, String)> {
-    /// Each takes a process.
     const LONGEST: usize = 10_000;
     let table = attacks(Era::Modern, FIRST_ID).into_iter();
     // What is typed is written anew, so line breaks between its parts are gone.
@@ -32,7 +31,7 @@ fn tell(sandbox: &Sandbox, args: &[&str], input: &str) -> (bool, String) {
 #[test]
 fn an_edit_is_judged_as_what_it_became() {
     let mut stage = Stage::pipes(Era::Modern, RULES);
-    stage.sandbox().breaks("tool:echo");
+    stage.sandbox().breaks("> tool:echo");
     let call = harmless_with(Era::Modern, 77);
     stage.running().send(format!("{call}\n").as_bytes());
     let number = stage.sandbox().held_number();
