@@ -2,6 +2,7 @@
 
 mod answer;
 mod breakpoints;
+mod change;
 mod decide;
 mod gone;
 mod held;

@@ -5,8 +5,8 @@ use mcp_control::api::{Answer, ErrorAnswer};
 use mcp_store::StateDir;
 use serde_json::value::RawValue;
 
+use super::change::{json, standard_input};
 use super::decide::{error_answer, say_done};
-use super::modify::{json, standard_input};
 use super::which::Acting;
 use crate::failure::Failure;
 

@@ -8,8 +8,8 @@ use mcp_control::api::{Event, EventsQuery, Kind, Message, Replay};
 use mcp_store::StateDir;
 use mcp_wire::visible::visible;
 
+use super::change::parsed;
 use super::decide::say_done;
-use super::modify::parsed;
 use super::which::Acting;
 use super::{Face, show};
 use crate::edit::Assignment;

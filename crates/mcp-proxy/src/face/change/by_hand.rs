@@ -10,10 +10,9 @@ use mcp_control::api::Code;
 use serde_json::value::RawValue;
 use tempfile::NamedTempFile;
 
-use super::json;
+use super::{Changed, json};
 use crate::edit::editor;
 use crate::edit::layout::indented;
-use crate::face::Face;
 use crate::failure::{Failure, exit, quoted};
 use crate::report::say;
 
@@ -23,19 +22,18 @@ const INTRODUCTION: &str =
 ";
 
 pub struct ByHand<'a> {
-    face: &'a Face,
-    sequence: u64,
+    changed: &'a Changed<'a>,
     file: NamedTempFile,
     before: String,
 }
 
 impl<'a> ByHand<'a> {
-    pub fn begin(face: &'a Face, sequence: u64, message: &Bytes) -> Result<Self, Failure> {
+    pub fn begin(changed: &'a Changed<'a>, message: &Bytes) -> Result<Self, Failure> {
         let before = indented(message);
         let mut file = tempfile::Builder::new().prefix("mcp-proxy-held-").suffix(".json").tempfile()?;
         write!(file, "{INTRODUCTION}\n{before}\n")?;
         file.flush()?;
-        Ok(Self { face, sequence, file, before })
+        Ok(Self { changed, file, before })
     }
 
     /// Lets a person edit until the message is sent, or they give up.
@@ -51,7 +49,7 @@ impl<'a> ByHand<'a> {
                 Ok(Ok(())) => return Ok(()),
                 Ok(Err(error)) => {
                     let (can_be_mended, is_gone) = (is_about_content(&error), is_gone(&error));
-                    (self.face.undecided(self.sequence, error), can_be_mended, is_gone)
+                    (self.changed.face.undecided(self.changed.sequence, error), can_be_mended, is_gone)
                 }
                 Err(not_json) => (Failure::usage(not_json), true, false),
             };
@@ -73,7 +71,8 @@ impl<'a> ByHand<'a> {
 
     /// Leaves the edit where it can be sent from, and says how.
     fn keep(self, edited: &str, is_gone: bool, failure: Failure) -> Failure {
-        let number = format!("{} {}", self.face.which(), self.sequence);
+        let Changed { face, sequence, command } = *self.changed;
+        let number = format!("{} {sequence}", face.which());
         let written = std::fs::write(self.file.path(), format!("{edited}\n"));
         let kept = written.and_then(|()| self.file.keep().map_err(|error| error.error));
         let path = match kept {
@@ -87,7 +86,9 @@ impl<'a> ByHand<'a> {
             true => format!(
                 "mcp-proxy: your edit is kept in {path}; `mcp-proxy replay --live{number} --set PATH=VALUE` sends what was recorded once more, with changes"
             ),
-            false => format!("mcp-proxy: your edit is kept in {path}; `mcp-proxy modify{number} - < {path}` sends it"),
+            false => {
+                format!("mcp-proxy: your edit is kept in {path}; `mcp-proxy {command}{number} - < {path}` sends it")
+            }
         });
         failure
     }
@@ -96,7 +97,7 @@ impl<'a> ByHand<'a> {
 /// Another edit helps where this one was refused, but not where the message is gone.
 fn is_about_content(error: &ClientError) -> bool {
     let ClientError::Refused { fault, .. } = error else { return false };
-    matches!(fault.code, Code::NotJsonRpc | Code::BadRequest | Code::TooLarge)
+    matches!(fault.code, Code::NotJsonRpc | Code::BadRequest | Code::TooLarge | Code::Denied)
 }
 
 fn is_gone(error: &ClientError) -> bool {
