@@ -11,6 +11,8 @@ mod instance;
 mod lease;
 mod message;
 mod page;
+mod policy;
+mod question;
 mod snapshot;
 
 pub use action::{Answer, Drop, ErrorAnswer, Mark, Modify, Notes, Released, Replay, Replayed, Save, Saved};
@@ -23,4 +25,6 @@ pub use instance::{Instance, Speaker};
 pub use lease::{Lease, LeaseGrant, LeaseRequest, LeaseState};
 pub use message::{Direction, Kind, Message, Transport};
 pub use page::{Page, PageQuery};
+pub use policy::{Answered, Governed, Permission, Policy, Rule, RuleVerdict};
+pub use question::{Approve, Deny, Lasting, Question};
 pub use snapshot::{Mode, ModeChange, OnDetach, Snapshot};

@@ -18,9 +18,9 @@ use serde::de::DeserializeOwned;
 pub use events::Events;
 
 use crate::api::{
-    Answer, ApiError, Breakpoints, Drop, EventsQuery, Fault, Hand, Held, HeldList, Instance, LeaseGrant, LeaseRequest,
-    LeaseState, Mark, Message, Mode, ModeChange, Modify, Named, NewBreakpoint, Notes, Page, PageQuery, Released,
-    Replay, Replayed, Save, Saved, Snapshot,
+    Answer, ApiError, Approve, Breakpoints, Deny, Drop, EventsQuery, Fault, Hand, Held, HeldList, Instance, LeaseGrant,
+    LeaseRequest, LeaseState, Mark, Message, Mode, ModeChange, Modify, Named, NewBreakpoint, Notes, Page, PageQuery,
+    Policy, Released, Replay, Replayed, Save, Saved, Snapshot,
 };
 
 /// An instance answers at once; if it has not by now, it is stuck or gone.
@@ -126,6 +126,21 @@ impl Client {
 
     pub async fn answer(&self, sequence: u64, answer: &Answer) -> Result<Released, ClientError> {
         self.act(Method::POST, &format!("/v1/held/{sequence}/answer"), Some(answer)).await
+    }
+
+    /// Lets a message go on that a rule asks about.
+    pub async fn approve(&self, sequence: u64, approve: &Approve) -> Result<Released, ClientError> {
+        self.act(Method::POST, &format!("/v1/held/{sequence}/approve"), Some(approve)).await
+    }
+
+    /// Does not let it go on.
+    pub async fn deny(&self, sequence: u64, deny: &Deny) -> Result<Released, ClientError> {
+        self.act(Method::POST, &format!("/v1/held/{sequence}/deny"), Some(deny)).await
+    }
+
+    /// The rules that messages are judged by.
+    pub async fn policy(&self) -> Result<Policy, ClientError> {
+        self.get("/v1/policy").await
     }
 
     /// Back to passthrough lets go of everything that is held; how much that was is returned.

@@ -29,6 +29,7 @@ use crate::policy::{Answers, Judged, Policy};
 use crate::record::{ExchangeMark, Recorder, StoreFailed};
 use crate::resolve::{Resolved, resolve};
 
+pub use asks::{NOBODY, TIMEOUT};
 pub use holds::Release;
 pub use inject::Injection;
 pub use status::Status;

@@ -3,6 +3,8 @@
 //! nothing here.
 
 mod act;
+mod aloud;
+mod asks;
 mod gate;
 mod heard;
 mod history;
@@ -11,6 +13,7 @@ mod hub;
 mod lease;
 mod look;
 mod openapi;
+mod policy;
 mod reply;
 mod request;
 mod ring;
@@ -27,11 +30,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use mcp_control::api::Code;
 use mcp_control::instances::{Description, Instances, Registration};
 use mcp_engine::{Bus, Orders};
 use mcp_store::recorded::timestamp;
 use tokio::runtime::Builder;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use gate::Gate;
 use hub::Hub;
@@ -39,6 +43,7 @@ use shared::Shared;
 
 use crate::report::say;
 
+pub use aloud::voice;
 pub use shared::Card;
 
 /// For faces to hear that it is over. Nobody waits for them longer.
@@ -58,6 +63,10 @@ pub struct Setup {
     /// Whether what passes can be read from a recording.
     pub is_recorded: bool,
     pub message_bytes_max: usize,
+    /// Where the rules were read from.
+    pub rules_file: Option<PathBuf>,
+    /// What is said of questions that rules ask.
+    pub questions: Option<mpsc::Receiver<String>>,
 }
 
 /// A control endpoint that runs until it is ended.
@@ -83,6 +92,7 @@ impl Control {
 }
 
 fn run(setup: Setup, hub: Arc<Hub>, ended: oneshot::Receiver<()>) {
+    let _nobody_after = NobodyAfter(setup.orders.clone());
     let runtime = Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(READING_THREADS).build();
     match runtime {
         Ok(runtime) => {
@@ -94,9 +104,22 @@ fn run(setup: Setup, hub: Arc<Hub>, ended: oneshot::Receiver<()>) {
     }
 }
 
+/// However this thread ends, the data path learns that nobody is there any more who could decide.
+struct NobodyAfter(Orders);
+
+impl Drop for NobodyAfter {
+    fn drop(&mut self) {
+        self.0.leave(|pipeline| {
+            pipeline.set_watchers(0);
+            pipeline.set_face(false);
+        });
+    }
+}
+
 async fn serve(setup: Setup, hub: Arc<Hub>, ended: oneshot::Receiver<()>) {
     let (ending, is_ending) = watch::channel(false);
-    let shared = Shared::new(setup.orders, hub, setup.card, setup.message_bytes_max, setup.is_recorded, is_ending);
+    let limits = (setup.message_bytes_max, setup.is_recorded);
+    let shared = Shared::new(setup.orders, hub, setup.card, limits, setup.rules_file, is_ending);
     let _registration = setup.state.and_then(|state| register(state, &shared));
     if let Some(listener) = setup.tcp {
         open_tcp(listener, &shared);
@@ -104,6 +127,10 @@ async fn serve(setup: Setup, hub: Arc<Hub>, ended: oneshot::Receiver<()>) {
     let (stop, stopped) = oneshot::channel();
     let listening = tokio::spawn(hub::listen(shared.clone(), stopped));
     tokio::spawn(watch_lease(shared.clone()));
+    tokio::spawn(watch_faces(shared.clone()));
+    if let Some(questions) = setup.questions {
+        tokio::spawn(aloud::say_all(questions));
+    }
     let _ = ended.await;
     let _ = stop.send(());
     let _ = listening.await;
@@ -156,10 +183,47 @@ fn open_tcp(listener: TcpListener, shared: &Shared) {
     say(&format!("mcp-proxy: control API on http://{address}/#token={token}"));
 }
 
+/// Tells the data path how many faces read along, whenever that changes.
+async fn watch_faces(shared: Shared) {
+    loop {
+        shared.hub.faces_changed().await;
+        while let Err(refusal) = shared.count_watchers().await {
+            if refusal.code == Code::Ending {
+                return;
+            }
+        }
+    }
+}
+
 /// Tells the data path when the face that may decide has been away for too long.
 async fn watch_lease(shared: Shared) {
     loop {
         shared.leases.lapsed().await;
         let _ = shared.face_changed().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_engine::{Pipeline, Recorder};
+
+    use super::*;
+
+    /// Whatever ends the thread: a question waits for nobody who is not there.
+    #[test]
+    fn nobody_is_there_once_the_thread_has_died() {
+        let (orders, mut desk) = mcp_engine::desk();
+        let dying = std::thread::spawn(move || {
+            let _nobody_after = NobodyAfter(orders);
+            std::panic::resume_unwind(Box::new("as a thread may"));
+        });
+        assert!(dying.join().is_err());
+        let mut pipeline = Pipeline::new(Recorder::off(), Bus::default(), 1024);
+        pipeline.set_watchers(2);
+        pipeline.set_face(true);
+        assert!(pipeline.has_somebody());
+        let order = Builder::new_current_thread().build().unwrap().block_on(desk.next());
+        order.expect("it was left").carry_out(&mut pipeline);
+        assert!(!pipeline.has_somebody());
     }
 }

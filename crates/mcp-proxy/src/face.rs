@@ -1,6 +1,7 @@
 //! The command line as a face: commands that speak to a running instance through its control API.
 
 mod answer;
+mod approve;
 mod breakpoints;
 mod change;
 mod decide;
@@ -58,12 +59,10 @@ pub enum FaceCommand {
     Modify(modify::ModifyArgs),
     /// Answer a held request in its peer's place
     Answer(answer::AnswerArgs),
-    /// Allow a call that a rule asks about; for a version with rules
-    #[command(hide = true)]
-    Approve(decide::ReservedArgs),
-    /// Refuse a call that a rule asks about; for a version with rules
-    #[command(hide = true)]
-    Deny(decide::ReservedArgs),
+    /// Let a message go on that a rule asks about, as it came or changed
+    Approve(approve::ApproveArgs),
+    /// Do not let a message go on that a rule asks about
+    Deny(approve::DenyArgs),
     /// Write what an instance has recorded so far to a session file
     Save(save::SaveArgs),
 }
@@ -79,8 +78,8 @@ pub fn face(command: &FaceCommand, state: &StateDir, color: ColorChoice) -> Resu
         FaceCommand::Drop(args) => done(decide::drop_held(args, state)),
         FaceCommand::Modify(args) => done(modify::modify(args, state)),
         FaceCommand::Answer(args) => done(answer::answer(args, state)),
-        FaceCommand::Approve(_) => Err(decide::reserved("approve")),
-        FaceCommand::Deny(_) => Err(decide::reserved("deny")),
+        FaceCommand::Approve(args) => done(approve::approve(args, state)),
+        FaceCommand::Deny(args) => done(approve::deny(args, state)),
         FaceCommand::Save(args) => done(save::save(args, state)),
     };
     answered.or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) })
@@ -239,6 +238,7 @@ fn refusal(error: ClientError, which: &str) -> Failure {
         | Code::IsAsked
         | Code::NotAsked
         | Code::Denied
+        | Code::NotWritten
         | Code::NotJsonRpc
         | Code::NotFound
         | Code::NotPossible
@@ -250,6 +250,10 @@ fn refusal(error: ClientError, which: &str) -> Failure {
     let failure = Failure::new(code, fault.message);
     match fault.code {
         Code::NotHeld => failure.hint(format!("`mcp-proxy held{which}` shows what is held now")),
+        Code::IsAsked => {
+            failure.hint(format!("`mcp-proxy held{which}` shows what is asked, and the commands that answer it"))
+        }
+        Code::NotWritten => failure.hint("--for session counts while the proxy runs, and needs no file"),
         Code::NotJsonRpc => failure.hint("--not-json-rpc sends it all the same"),
         Code::Locked => failure.hint("--take acts all the same"),
         _ => failure,

@@ -12,7 +12,7 @@ use mcp_store::StateDir;
 use uuid::Uuid;
 
 use crate::cli::{Listen, RecordingArgs};
-use crate::control::{Card, Control, Setup};
+use crate::control::{self, Card, Control, Setup};
 use crate::failure::{Failure, exit};
 use crate::plan::ServerSide;
 use crate::policy::{Governing, Site};
@@ -123,7 +123,7 @@ impl Holding {
         let (bus, (orders, desk)) = (Bus::default(), desk());
         let instance = card.id;
         let name = card.name.clone();
-        let setup = Setup {
+        let mut setup = Setup {
             card,
             state: state.as_ref().map(|state| state.root().to_owned()),
             tcp: self.tcp,
@@ -131,6 +131,8 @@ impl Holding {
             bus: bus.clone(),
             is_recorded: recorder.is_on(),
             message_bytes_max: args.message_limit,
+            rules_file: self.governing.as_ref().map(|governing| governing.file().to_owned()),
+            questions: None,
         };
         let mut pipeline = Pipeline::new(recorder, bus, args.message_limit).governed_from(desk, intercept);
         if let Some(governing) = self.governing {
@@ -138,6 +140,11 @@ impl Holding {
             let server = name.as_deref();
             let site = Site { instance, server, state: &state, orders, quiet: args.quiet };
             pipeline = governing.begin(pipeline, site)?;
+            if !args.quiet {
+                let (tell, questions) = control::voice(&short_id);
+                pipeline.tell_questions(tell);
+                setup.questions = Some(questions);
+            }
         }
         match Control::start(setup) {
             Ok(control) => {

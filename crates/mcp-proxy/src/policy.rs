@@ -15,6 +15,7 @@ use std::process::ExitCode;
 use clap::Subcommand;
 
 pub use govern::{GovernArgs, Governing, Site};
+pub use watch::{Stamp, stamp};
 
 use crate::failure::Failure;
 use crate::report::{ColorChoice, Page};

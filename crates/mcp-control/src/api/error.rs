@@ -50,6 +50,8 @@ pub enum Code {
     NotPossible,
     /// The rules do not let this pass.
     Denied,
+    /// The answer could not be written beside the rules, so nothing was decided.
+    NotWritten,
     /// Somebody else has the lease.
     Locked,
     /// More than the proxy takes at once.

@@ -7,6 +7,7 @@ use crate::api::breakpoint::Breakpoints;
 use crate::api::held::{Held, Outcome};
 use crate::api::lease::LeaseState;
 use crate::api::message::Message;
+use crate::api::policy::Governed;
 use crate::api::snapshot::{ModeChange, Snapshot};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
@@ -41,6 +42,8 @@ pub enum Event {
     Marked(Marked),
     Mode(ModeChange),
     Breakpoints(Breakpoints),
+    /// Other rules count from now on.
+    Policy(Governed),
     Lease(LeaseState),
     /// Something happened where a message should have been.
     Fault(Box<Message>),
@@ -97,6 +100,7 @@ impl Event {
             Self::Marked(_) => "marked",
             Self::Mode(_) => "mode",
             Self::Breakpoints(_) => "breakpoints",
+            Self::Policy(_) => "policy",
             Self::Lease(_) => "lease",
             Self::Fault(_) => "fault",
             Self::Gap(_) => "gap",
@@ -116,6 +120,7 @@ impl Event {
             "marked" => Self::Marked(from_slice(data)?),
             "mode" => Self::Mode(from_slice(data)?),
             "breakpoints" => Self::Breakpoints(from_slice(data)?),
+            "policy" => Self::Policy(from_slice(data)?),
             "lease" => Self::Lease(from_slice(data)?),
             "fault" => Self::Fault(from_slice(data)?),
             "gap" => Self::Gap(from_slice(data)?),
@@ -135,6 +140,7 @@ impl Event {
             Self::Marked(marked) => serde_json::to_string(marked),
             Self::Mode(mode) => serde_json::to_string(mode),
             Self::Breakpoints(breakpoints) => serde_json::to_string(breakpoints),
+            Self::Policy(policy) => serde_json::to_string(policy),
             Self::Lease(lease) => serde_json::to_string(lease),
             Self::Gap(gap) => serde_json::to_string(gap),
             Self::End(ended) => serde_json::to_string(ended),

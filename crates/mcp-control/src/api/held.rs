@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::message::{Direction, Message};
+use crate::api::question::Question;
 
 /// A message that is held.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -11,12 +12,16 @@ pub struct Held {
     pub sequence: u64,
     pub conversation: u32,
     pub direction: Direction,
-    /// The name of the breakpoint that holds it, or `intercept`.
+    /// The name of the breakpoint that holds it, or of the rule that asks about it, or `intercept`.
     pub why: String,
+    /// A rule asks about it: it goes on only if somebody approves it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Question>,
     /// RFC 3339, UTC.
     pub since: String,
     pub held_ms: u64,
-    /// When it is let go if nobody decides; absent if it waits for ever.
+    /// When it is let go if nobody decides, or when the time to answer a rule is up; absent if it waits
+    /// for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released_in_ms: Option<u64>,
     /// Whoever sent it no longer waits for an answer.

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 use crate::api::breakpoint::Owner;
 use crate::api::lease::Lease;
 use crate::api::message::Transport;
+use crate::api::policy::Governed;
 use crate::api::snapshot::Mode;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -34,6 +35,12 @@ pub struct Instance {
     /// How many messages have passed.
     pub messages: u64,
     pub held: u64,
+    /// How many of those a rule asks about.
+    #[serde(default)]
+    pub questions: u64,
+    /// The rules that messages are judged by; absent if they are not.
+    #[serde(default)]
+    pub policy: Option<Governed>,
     pub mode: Mode,
     /// Who set the mode, which decides whether it holds while no face has the lease.
     pub mode_owner: Owner,

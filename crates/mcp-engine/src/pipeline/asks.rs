@@ -16,9 +16,9 @@ use crate::policy::{Answered, Answers, Question, Refused, Verdict};
 use crate::resolve::resolve;
 
 /// Who decides when somebody was there and did not.
-const TIMEOUT: &str = "timeout";
+pub const TIMEOUT: &str = "timeout";
 /// And when nobody was.
-const NOBODY: &str = "nobody";
+pub const NOBODY: &str = "nobody";
 
 impl Pipeline {
     /// How many watch who could answer, besides the face that has the lease.
@@ -29,7 +29,8 @@ impl Pipeline {
         }
     }
 
-    fn has_somebody(&self) -> bool {
+    /// Whether anybody could answer who is asked.
+    pub fn has_somebody(&self) -> bool {
         self.intercept.has_face() || self.watchers > 0
     }
 

@@ -23,7 +23,7 @@ pub struct Answered {
     pub by: Arc<str>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Answers {
     /// Those that count while this proxy runs. The newest last.
     said: Vec<Answered>,

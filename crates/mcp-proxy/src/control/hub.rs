@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::reply::Refusal;
 use super::ring::{Ring, Room, What};
 use super::shared::{Shared, Standing};
-use super::{heard, history, holds, tell};
+use super::{heard, history, holds, policy, tell};
 
 /// Faces that read along at once.
 const FACES_MAX: usize = 64;
@@ -40,6 +40,8 @@ pub struct Hub {
     ring: Mutex<Ring>,
     feed: Mutex<Feed>,
     wake: Notify,
+    /// There are more faces or fewer.
+    faces_changed: Notify,
     grown: watch::Sender<()>,
 }
 
@@ -62,11 +64,23 @@ pub struct Reader {
 impl Hub {
     pub fn new(bus: Bus) -> Arc<Self> {
         let ring = Ring::new(ROOM).into();
-        Arc::new(Self { bus, ring, feed: Mutex::default(), wake: Notify::new(), grown: watch::channel(()).0 })
+        Arc::new(Self {
+            bus,
+            ring,
+            feed: Mutex::default(),
+            wake: Notify::new(),
+            faces_changed: Notify::new(),
+            grown: watch::channel(()).0,
+        })
     }
 
     pub fn faces(&self) -> usize {
         self.lock_feed().faces
+    }
+
+    /// Waits until there were more faces or fewer since this was last waited for.
+    pub async fn faces_changed(&self) {
+        self.faces_changed.notified().await;
     }
 
     /// From now on everything that happens can be read from the place returned.
@@ -76,6 +90,7 @@ impl Hub {
             return Err(Refusal::too_many(format!("{FACES_MAX} faces read along already")));
         }
         feed.faces += 1;
+        self.faces_changed.notify_one();
         self.switch_on(&mut feed);
         let (place, grown) = (self.ring().end(), self.grown.subscribe());
         Ok(Reader { hub: Arc::clone(self), place, grown })
@@ -128,6 +143,7 @@ impl Drop for Reader {
     fn drop(&mut self) {
         let mut feed = self.hub.lock_feed();
         feed.faces -= 1;
+        self.hub.faces_changed.notify_one();
         if feed.faces == 0 {
             self.hub.wake.notify_one();
         }
@@ -182,6 +198,7 @@ struct Teller<'a> {
     /// What was last told of these.
     mode: api::Mode,
     breakpoints: Vec<api::Breakpoint>,
+    policy: Option<api::Governed>,
     /// The newest message, and what was decided about the next before it is told.
     newest: u64,
     decided: Option<(u64, Arc<Verdict>)>,
@@ -196,6 +213,7 @@ impl<'a> Teller<'a> {
             earlier: 0,
             mode: api::Mode::Passthrough,
             breakpoints: Vec::new(),
+            policy: None,
             newest: 0,
             decided: None,
         };
@@ -203,6 +221,7 @@ impl<'a> Teller<'a> {
             teller.place(&standing);
             teller.mode = tell::mode(standing.status.mode);
             teller.breakpoints = tell::breakpoints(&standing.status.breakpoints);
+            teller.policy = standing.status.rules.as_deref().map(policy::governed);
         }
         teller
     }
@@ -285,7 +304,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Tells what of the mode and the breakpoints is no longer what it was.
+    /// Tells what of the mode, the breakpoints and the rules is no longer what it was.
     async fn look_again(&mut self) {
         let Ok(standing) = self.shared.standing().await else { return };
         self.place(&standing);
@@ -298,6 +317,11 @@ impl<'a> Teller<'a> {
         if breakpoints != self.breakpoints {
             self.breakpoints = breakpoints.clone();
             self.push(What::Other(api::Event::Breakpoints(api::Breakpoints { breakpoints })));
+        }
+        let policy = status.rules.as_deref().map(policy::governed);
+        if policy != self.policy {
+            self.policy = policy.clone();
+            policy.into_iter().for_each(|policy| self.push(What::Other(api::Event::Policy(policy))));
         }
     }
 

@@ -47,8 +47,8 @@ pub async fn message(State(shared): State<Shared>, Sequence(sequence): Sequence)
 /// What happens, as it happens
 ///
 /// Server-sent events. The first is `snapshot`, which comes again where something could not be told; then
-/// `message`, `held`, `outcome`, `marked`, `mode`, `breakpoints`, `lease`, `fault`, `gap` as they come, and `end`
-/// last. The id of a message's event is its sequence: give it as `after` to go on from there.
+/// `message`, `held`, `outcome`, `marked`, `mode`, `breakpoints`, `policy`, `lease`, `fault`, `gap` as they come, and
+/// `end` last. The id of a message's event is its sequence: give it as `after` to go on from there.
 #[utoipa::path(get, path = "/v1/events", tag = "look", params(EventsQuery), responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ApiError)))]
 pub async fn events(State(shared): State<Shared>, Query(query): Query<EventsQuery>) -> Result<Response<Body>, Refusal> {
     let filter = filter(query.filter.as_deref())?;

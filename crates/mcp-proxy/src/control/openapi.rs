@@ -6,7 +6,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::reply::Json;
-use super::{act, look, site};
+use super::{act, asks, look, policy, site};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -18,6 +18,7 @@ use super::{act, look, site};
     paths(
         look::instance, look::snapshot, look::messages, look::message, look::events, look::held, look::held_message,
         look::breakpoints, look::lease, act::forward, act::forward_all, act::drop_held, act::modify, act::answer,
+        asks::approve, asks::deny, policy::policy,
         act::mode, act::add_breakpoint, act::remove_breakpoint, act::replay, act::mark, act::notes, act::save, act::take_lease,
         act::give_up_lease, site::login,
     ),

@@ -1,7 +1,7 @@
 //! What every request needs: the way to the data path, the hub, the lease, and who we are.
 
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use mcp_control::api;
 use mcp_engine::intercept::Owner;
 use mcp_engine::{Orders, Pipeline, Status};
 use mcp_store::{SessionHeader, Transport};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Mutex, Semaphore, watch};
 use uuid::Uuid;
 
 use super::history::{Library, Part, Parts};
 use super::hub::Hub;
 use super::lease::Leases;
 use super::reply::Refusal;
-use super::tell;
+use super::{policy, tell};
 
 /// For the data path to carry out an order: it does so between two batches.
 const ORDER_FOR: Duration = Duration::from_secs(10);
@@ -36,6 +36,10 @@ pub struct Inner {
     pub is_recorded: bool,
     pub library: Arc<Library>,
     pub readers: Semaphore,
+    /// Where the rules were read from.
+    pub rules_file: Option<PathBuf>,
+    /// One answer at a time is written beside the rules.
+    pub answering: Mutex<()>,
     /// Turns true when the proxy ends.
     pub ending: watch::Receiver<bool>,
 }
@@ -73,12 +77,23 @@ impl Shared {
         orders: Orders,
         hub: Arc<Hub>,
         card: Card,
-        message_bytes_max: usize,
-        is_recorded: bool,
+        (message_bytes_max, is_recorded): (usize, bool),
+        rules_file: Option<PathBuf>,
         ending: watch::Receiver<bool>,
     ) -> Self {
-        let (leases, library, readers) = (Arc::default(), Arc::default(), Semaphore::new(READERS_MAX));
-        Self(Arc::new(Inner { orders, hub, leases, card, message_bytes_max, is_recorded, library, readers, ending }))
+        Self(Arc::new(Inner {
+            orders,
+            hub,
+            leases: Arc::default(),
+            card,
+            message_bytes_max,
+            is_recorded,
+            library: Arc::default(),
+            readers: Semaphore::new(READERS_MAX),
+            rules_file,
+            answering: Mutex::default(),
+            ending,
+        }))
     }
 
     /// Has something done on the data path.
@@ -129,6 +144,13 @@ impl Shared {
         self.order(move |pipeline| pipeline.set_face(leases.now().is_some())).await
     }
 
+    /// Tells the data path how many faces read along, who can answer what rules ask. As above, what
+    /// counts is how that stands by then.
+    pub async fn count_watchers(&self) -> Result<(), Refusal> {
+        let hub = Arc::clone(&self.hub);
+        self.order(move |pipeline| pipeline.set_watchers(hub.faces())).await
+    }
+
     pub fn tell_lease(&self) {
         self.hub.tell(api::Event::Lease(api::LeaseState { lease: self.leases.now() }));
     }
@@ -155,6 +177,8 @@ impl Shared {
             session: standing.session.map(|id| id.to_string()),
             messages: status.sequence,
             held: status.held.len() as u64,
+            questions: status.held.iter().filter(|held| held.asks.is_some()).count() as u64,
+            policy: status.rules.as_deref().map(policy::governed),
             mode: tell::mode(status.mode),
             mode_owner: tell::owner(status.mode_owner),
             has_face: status.has_face,

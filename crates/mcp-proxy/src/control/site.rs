@@ -17,7 +17,7 @@ use super::gate::Gate;
 use super::reply::{Json, Refusal};
 use super::shared::Shared;
 use super::strangers::Visitor;
-use super::{act, look, openapi, request};
+use super::{act, asks, look, openapi, policy, request};
 
 /// Where a page trades its token for a cookie.
 pub const LOGIN: &str = "/v1/login";
@@ -64,6 +64,9 @@ pub fn router(shared: Shared, door: Door) -> Router {
         .route("/v1/held/{sequence}/drop", post(act::drop_held))
         .route("/v1/held/{sequence}/modify", post(act::modify))
         .route("/v1/held/{sequence}/answer", post(act::answer))
+        .route("/v1/held/{sequence}/approve", post(asks::approve))
+        .route("/v1/held/{sequence}/deny", post(asks::deny))
+        .route("/v1/policy", get(policy::policy))
         .route("/v1/mode", put(act::mode))
         .route("/v1/breakpoints", get(look::breakpoints).post(act::add_breakpoint))
         .route("/v1/breakpoints/{name}", delete(act::remove_breakpoint))

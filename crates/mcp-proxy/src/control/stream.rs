@@ -48,6 +48,8 @@ pub async fn open(shared: Shared, query: &EventsQuery, filter: Option<Filter>) -
     if presence.is_some() {
         shared.tell_lease();
     }
+    // Whoever is told how things stand is somebody who can be asked.
+    shared.count_watchers().await?;
     let standing = shared.committed_standing().await?;
     let (chunks, body) = mpsc::channel(CHUNKS);
     let (seen, held, unsent) = (query.after, HashSet::new(), Bytes::new());

@@ -8,6 +8,8 @@ use mcp_store::story::{Fault, Status};
 use mcp_store::{Direction, MessageKind, OutcomeKind, Told, Transport, Verdict};
 use serde_json::value::RawValue;
 
+use super::policy;
+
 /// A message in a list, an event or a snapshot is given whole up to here. Longer ones are asked for
 /// one by one.
 pub const RAW_IN_LIST_MAX: usize = 256 * 1024;
@@ -78,6 +80,7 @@ pub fn held(held: &Held, told: api::Message) -> api::Held {
         conversation: held.conversation,
         direction: direction(held.from.direction()),
         why: held.why.to_string(),
+        asks: policy::question(held),
         since: mcp_store::recorded::timestamp(held.since_ns).to_string(),
         held_ms: millis(held.held_for),
         released_in_ms: held.left.map(millis),

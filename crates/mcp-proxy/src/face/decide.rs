@@ -1,4 +1,4 @@
-//! `forward` and `drop`, and the words that are kept for rules.
+//! `forward` and `drop`.
 
 use clap::Args;
 use mcp_control::api::{Drop, ErrorAnswer};
@@ -36,12 +36,6 @@ pub struct DropArgs {
     error: Option<ErrorAnswer>,
     #[command(flatten)]
     acting: Acting,
-}
-
-#[derive(Args)]
-pub struct ReservedArgs {
-    #[arg(num_args = 0.., trailing_var_arg = true, allow_hyphen_values = true)]
-    _words: Vec<String>,
 }
 
 /// `-32001:no`, or `no`.
@@ -106,11 +100,6 @@ pub fn say_done(text: &str) -> Result<(), Failure> {
     let mut page = Page::new(ColorChoice::Never);
     page.line(text)?;
     Ok(page.end()?)
-}
-
-pub fn reserved(word: &str) -> Failure {
-    Failure::usage(format!("there is nothing to {word}: this version has no rules that ask a person"))
-        .hint("`mcp-proxy forward` and `mcp-proxy drop` decide about held messages")
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What became of a message that is held no longer, in words.
 
 use mcp_control::api::Message;
+use mcp_engine::pipeline::{NOBODY, TIMEOUT};
 use mcp_store::OutcomeKind;
 use mcp_wire::visible::visible;
 
@@ -11,12 +12,18 @@ pub fn became(message: &Message) -> Option<String> {
         OutcomeKind::Forwarded => "it was forwarded",
         OutcomeKind::Modified => "it went on, modified",
         OutcomeKind::Dropped => "it was dropped",
-        OutcomeKind::Refused => "it was dropped with an error",
+        OutcomeKind::Refused => "it was refused with an error",
         OutcomeKind::Answered => "it was answered in its place",
         OutcomeKind::Cancelled => "its sender took it back",
         OutcomeKind::Released => "it went on, because nobody decided in time or holding was ended",
         OutcomeKind::Discarded => "there was nobody left to send it to",
     };
-    let by = message.decided_by.as_ref().filter(|by| !by.is_empty()).map(|by| format!(" by {}", visible(by)));
-    Some(format!("{what}{}", by.unwrap_or_default()))
+    // A rule asked, and nobody answered.
+    Some(match (outcome, message.decided_by.as_deref()) {
+        (OutcomeKind::Forwarded, Some(TIMEOUT)) => "it went on, because nobody answered in time".to_owned(),
+        (_, Some(TIMEOUT)) => "it was denied, because nobody answered in time".to_owned(),
+        (_, Some(NOBODY)) => "it was denied, because nobody was there to answer".to_owned(),
+        (_, None | Some("")) => what.to_owned(),
+        (_, Some(by)) => format!("{what} by {}", visible(by)),
+    })
 }

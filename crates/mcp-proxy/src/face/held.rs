@@ -1,7 +1,7 @@
 //! `held`: what waits for somebody, and what it says.
 
 use clap::Args;
-use mcp_control::api::Held;
+use mcp_control::api::{Held, Question};
 use mcp_store::StateDir;
 use mcp_wire::visible::visible;
 
@@ -58,6 +58,32 @@ pub fn held(args: &HeldArgs, state: &StateDir, color: ColorChoice) -> Result<(),
 fn print(page: &mut Page, face: &Face, list: Vec<Held>, verbose: bool) -> Result<(), Failure> {
     let several = list.iter().any(|held| held.conversation != list[0].conversation);
     let lines = Lines { show_conversation: several };
+    let (asked, held): (Vec<Held>, Vec<Held>) = list.into_iter().partition(|held| held.asks.is_some());
+    let is_apart = !held.is_empty() && !asked.is_empty();
+    print_each(page, face, &lines, held, verbose)?;
+    if is_apart {
+        page.line("")?;
+    }
+    if let Some(advice) = answered_by(&asked, &face.which()) {
+        page.line(&page.styled(Style::Heading, &advice))?;
+    }
+    print_each(page, face, &lines, asked, verbose)
+}
+
+/// `rules ask about 1 message; `mcp-proxy approve 6` lets it go on, `mcp-proxy deny 6` does not`
+fn answered_by(asked: &[Held], which: &str) -> Option<String> {
+    let first = asked.first()?.sequence;
+    Some(match asked.len() {
+        1 => format!(
+            "a rule asks about 1 message: `mcp-proxy approve{which} {first}` lets it go on, `mcp-proxy deny{which} {first}` does not"
+        ),
+        count => format!(
+            "rules ask about {count} messages: `mcp-proxy approve{which} {first}` lets the first go on, `mcp-proxy deny{which} {first}` does not"
+        ),
+    })
+}
+
+fn print_each(page: &mut Page, face: &Face, lines: &Lines, list: Vec<Held>, verbose: bool) -> Result<(), Failure> {
     for mut held in list {
         if verbose && held.message.raw_omitted {
             // It may have gone on by now; then the rest is shown.
@@ -65,6 +91,9 @@ fn print(page: &mut Page, face: &Face, list: Vec<Held>, verbose: bool) -> Result
         }
         let told = show::told(&held.message);
         page.line(&format!("{} {}", lines.line(page, &told), waits(page, &held)))?;
+        if let Some(said) = held.asks.as_ref().and_then(|question| question.message.as_ref()) {
+            page.line(&format!("    {}", visible(said)))?;
+        }
         match held.message.raw_omitted {
             false if verbose => payload::print(page, &told.recorded, &[])?,
             true if verbose => page.line("    it went on before it could be shown")?,
@@ -74,11 +103,18 @@ fn print(page: &mut Page, face: &Face, list: Vec<Held>, verbose: bool) -> Result
     Ok(())
 }
 
-/// `⏸ held 3.2s by b1, goes on in 41.8s`
+/// `⏸ held 3.2s by b1, goes on in 41.8s`, `⏸ 3.2s: rule "writes" asks (write), denied in 41.8s`
 fn waits(page: &Page, held: &Held) -> String {
-    let mut waits = format!("⏸ held {} by {}", duration(held.held_ms * 1_000_000), visible(&held.why));
+    let (held_for, why) = (duration(held.held_ms * 1_000_000), visible(&held.why));
+    let mut waits = match &held.asks {
+        None => format!("⏸ held {held_for} by {why}"),
+        Some(Question { operation, .. }) => {
+            let operation = operation.as_ref().map(|operation| format!(" ({})", visible(operation)));
+            format!("⏸ {held_for}: rule \"{why}\" asks{}", operation.unwrap_or_default())
+        }
+    };
     if let Some(ms) = held.released_in_ms {
-        waits.push_str(&format!(", goes on in {}", duration(ms * 1_000_000)));
+        waits.push_str(&format!(", {} in {}", show::ends(held), duration(ms * 1_000_000)));
     }
     if held.given_up {
         waits.push_str(&page.styled(Style::Bad, ", its sender no longer waits"));

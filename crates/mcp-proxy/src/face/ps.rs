@@ -95,7 +95,7 @@ impl Row {
             format!("{}→{}", visible(&description.client_transport), visible(&description.server_transport)),
             age(self.age_s()),
             told(&|instance| instance.messages.to_string()),
-            told(&|instance| instance.held.to_string()),
+            told(&held),
             self.instance.as_ref().map_or_else(|| "does not answer".to_owned(), mode),
             shown(self.instance.as_ref().and_then(|instance| Some(instance.lease.as_ref()?.holder.as_str()))),
             cut(description.server(), SERVER_SHOWN),
@@ -139,6 +139,8 @@ impl Row {
             "conversations": instance.map(|instance| &instance.conversations),
             "messages": instance.map(|instance| instance.messages),
             "held": instance.map(|instance| instance.held),
+            "questions": instance.map(|instance| instance.questions),
+            "policy": instance.and_then(|instance| instance.policy.as_ref()),
             "mode": instance.map(|instance| instance.mode),
             "mode_owner": instance.map(|instance| instance.mode_owner),
             "holds_all": instance.map(Instance::holds_all),
@@ -151,20 +153,41 @@ impl Row {
     }
 }
 
-/// What happens to messages, as things stand. What a flag or a face asked for waits for a face.
+/// `2`, or `2 (1 asked)` if a rule asks about one of them.
+fn held(instance: &Instance) -> String {
+    match instance.questions {
+        0 => instance.held.to_string(),
+        questions => format!("{} ({questions} asked)", instance.held),
+    }
+}
+
+/// What happens to messages, by rules and as things stand.
 fn mode(instance: &Instance) -> String {
+    let judged = instance.policy.as_ref().map(|policy| match policy.rules {
+        1 => "1 rule".to_owned(),
+        count => format!("{count} rules"),
+    });
+    match (judged, holding(instance)) {
+        (None, holding) => holding.unwrap_or_else(|| "passes all".into()),
+        (Some(judged), None) => judged,
+        (Some(judged), Some(holding)) => format!("{judged}, {holding}"),
+    }
+}
+
+/// What a flag or a face asked for waits for a face.
+fn holding(instance: &Instance) -> Option<String> {
     let breakpoints = |count: u64| if count == 1 { "1 breakpoint".into() } else { format!("{count} breakpoints") };
     let (all, holding) = (instance.breakpoints, instance.breakpoints_that_hold);
     let waiting = "once somebody attaches";
-    match (instance.mode, holding) {
+    Some(match (instance.mode, holding) {
         (Mode::Intercept, _) if instance.holds_all() => "holds all".into(),
         (Mode::Intercept, 0) => format!("holds all {waiting}"),
         (Mode::Intercept, _) => format!("{}, holds all {waiting}", breakpoints(holding)),
-        (Mode::Passthrough, _) if all == 0 => "passes all".into(),
+        (Mode::Passthrough, _) if all == 0 => return None,
         (Mode::Passthrough, _) if all == holding => breakpoints(all),
         (Mode::Passthrough, 0) => format!("{} {waiting}", breakpoints(all)),
         (Mode::Passthrough, _) => format!("{}, {all} {waiting}", breakpoints(holding)),
-    }
+    })
 }
 
 fn age(seconds: u64) -> String {
@@ -182,13 +205,12 @@ fn cut(text: &str, shown: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use mcp_control::api::{Owner, Transport};
+    use mcp_control::api::{Governed, Owner, Permission, Transport};
 
     use super::*;
 
-    #[track_caller]
-    fn check(wanted: (Mode, Owner), has_face: bool, breakpoints: u64, breakpoints_that_hold: u64, expected: &str) {
-        let shown = mode(&Instance {
+    fn instance(wanted: (Mode, Owner), has_face: bool, breakpoints: u64, breakpoints_that_hold: u64) -> Instance {
+        Instance {
             id: String::new(),
             version: String::new(),
             pid: 1,
@@ -201,6 +223,8 @@ mod tests {
             session: None,
             messages: 0,
             held: 0,
+            questions: 0,
+            policy: None,
             mode: wanted.0,
             mode_owner: wanted.1,
             has_face,
@@ -209,8 +233,24 @@ mod tests {
             breakpoints_that_hold,
             faces: 0,
             conversations: Vec::new(),
-        });
-        assert_eq!(shown, expected);
+        }
+    }
+
+    #[track_caller]
+    fn check(wanted: (Mode, Owner), has_face: bool, breakpoints: u64, breakpoints_that_hold: u64, expected: &str) {
+        assert_eq!(mode(&instance(wanted, has_face, breakpoints, breakpoints_that_hold)), expected);
+    }
+
+    #[test]
+    fn rules_and_questions_are_shown() {
+        let policy =
+            |rules| Some(Governed { version: "cafe".into(), rules, default: Permission::Allow, hide_denied: false });
+        let passes = || instance((Mode::Passthrough, Owner::Start), false, 1, 0);
+        let shown = |breakpoints, rules| mode(&Instance { breakpoints, policy: policy(rules), ..passes() });
+        assert_eq!(shown(0, 1), "1 rule");
+        assert_eq!(shown(1, 12), "12 rules, 1 breakpoint once somebody attaches");
+        assert_eq!(held(&Instance { held: 3, questions: 2, ..passes() }), "3 (2 asked)");
+        assert_eq!(held(&Instance { held: 3, ..passes() }), "3");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use mcp_control::api::{self, Message};
+use mcp_control::api::{self, Held, Message, Permission};
 use mcp_store::segment::operation_named;
 use mcp_store::story::Asked;
 use mcp_store::{AuditId, Direction, OutcomeKind, Recorded, Told, Transport, Verdict, VerdictKind};
@@ -15,6 +15,15 @@ pub fn bytes(message: &Message) -> Option<Bytes> {
         (Some(raw), _) => Some(Bytes::from(raw.get().to_owned())),
         (None, Some(text)) => BASE64.decode(text).ok().map(Bytes::from),
         (None, None) => None,
+    }
+}
+
+/// What becomes of a held message by itself.
+pub fn ends(held: &Held) -> &'static str {
+    match held.asks.as_ref().map(|question| question.on_timeout) {
+        None => "goes on",
+        Some(Permission::Allow) => "allowed",
+        Some(Permission::Deny) => "denied",
     }
 }
 

@@ -46,7 +46,7 @@ pub struct TailArgs {
 pub fn tail(args: &TailArgs, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     args.filter.as_deref().map(Filter::parse).transpose()?;
     let face = args.which.attach(state)?;
-    let mut printer = Printer::new(args.json, args.filter.is_some(), color);
+    let mut printer = Printer::new(args.json, args.filter.is_some(), face.which(), color);
     let ended = face.wait(async {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;

@@ -59,11 +59,14 @@ fn describe(page: &Page, told: &Told, parts: &mut Vec<String>) {
     }
 }
 
-/// A method, with the tool, prompt or resource it is about.
 fn what(told: &Told) -> String {
-    let Some(method) = told.method() else { return "response".to_owned() };
+    told.method().map_or_else(|| "response".to_owned(), |method| about(&method, told.subject().as_deref()))
+}
+
+/// A method, with the tool, prompt or resource it is about.
+pub fn about(method: &str, subject: Option<&str>) -> String {
     let method = cut(method.as_bytes(), NAME_SHOWN);
-    match told.subject() {
+    match subject {
         Some(subject) => format!("{method} [{}]", cut(subject.as_bytes(), NAME_SHOWN)),
         None => method,
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use mcp_engine::policy::rules::Rules;
 
+use crate::answers;
 use crate::config::expand_home;
 use crate::failure::{Failure, exit, quoted};
 use crate::report::{Page, say};
@@ -29,8 +30,11 @@ pub fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
     let naming = Naming { service: args.service.as_deref(), name: None };
     for path in &args.files {
         let path = expand_home(path);
-        match file::read(&path, naming) {
-            Ok(read) => page.line(&format!("{}: {}", quoted(&path), summary(&read)))?,
+        match file::read(&path, naming).and_then(|read| Ok((answers::shown(&path, &read.rules)?, read))) {
+            Ok((answers, read)) => {
+                page.line(&format!("{}: {}", quoted(&path), summary(&read)))?;
+                answers.iter().try_for_each(|answer| page.line(&format!("  {answer}")))?;
+            }
             Err(failure) => {
                 page.flush()?;
                 say(&failure.to_string());

@@ -1,11 +1,12 @@
 //! Puts rules in front of a server, and begins the audit of what they decide.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use mcp_engine::audit::Audit;
 use mcp_engine::pipeline::wall_ns;
+use mcp_engine::policy::Answered;
 use mcp_engine::policy::rules::Rules;
 use mcp_engine::{Orders, Pipeline};
 use mcp_store::StateDir;
@@ -15,6 +16,7 @@ use uuid::Uuid;
 use super::check::summary;
 use super::service::Naming;
 use super::watch::Watch;
+use crate::answers::{AnswersFile, AnswersWatch};
 use crate::config::expand_home;
 use crate::failure::{Failure, exit, quoted};
 use crate::report::say;
@@ -37,6 +39,9 @@ pub struct Governing {
     /// What they are, for people.
     summary: String,
     watch: Watch,
+    /// What people answered to them for good.
+    answers: AnswersWatch,
+    written: Vec<Answered>,
 }
 
 /// What a proxy is that is governed.
@@ -58,11 +63,18 @@ impl GovernArgs {
         let mut watch = Watch::new(path, Naming { service: self.service.as_deref(), name });
         let read = watch.read()?;
         let summary = summary(&read);
-        Ok(Some(Governing { rules: Arc::new(read.rules), summary, watch }))
+        let mut answers = AnswersWatch::new(AnswersFile::beside(watch.path()));
+        let written = answers.read()?;
+        Ok(Some(Governing { rules: Arc::new(read.rules), summary, watch, answers, written }))
     }
 }
 
 impl Governing {
+    /// Where the rules are.
+    pub fn file(&self) -> &Path {
+        self.watch.path()
+    }
+
     /// Has the rules decide what passes, and those that the file will have.
     pub fn begin(self, pipeline: Pipeline, site: Site<'_>) -> Result<Pipeline, Failure> {
         let server = self.rules.server.as_deref().or(site.server);
@@ -75,10 +87,12 @@ impl Governing {
                 .hint("give --state-dir a directory that can be written to")
         })?;
         let audit = Audit::new(log, site.instance, server.map(Into::into));
-        self.watch.start(site.orders, site.quiet)?;
+        self.watch.start(self.answers, site.orders, site.quiet)?;
         if !site.quiet {
             say(&format!("mcp-proxy {}: rules: {}", &site.instance.to_string()[..8], self.summary));
         }
-        Ok(pipeline.governed_by(self.rules, audit))
+        let mut pipeline = pipeline.governed_by(self.rules, audit);
+        pipeline.set_written_answers(self.written);
+        Ok(pipeline)
     }
 }

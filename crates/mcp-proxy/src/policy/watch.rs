@@ -2,7 +2,7 @@
 //! one that is wrong or gone is told, and the rules that were read before still count.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use mcp_engine::policy::rules::{Rule, Rules};
 use super::check::summary;
 use super::file::{self, Read};
 use super::service::Naming;
+use crate::answers::AnswersWatch;
 use crate::failure::Failure;
 use crate::report::say;
 
@@ -21,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What tells that a file is another than before, without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+pub struct Stamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -76,15 +77,20 @@ impl Watch {
         Ok(read)
     }
 
-    /// Looks from now on, on a thread of its own, until the pipeline is gone. With `quiet` only trouble
-    /// is told.
-    pub fn start(self, orders: Orders, quiet: bool) -> std::io::Result<()> {
-        std::thread::Builder::new().name("rules".into()).spawn(move || self.run(&orders, quiet)).map(drop)
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
-    fn run(mut self, orders: &Orders, quiet: bool) {
+    /// Looks from now on, on a thread of its own, until the pipeline is gone; at what people answered
+    /// to the rules, too. With `quiet` only trouble is told.
+    pub fn start(self, answers: AnswersWatch, orders: Orders, quiet: bool) -> std::io::Result<()> {
+        std::thread::Builder::new().name("rules".into()).spawn(move || self.run(answers, &orders, quiet)).map(drop)
+    }
+
+    fn run(mut self, mut answers: AnswersWatch, orders: &Orders, quiet: bool) {
         while !orders.is_closed() {
             std::thread::sleep(LOOK_EVERY);
+            answers.look_after(orders, quiet);
             let before = Arc::clone(&self.version);
             match self.look() {
                 None => {}
@@ -146,7 +152,7 @@ fn put_in_force(rules: Rules, orders: &Orders) -> bool {
     is_done.recv().is_ok()
 }
 
-fn stamp(path: &std::path::Path) -> Option<Stamp> {
+pub fn stamp(path: &Path) -> Option<Stamp> {
     let found = std::fs::metadata(path).ok()?;
     Some(Stamp {
         device: found.dev(),

@@ -16,7 +16,7 @@ fn everything_that_is_described_is_there() {
     let instance = Attached::begin(&["--quiet"], &["tools"]);
     let document = instance.ask("GET", "/openapi.json", "").json();
     let paths = document["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 21, "{:?}", paths.keys().collect::<Vec<_>>());
+    assert_eq!(paths.len(), 24, "{:?}", paths.keys().collect::<Vec<_>>());
     for (path, methods) in paths {
         // Only a real message has a stream or an answer; what counts is that the path is known.
         let path = path.replace("{sequence}", "1").replace("{name}", "b1");

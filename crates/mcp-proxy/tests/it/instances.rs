@@ -78,8 +78,10 @@ fn errors_name_those_that_could_be_meant() {
         (&["modify", "3", "--set", "params=1"], 2),
         (&["answer", "3"], 2),
         (&["answer", "3", "--result", "{no}"], 2),
-        (&["approve", "3"], 2),
-        (&["deny", "--whatever"], 2),
+        (&["approve", "3", "--edit", "-"], 2),
+        (&["approve", "3", "--set", "$.id=1", "--for", "session"], 2),
+        (&["approve", "3", "4", "--edit"], 2),
+        (&["deny", "3", "--for", "good"], 2),
     ] {
         let output = sandbox.output(args);
         assert_eq!(output.status.code(), Some(code), "{args:?}");

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod answers;
+mod answers_absent;
+mod ask_kit;
 mod audit;
 mod audit_durability;
 mod bad_input;

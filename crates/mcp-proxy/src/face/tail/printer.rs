@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::io;
 
-use mcp_control::api::{Event, Held, Message, Mode, Outcome, Snapshot, Verdict};
+use mcp_control::api::{self, Event, Governed, Held, Message, Mode, Outcome, Question, Snapshot, Verdict};
 use mcp_store::{OutcomeKind, VerdictKind};
 use mcp_wire::visible::visible;
 use serde_json::json;
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::face::show;
 use crate::inspect::hold;
 use crate::inspect::json::inert;
-use crate::inspect::lines::Lines;
+use crate::inspect::lines::{Lines, about};
 use crate::inspect::ruling;
 use crate::report::{ColorChoice, Page, Style, duration};
 
@@ -30,13 +30,18 @@ pub struct Printer {
     held_before: Vec<Held>,
     /// Printed as held, and not yet what came of it.
     held: HashSet<u64>,
+    /// Those of them that a rule asks about.
+    asked: HashSet<u64>,
     /// The last message that rules denied. That it went nowhere is said with it.
     denied: Option<u64>,
     mode: Mode,
+    policy: Option<Governed>,
+    /// Stands in advice where several instances run.
+    which: String,
 }
 
 impl Printer {
-    pub fn new(json: bool, is_filtered: bool, color: ColorChoice) -> Self {
+    pub fn new(json: bool, is_filtered: bool, which: String, color: ColorChoice) -> Self {
         Self {
             page: Page::new(color),
             lines: Lines::default(),
@@ -46,8 +51,11 @@ impl Printer {
             first_conversation: None,
             held_before: Vec::new(),
             held: HashSet::new(),
+            asked: HashSet::new(),
             denied: None,
             mode: Mode::Passthrough,
+            policy: None,
+            which,
         }
     }
 
@@ -62,6 +70,7 @@ impl Printer {
     /// How things stand as the stream begins. Messages after `last` are still to come.
     pub fn begin(&mut self, snapshot: Snapshot, last: u64) -> io::Result<()> {
         self.mode = snapshot.mode;
+        self.policy = snapshot.instance.policy;
         let (past, to_come): (Vec<Held>, _) = snapshot.held.into_iter().partition(|held| held.sequence <= last);
         self.held_before = to_come;
         past.iter().try_for_each(|held| self.held(held))
@@ -70,8 +79,12 @@ impl Printer {
     /// How things stand after something was not told: what of it is new.
     pub fn go_on(&mut self, snapshot: &Snapshot) -> io::Result<()> {
         self.mode(snapshot.mode)?;
+        if let Some(policy) = &snapshot.instance.policy {
+            self.policy(policy)?;
+        }
         let held: HashSet<u64> = snapshot.held.iter().map(|held| held.sequence).collect();
         self.held.retain(|sequence| held.contains(sequence));
+        self.asked.retain(|sequence| held.contains(sequence));
         snapshot.held.iter().try_for_each(|held| self.held(held))
     }
 
@@ -109,6 +122,7 @@ impl Printer {
                 self.bad(&format!("… {missed} {verb} not told; `mcp-proxy inspect` has all messages"))
             }
             Event::Mode(change) => self.mode(change.mode),
+            Event::Policy(policy) => self.policy(policy),
             _ => Ok(()),
         }
     }
@@ -124,21 +138,65 @@ impl Printer {
         }
     }
 
+    fn policy(&mut self, policy: &Governed) -> io::Result<()> {
+        if self.policy.replace(policy.clone()).as_ref() == Some(policy) {
+            return Ok(());
+        }
+        if self.json {
+            return self.object(json!({ "kind": "policy", "policy": policy }));
+        }
+        let (rules, version) = (policy.rules, visible(&policy.version));
+        let rules = if rules == 1 { "1 rule".to_owned() } else { format!("{rules} rules") };
+        self.faint(&format!("… from here on {rules} of version {version} count"))
+    }
+
     fn held(&mut self, held: &Held) -> io::Result<()> {
-        if !self.is_of_interest(held.sequence) || !self.held.insert(held.sequence) {
+        // Whoever watches is somebody who can be asked, whatever else they want to see.
+        if !(held.asks.is_some() || self.is_of_interest(held.sequence)) || !self.held.insert(held.sequence) {
             return Ok(());
         }
         let limit = held.released_in_ms;
         if self.json {
             let (sequence, why) = (held.sequence, &held.why);
-            return self.object(json!({ "kind": "held", "sequence": sequence, "why": why, "released_in_ms": limit }));
+            let mut object = json!({ "kind": "held", "sequence": sequence, "why": why, "released_in_ms": limit });
+            if let Some(question) = &held.asks {
+                self.asked.insert(sequence);
+                object["asks"] = json!(question);
+            }
+            return self.object(object);
         }
-        let limit = limit.map(|ms| format!(" for up to {}", duration(ms * 1_000_000))).unwrap_or_default();
-        self.faint(&format!("#{:03} ⏸ held by {}{limit}", held.sequence, visible(&held.why)))
+        match &held.asks {
+            Some(question) => self.question(held, question),
+            None => {
+                let limit = limit.map(|ms| format!(" for up to {}", duration(ms * 1_000_000))).unwrap_or_default();
+                self.faint(&format!("#{:03} ⏸ held by {}{limit}", held.sequence, visible(&held.why)))
+            }
+        }
+    }
+
+    /// What a rule asks, and what answers it.
+    fn question(&mut self, held: &Held, question: &Question) -> io::Result<()> {
+        let (sequence, which) = (held.sequence, &self.which);
+        let about = about(question.method.as_deref().unwrap_or_default(), question.tool.as_deref());
+        let said = question.message.as_ref().map(|said| format!(": {}", visible(said))).unwrap_or_default();
+        let limit = held.released_in_ms.map(|ms| format!(", or {} in {}", show::ends(held), duration(ms * 1_000_000)));
+        let lines = [
+            format!("#{sequence:03} ⏸ rule \"{}\" asks about {about}{said}", visible(&question.rule)),
+            format!(
+                "     `mcp-proxy approve{which} {sequence}` or `mcp-proxy deny{which} {sequence}`{}",
+                limit.unwrap_or_default()
+            ),
+        ];
+        self.asked.insert(sequence);
+        lines.iter().try_for_each(|line| {
+            let line = self.page.styled(Style::Heading, line);
+            self.page.line(&line)
+        })
     }
 
     fn outcome(&mut self, outcome: &Outcome) -> io::Result<()> {
         self.held.remove(&outcome.sequence);
+        let was_asked = self.asked.remove(&outcome.sequence);
         if self.json {
             return self.object(json!({
                 "kind": "outcome",
@@ -154,7 +212,12 @@ impl Printer {
         }
         let by = if outcome.by.is_empty() { String::new() } else { format!(" by {}", visible(&outcome.by)) };
         let word = outcome.what.as_str();
-        let word = OutcomeKind::from_name(word).map_or(word, hold::word);
+        let word = match outcome.what {
+            api::OutcomeKind::Forwarded if was_asked => "approved",
+            api::OutcomeKind::Modified if was_asked => "approved, edited",
+            api::OutcomeKind::Refused if was_asked => "denied",
+            _ => OutcomeKind::from_name(word).map_or(word, hold::word),
+        };
         self.faint(&format!("#{:03} ⏸ {} {word}{by}", outcome.sequence, duration(outcome.held_ns)))
     }
 
@@ -179,7 +242,7 @@ impl Printer {
     }
 
     fn is_of_interest(&self, sequence: u64) -> bool {
-        !self.is_filtered || self.printed.contains(&sequence)
+        !self.is_filtered || self.printed.contains(&sequence) || self.asked.contains(&sequence)
     }
 
     fn object(&mut self, object: serde_json::Value) -> io::Result<()> {
