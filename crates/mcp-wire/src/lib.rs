@@ -4,6 +4,7 @@
 
 #[cfg(any(test, feature = "checks"))]
 pub mod checks;
+pub mod elicit;
 pub mod fold;
 pub mod framing;
 pub mod gather;

@@ -230,6 +230,11 @@ pub fn member_anywhere<'a>(bytes: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
 /// The members of an object, one after the other; none if `bytes` is not a JSON object. A member
 /// whose key cannot be decoded is left out.
 pub fn object_members(bytes: &[u8]) -> impl Iterator<Item = (Cow<'_, str>, Span)> {
+    whole_members(bytes).filter_map(|(key, _, value)| Some((key?, value)))
+}
+
+/// The same with where each member stands from the start of its key on, and none left out.
+pub fn whole_members(bytes: &[u8]) -> impl Iterator<Item = (Option<Cow<'_, str>>, Span, Span)> {
     let mut walk = Walk::new(bytes);
     walk.skip_blanks();
     let mut before = b'{';
@@ -239,11 +244,10 @@ pub fn object_members(bytes: &[u8]) -> impl Iterator<Item = (Cow<'_, str>, Span)
         walk.skip_blanks();
         let start = walk.at;
         let end = start + walk.key().ok()?.len() + 2;
-        let span = value_span(&mut walk).ok()?;
+        let value = value_span(&mut walk).ok()?;
         walk.skip_blanks();
-        Some(decode_string(&bytes[start..end]).map(|key| (key, span)))
+        Some((decode_string(&bytes[start..end]), Span::new(start..value.range().end), value))
     })
-    .flatten()
 }
 
 /// Where the member at the end of `path` stands. Of a key that stands twice the last one counts, as

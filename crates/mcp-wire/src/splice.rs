@@ -5,12 +5,32 @@ use bytes::Bytes;
 
 use crate::id::Id;
 use crate::message::Message;
-use crate::scan::Span;
+use crate::scan::{self, Span};
 
 /// `bytes` with `replacement` in place of `span`.
 pub fn splice(bytes: &[u8], span: Span, replacement: &[u8]) -> Bytes {
     let range = span.range();
     [&bytes[..range.start], replacement, &bytes[range.end..]].concat().into()
+}
+
+/// `bytes` without the member at the end of `path`, and without the comma that parted it from another.
+/// Where there is no such member nothing changes.
+pub fn without_member(bytes: &Bytes, path: &[&str]) -> Bytes {
+    let Some((name, to)) = path.split_last() else { return bytes.clone() };
+    let object = match to {
+        [] => Some(Span::new(0..bytes.len())),
+        to => scan::member_at(bytes, to.iter().copied()),
+    };
+    let Some(object) = object else { return bytes.clone() };
+    let members: Vec<_> = scan::whole_members(&bytes[object.range()]).collect();
+    let Some(at) = members.iter().rposition(|(key, ..)| key.as_deref() == Some(*name)) else { return bytes.clone() };
+    let whole = |at: usize| members[at].1.range();
+    let (start, end) = match (at.checked_sub(1), members.get(at + 1)) {
+        (_, Some((_, next, _))) => (whole(at).start, next.range().start),
+        (Some(before), None) => (whole(before).end, whole(at).end),
+        (None, None) => (whole(at).start, whole(at).end),
+    };
+    splice(bytes, Span::new(start..end).shifted(object.range().start), b"")
 }
 
 /// The same message under another id. One that has none stays as it is.
@@ -31,6 +51,21 @@ mod tests {
         let message = Message::new(text.as_slice().into());
         let id = message.peek().id.expect("it has an id");
         assert_eq!(splice(text, id, b"17"), b"{ \"result\" : 1e400 ,\"id\":17 }".as_slice());
+    }
+
+    #[test]
+    fn a_member_leaves_with_its_comma() {
+        #[track_caller]
+        fn check(text: &'static str, path: &[&str], expected: &str) {
+            assert_eq!(without_member(&text.into(), path), expected.as_bytes());
+        }
+        check(r#"{ "a" : 1 , "b":2, "c":3 }"#, &["a"], r#"{ "b":2, "c":3 }"#);
+        check(r#"{ "a" : 1 , "b":2, "c":3 }"#, &["b"], r#"{ "a" : 1 , "c":3 }"#);
+        check(r#"{ "a" : 1 , "b":2, "c":3 }"#, &["c"], r#"{ "a" : 1 , "b":2 }"#);
+        check(r#"{"p": { "a" : [1,{}] } }"#, &["p", "a"], r#"{"p": {  } }"#);
+        check(r#"{"p":{"\u0061":1,"b":[1e400]}}"#, &["p", "a"], r#"{"p":{"b":[1e400]}}"#);
+        check(r#"{"p":{"a":1}}"#, &["p", "x"], r#"{"p":{"a":1}}"#);
+        check(r#"{"p":[1]}"#, &["p", "x"], r#"{"p":[1]}"#);
     }
 
     #[test]
