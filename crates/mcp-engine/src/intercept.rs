@@ -24,7 +24,7 @@ pub use decision::{Answer, DecideError, Decision, Lasting};
 pub(crate) use decision::{compose_answer, edited};
 pub(crate) use live::{Class, Live};
 use live::{Request, Requests};
-pub(crate) use parked::{Content, Parked};
+pub(crate) use parked::{Content, KeptLane, Parked};
 pub use parked::{Held, Why};
 
 /// What a client commonly gives a call is 60 s; this leaves it some.

@@ -42,6 +42,8 @@ pub struct Pipeline {
     policy: Policy,
     /// What people answered to rules that ask.
     answers: Answers,
+    /// Calls whose clients are asked and send them again.
+    rounds: asks::Rounds,
     /// Faces that could answer, besides the one that has the lease.
     watchers: usize,
     /// Where else it is said that somebody is asked.
@@ -129,6 +131,7 @@ impl Pipeline {
             exchanges: 0,
             policy: Policy::default(),
             answers: Answers::default(),
+            rounds: asks::Rounds::default(),
             watchers: 0,
             on_question: None,
             audit: None,

@@ -177,6 +177,11 @@ impl Policy {
         }
     }
 
+    /// Why a message cannot be judged, where it would have to be.
+    pub fn unfit(&self, message: &ProxyMessage) -> Option<String> {
+        self.governed.as_ref()?.unfit(message)
+    }
+
     pub fn permit(&mut self, resolved: Resolved, speaker: &Speaker) -> Verdict {
         match &mut self.governed {
             None => Verdict::Permitted(Judged(resolved.message), Rulings::None),

@@ -57,6 +57,8 @@ pub enum DecideError {
     NotAsked(u64),
     #[error("#{0} can only be answered once: {1}")]
     OnlyOnce(u64, &'static str),
+    #[error("#{0} waits in its client, which sends it again; approve it as it is, or deny it")]
+    InClient(u64),
     #[error("this may not be sent: {0}")]
     Denied(String),
     #[error("this is not JSON: {0}")]

@@ -87,6 +87,8 @@ pub struct Held {
     pub given_up: bool,
     /// The rule that wants somebody asked whether it may go on.
     pub asks: Option<Ruling>,
+    /// Whoever uses the client is asked.
+    pub in_client: bool,
 }
 
 /// Why nothing was decided about a message and it is parked no more.
@@ -125,6 +127,26 @@ impl Why {
 }
 
 impl Parked {
+    /// One that a rule is about.
+    pub fn new(content: Content, speaker: &Speaker, lane: Lane<'_>) -> Self {
+        let why = match &content {
+            Content::Question(question) => question.ruling.name().into(),
+            Content::Judged(_) => "".into(),
+        };
+        Self {
+            content,
+            speaker: speaker.clone(),
+            lane: lane.into(),
+            since: lane.since.unwrap_or_else(Instant::now),
+            deadline: None,
+            why,
+            owner: Owner::Policy,
+            given_up: false,
+            known_id: None,
+            is_changed: false,
+        }
+    }
+
     pub fn message(&self) -> &ProxyMessage {
         self.content.message()
     }
@@ -152,6 +174,7 @@ impl Parked {
             owner: self.owner,
             given_up: self.given_up,
             asks: self.question().map(|question| question.ruling.clone()),
+            in_client: false,
         }
     }
 

@@ -1,24 +1,38 @@
 //! Messages that a rule wants somebody asked about: who is there to be asked, and what comes of the
 //! answer. Whatever goes wrong, what nobody approved does not go on.
 
+mod rounds;
+mod words;
+
+use std::sync::LazyLock;
+
 use bytes::Bytes;
 use mcp_store::{OutcomeKind, VerdictKind};
+use mcp_wire::Kind;
+use mcp_wire::elicit::{self, ASKED_BY_US, Said};
 use mcp_wire::reply::{self, Refusal};
-use tokio::time::Instant;
+use mcp_wire::revision::Era;
+use mcp_wire::scan::Word;
 
 use super::holds::{Ends, request_id};
 use super::{Outbox, ParkedMark, Pipeline};
 use crate::conversation::{Conversation, Speaker};
-use crate::envelope::{Lane, ProxyMessage};
-use crate::intercept::{Content, DecideError, Held, Lasting, Owner, Parked, Why, edited};
+use crate::envelope::{Lane, ProxyMessage, Side};
+use crate::intercept::{Content, DecideError, Held, Lasting, Parked, Why, edited};
 use crate::policy::rules::Permission;
 use crate::policy::{Answered, Answers, Question, Refused, Verdict};
 use crate::resolve::resolve;
+pub(super) use rounds::Rounds;
 
 /// Who decides when somebody was there and did not.
 pub const TIMEOUT: &str = "timeout";
 /// And when nobody was.
 pub const NOBODY: &str = "nobody";
+/// And when whoever uses the client did.
+const CLIENT: &str = "client";
+
+/// Whatever answers us has this in it.
+static OURS: LazyLock<Word> = LazyLock::new(|| Word::new(ASKED_BY_US.as_bytes()));
 
 impl Pipeline {
     /// How many watch who could answer, besides the face that has the lease.
@@ -34,34 +48,64 @@ impl Pipeline {
         self.intercept.has_face() || self.watchers > 0
     }
 
-    /// Parks a message until somebody answers, if anybody can.
     pub(super) fn ask(&mut self, talk: &Conversation, lane: Lane<'_>, question: Question, out: &mut Outbox) {
+        self.keep_verdict(question.message(), VerdictKind::Ask, &question.ruling, None);
+        self.keep_held(question.message(), lane);
+        self.put(talk, lane, question, false, out);
+    }
+
+    /// Parks a message that is recorded until somebody answers, if anybody can. Where nobody else is
+    /// there, its client is asked.
+    fn put(&mut self, talk: &Conversation, lane: Lane<'_>, question: Question, is_changed: bool, out: &mut Outbox) {
         let has_room = self.intercept.has_room(question.message());
+        let limit = question.ruling.timeout.or(self.intercept.limit());
+        let way = if self.has_somebody() { None } else { way_to_client(question.message()) };
+        if way == Some(Way::Answer) {
+            return self.ask_by_round(talk, lane, question, limit, out);
+        }
         if !has_room || !(self.has_somebody() || question.ruling.timeout.is_some()) {
             let why = if has_room { Why::NobodyThere.as_str() } else { "too much is held already" };
             let (message, ruling) = question.into_parts();
             let answer = self.deny_with(talk.speaker(), &message, &ruling, NOBODY, Some(why), 0);
-            self.keep_held(&message, lane);
             return self.end_refused(lane, message, answer, why, out);
         }
-        self.keep_verdict(question.message(), VerdictKind::Ask, &question.ruling, None);
-        self.keep_held(question.message(), lane);
         let ProxyMessage { sequence, correlated, .. } = *question.message();
         out.parked.push(ParkedMark { sequence, correlated, is_refused: false });
-        let since = lane.since.unwrap_or_else(Instant::now);
-        let limit = question.ruling.timeout.or(self.intercept.limit());
-        self.park(Parked {
-            why: question.ruling.name().into(),
-            speaker: talk.speaker().clone(),
-            content: Content::Question(Box::new(question)),
-            lane: lane.into(),
-            since,
-            deadline: limit.map(|limit| since + limit),
-            owner: Owner::Policy,
-            given_up: false,
-            known_id: None,
-            is_changed: false,
-        });
+        let parked = Parked::new(Content::Question(Box::new(question)), talk.speaker(), lane);
+        let deadline = limit.map(|limit| parked.since + limit);
+        self.park(Parked { deadline, is_changed, ..parked });
+    }
+
+    /// What people know the server by.
+    fn server_name(&self) -> Option<&str> {
+        let by_rules = self.policy.rules().and_then(|rules| rules.server.as_deref());
+        by_rules.or_else(|| self.audit.as_ref()?.server())
+    }
+
+    /// Takes what a client says to us. What is for the server comes back.
+    pub(super) fn hear(
+        &mut self,
+        talk: &Conversation,
+        lane: Lane<'_>,
+        message: ProxyMessage,
+        out: &mut Outbox,
+    ) -> Option<ProxyMessage> {
+        if message.from == Side::Server || !self.policy.is_governed() {
+            return Some(message);
+        }
+        match message.message.glance().kind {
+            Kind::Request if self.is_our_round(&message.message) => self.pass_round(talk, lane, message, out),
+            _ => return Some(message),
+        }
+        None
+    }
+
+    /// What whoever uses a client permitted for longer than once counts for that client.
+    fn keep_clients_answer(&mut self, question: &Question) {
+        let said = question.message();
+        if let Some(answered) = Answered::about(&said.message, &question.ruling, Permission::Allow, CLIENT) {
+            self.answers.keep_in(said.conversation, answered);
+        }
     }
 
     pub(super) fn approve(
@@ -107,11 +151,17 @@ impl Pipeline {
         permission: Permission,
         by: &str,
     ) -> Result<Option<Answered>, DecideError> {
-        let (_, question) = self.question(sequence)?;
+        let (said, ruling) = match self.rounds.get(sequence) {
+            Some(asked) => asked,
+            None => {
+                let (parked, question) = self.question(sequence)?;
+                (parked.message(), &question.ruling)
+            }
+        };
         if lasting == Lasting::Once {
             return Ok(None);
         }
-        let answered = Answered::to(question, permission, by);
+        let answered = Answered::about(&said.message, ruling, permission, by);
         answered.map(Some).ok_or(DecideError::OnlyOnce(sequence, "what it is about has too long a name"))
     }
 
@@ -246,3 +296,33 @@ impl Pipeline {
         self.answers.set_written(written);
     }
 }
+
+/// How a client is asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// In the answer to its call.
+    Answer,
+}
+
+/// How the client that sent a message can be asked about it, if it can.
+fn way_to_client(message: &ProxyMessage) -> Option<Way> {
+    let said = &message.message;
+    if message.from == Side::Server || said.glance().kind != Kind::Request {
+        return None;
+    }
+    let version = said.protocol_version();
+    let era = Era::of_header(version.as_deref().map(str::as_bytes));
+    (era == Era::Modern && elicit::can_be_answered_with_form(said)).then_some(Way::Answer)
+}
+
+/// What a caller is told whose user did not permit a call.
+fn why_not(said: Said) -> &'static str {
+    match said {
+        Said::Nothing => "whoever uses the client did not decide",
+        Said::Nonsense => "the client gave no clear answer",
+        Said::Deny | Said::AllowOnce | Said::AllowForSession => "whoever uses the client said no",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -61,6 +61,7 @@ impl Pipeline {
             out.withheld += 1;
             return;
         }
+        let Some(message) = self.hear(talk, lane, message, out) else { return };
         let known_id = talk.known_id(&message);
         if let Some(cancelled) = message.message.cancelled_id()
             && let Some(now) = talk.renamed_request(message.from, &cancelled)
@@ -182,6 +183,9 @@ impl Pipeline {
 
     /// Does what somebody decided about a parked message.
     pub fn decide(&mut self, sequence: u64, decision: Decision, by: &str) -> Result<(), DecideError> {
+        if self.rounds.get(sequence).is_some() {
+            return self.decide_round(sequence, decision, by);
+        }
         let parked = self.intercept.get(sequence).ok_or(DecideError::NotHeld(sequence))?;
         if let Some(question) = parked.question()
             && matches!(decision, Decision::Forward | Decision::Modify { .. })
@@ -369,6 +373,7 @@ impl Pipeline {
     /// The client of a conversation is gone, and with it all that is parked.
     pub fn client_is_gone(&mut self, conversation: u32) {
         self.discard_held(|held| held.conversation == conversation, Why::ClientGone);
+        self.rounds.forget(conversation);
     }
 
     /// A message was parked that had left already.

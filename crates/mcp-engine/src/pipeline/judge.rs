@@ -170,27 +170,37 @@ impl Pipeline {
         refused: Refused,
         out: &mut Outbox,
     ) {
+        let (answer, why) = self.refusal_of((speaker, known), &message, &refused);
+        self.keep_held(&message, lane);
+        self.end_refused(lane, message, answer, &why, out);
+    }
+
+    /// What is said of a refused message, to whoever waits and in the recording, once it is written down.
+    pub(super) fn refusal_of(
+        &mut self,
+        (speaker, known): (&Speaker, Option<Id>),
+        message: &ProxyMessage,
+        refused: &Refused,
+    ) -> (Option<Bytes>, String) {
         let waits = known.or_else(|| message.message.id());
-        let (answer, why) = match &refused {
+        match refused {
             Refused::Denied(ruling) => {
                 let actor = ruling.actor.as_deref().unwrap_or("rule");
                 let verdict = ("deny", actor, None);
-                let noted = self.note_decision(speaker, &message, &message.message, ruling, verdict, 0);
+                let noted = self.note_decision(speaker, message, &message.message, ruling, verdict, 0);
                 let is_call = matches!(message.message.glance().kind, Kind::Request | Kind::Response);
                 let answer = waits.filter(|_| is_call);
-                let answer = answer.map(|id| self.denial(speaker, &id, &message, ruling, (noted, None)));
+                let answer = answer.map(|id| self.denial(speaker, &id, message, ruling, (noted, None)));
                 (answer, format!("denied by {}", ruling.name()))
             }
             Refused::Unfit(why) => {
                 let ruling = Ruling::unfit();
                 let verdict = ("deny", "proxy", Some(why.as_str()));
-                self.note_decision(speaker, &message, &message.message, &ruling, verdict, 0);
-                (unfit_answer(&message, waits, why), why.clone())
+                self.note_decision(speaker, message, &message.message, &ruling, verdict, 0);
+                (unfit_answer(message, waits, why), why.clone())
             }
-            Refused::Batch(items) => (self.deny_batch(speaker, &message, items), "an item of it is denied".into()),
-        };
-        self.keep_held(&message, lane);
-        self.end_refused(lane, message, answer, &why, out);
+            Refused::Batch(items) => (self.deny_batch(speaker, message, items), "an item of it is denied".into()),
+        }
     }
 
     /// What the sender of a denied message gets, once that is written down.
@@ -431,4 +441,4 @@ pub(super) fn recording(recorder: &Recorder, audit: &Audit) -> Recording {
 #[cfg(test)]
 mod readings;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -57,7 +57,7 @@ impl Pipeline {
             mode,
             mode_owner,
             breakpoints: self.intercept.breakpoints().to_vec(),
-            held: self.intercept.held(),
+            held: self.intercept.held().into_iter().chain(self.rounds.held()).collect(),
             hold_limit: self.intercept.limit(),
             on_detach: self.intercept.on_detach(),
             has_face: self.intercept.has_face(),

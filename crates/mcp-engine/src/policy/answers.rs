@@ -1,12 +1,16 @@
 //! What somebody answered to rules that ask, where the answer was to count for more than once. It counts
 //! only for what that rule asks about: nothing that another rule denies is permitted by it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+
+use mcp_wire::Message;
 
 use super::rules::Permission;
 use super::{Question, Refused, Ruling, Rulings, Verdict};
 
-/// Answers that are kept, of this run and written ones each. A person gives each of them.
+/// Answers that are kept: of this run, written ones, and those of clients each. A person gives each of
+/// them.
 pub const ANSWERS_MAX: usize = 10_000;
 /// The longest name of something that answers are kept about. Names come from peers, and real ones are
 /// far shorter.
@@ -29,6 +33,8 @@ pub struct Answers {
     said: Vec<Answered>,
     /// Those that are written beside the rules, in the order that they have there.
     written: Vec<Answered>,
+    /// Those that a client gave, with its conversation. They permit nothing to anybody else.
+    of_clients: VecDeque<(u32, Answered)>,
 }
 
 impl Answers {
@@ -41,6 +47,14 @@ impl Answers {
     pub fn keep_written(&mut self, answered: Answered) {
         self.said.retain(|said| !said.is_about_the_same(&answered));
         put(&mut self.written, answered);
+    }
+
+    /// Counts from now on, in this conversation.
+    pub(crate) fn keep_in(&mut self, conversation: u32, answered: Answered) {
+        if self.of_clients.len() >= ANSWERS_MAX {
+            self.of_clients.pop_front();
+        }
+        self.of_clients.push_back((conversation, answered));
     }
 
     /// What is written is this, whatever it was before.
@@ -64,8 +78,12 @@ impl Answers {
                 && *kept.method == *method
                 && kept.subject.as_deref() == subject.as_deref()
         };
+        let conversation = question.message().conversation;
+        let of_client = self.of_clients.iter().filter(|(of, _)| *of == conversation).map(|(_, answered)| answered);
         let said = self.said.iter().rev().find(is_meant);
-        said.or_else(|| self.written.iter().rev().find(is_meant)).cloned()
+        let written = || self.written.iter().rev().find(is_meant);
+        // Whoever runs the proxy has the last word.
+        said.or_else(written).or_else(|| of_client.rev().find(is_meant)).cloned()
     }
 }
 
@@ -82,15 +100,14 @@ impl Answered {
         (&self.rule, &self.method, &self.subject) == (&other.rule, &other.method, &other.subject)
     }
 
-    /// The like of `question`, answered for longer than once. Nothing, if that cannot be remembered.
-    pub(crate) fn to(question: &Question, permission: Permission, by: &str) -> Option<Self> {
-        let said = &question.message().message;
+    /// The like of `said`, answered for longer than once. Nothing, if that cannot be remembered.
+    pub(crate) fn about(said: &Message, ruling: &Ruling, permission: Permission, by: &str) -> Option<Self> {
         let (method, subject) = (said.method()?, said.subject());
         if method.len() + subject.as_ref().map_or(0, |subject| subject.len()) > SUBJECT_BYTES_MAX {
             return None;
         }
         Some(Self {
-            rule: Arc::clone(question.ruling.rule.as_ref()?),
+            rule: Arc::clone(ruling.rule.as_ref()?),
             method: (*method).into(),
             subject: subject.map(|subject| (*subject).into()),
             permission,

@@ -90,7 +90,7 @@ impl Governed {
 
     /// Why a message can be read two ways, if it can. What a server says of itself is nothing that rules
     /// are about, so it need only be clear what kind of message it is.
-    fn unfit(&self, message: &ProxyMessage) -> Option<String> {
+    pub fn unfit(&self, message: &ProxyMessage) -> Option<String> {
         let said = &message.message;
         if message.from == Side::Server && said.kind() != Kind::Request {
             return said.peek().ambiguity.map(|ambiguity| ambiguity.to_string());

@@ -147,7 +147,7 @@ pub fn undecided(error: DecideError) -> Refusal {
         DecideError::NotARequest(_) | DecideError::NobodyWaits(_) => (StatusCode::CONFLICT, Code::NotARequest),
         DecideError::IsAsked(..) => (StatusCode::CONFLICT, Code::IsAsked),
         DecideError::NotAsked(_) => (StatusCode::CONFLICT, Code::NotAsked),
-        DecideError::OnlyOnce(..) => (StatusCode::CONFLICT, Code::NotPossible),
+        DecideError::OnlyOnce(..) | DecideError::InClient(_) => (StatusCode::CONFLICT, Code::NotPossible),
         DecideError::Denied(_) => return Refusal::denied(error.to_string()),
         DecideError::NotJson(_) => (StatusCode::BAD_REQUEST, Code::BadRequest),
         DecideError::NotJsonRpc => (StatusCode::UNPROCESSABLE_ENTITY, Code::NotJsonRpc),

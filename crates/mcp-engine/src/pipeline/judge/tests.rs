@@ -17,14 +17,14 @@ use crate::policy::Answered;
 use crate::policy::operation::Classifier;
 use crate::policy::rules::{Permission, Rule, Rules};
 
-pub(super) struct Play {
-    pipeline: Pipeline,
-    talk: Conversation,
-    out: Outbox,
+pub struct Play {
+    pub pipeline: Pipeline,
+    pub talk: Conversation,
+    pub out: Outbox,
     dir: TempDir,
 }
 
-pub(super) fn rule(name: &str, filter: &str, verdict: RuleVerdict) -> Rule {
+pub fn rule(name: &str, filter: &str, verdict: RuleVerdict) -> Rule {
     Rule {
         name: name.into(),
         filter: Filter::parse(filter).expect("a filter"),
@@ -35,7 +35,7 @@ pub(super) fn rule(name: &str, filter: &str, verdict: RuleVerdict) -> Rule {
     }
 }
 
-pub(super) fn rules(rules: Vec<Rule>) -> Rules {
+pub fn rules(rules: Vec<Rule>) -> Rules {
     Rules {
         rules,
         default: Permission::Allow,
@@ -71,11 +71,11 @@ impl Play {
         self.release();
     }
 
-    fn calls(&mut self, id: u32, tool: &str) {
+    pub fn calls(&mut self, id: u32, tool: &str) {
         self.sends(Side::Client, &call(id, tool));
     }
 
-    fn release(&mut self) {
+    pub fn release(&mut self) {
         for release in self.pipeline.take_released() {
             self.talk.settle(&release);
             self.out.to(release.from.other()).extend(release.onward);
@@ -83,7 +83,7 @@ impl Play {
         }
     }
 
-    fn decides(&mut self, decision: Decision) -> Result<(), DecideError> {
+    pub fn decides(&mut self, decision: Decision) -> Result<(), DecideError> {
         let held = self.pipeline.status().held;
         let decided = self.pipeline.decide(held[0].sequence, decision, "Ann");
         self.release();
@@ -95,7 +95,7 @@ impl Play {
     }
 
     /// Ends the run. What the audit has comes back, without what differs from run to run.
-    fn audited(self) -> Vec<String> {
+    pub fn audited(self) -> Vec<String> {
         let (_, ended) = self.pipeline.finish(&mcp_store::End::default());
         ended.expect("the log ends well");
         let file = self
@@ -119,7 +119,7 @@ impl Play {
     }
 }
 
-fn call(id: u32, tool: &str) -> String {
+pub fn call(id: u32, tool: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{}}}}}}"#)
 }
 
@@ -223,7 +223,7 @@ fn another_spelling_escapes_no_denial() {
     }
 }
 
-fn asking(timeout: Option<Duration>) -> Rules {
+pub fn asking(timeout: Option<Duration>) -> Rules {
     rules(vec![Rule { timeout, ..rule("careful", "op:write", RuleVerdict::Ask) }])
 }
 

@@ -1,0 +1,3 @@
+//! Clients that are asked themselves, without a transport.
+
+mod rounds;
