@@ -229,6 +229,11 @@ impl Conversation {
         }
     }
 
+    /// Whether its client can be asked something by a request.
+    pub(crate) fn shows_forms(&self) -> bool {
+        self.opening == Opening::Over && self.speaker.shows_forms
+    }
+
     pub fn speaker(&self) -> &Speaker {
         &self.speaker
     }

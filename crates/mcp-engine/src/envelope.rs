@@ -44,12 +44,21 @@ pub struct Lane<'a> {
     /// The request that this exchange was opened for. Clients that give every request the same id
     /// are told apart by it.
     pub asked: Option<&'a Asked>,
+    /// Whoever sent it can be asked something by the way it came, before it is answered.
+    pub can_ask: bool,
 }
 
 impl Lane<'_> {
     /// A pipe: nothing but the messages themselves.
-    pub const PIPE: Self =
-        Self { transport: Transport::Stdio, exchange: 0, event_id: b"", is_foretold: false, since: None, asked: None };
+    pub const PIPE: Self = Self {
+        transport: Transport::Stdio,
+        exchange: 0,
+        event_id: b"",
+        is_foretold: false,
+        since: None,
+        asked: None,
+        can_ask: true,
+    };
 }
 
 /// A request that waits for its answer in an exchange of its own.

@@ -24,7 +24,7 @@ pub use decision::{Answer, DecideError, Decision, Lasting};
 pub(crate) use decision::{compose_answer, edited};
 pub(crate) use live::{Class, Live};
 use live::{Request, Requests};
-pub(crate) use parked::{Content, KeptLane, Parked};
+pub(crate) use parked::{Asking, Content, KeptLane, Parked};
 pub use parked::{Held, Why};
 
 /// What a client commonly gives a call is 60 s; this leaves it some.
@@ -298,6 +298,11 @@ impl Intercept {
 
     pub(crate) fn get(&self, sequence: u64) -> Option<&Parked> {
         self.parked.get(&sequence)
+    }
+
+    /// A client was asked about a parked message, and is so no more.
+    pub(crate) fn stop_asking(&mut self, sequence: u64) -> Option<Asking> {
+        self.parked.get_mut(&sequence)?.asking.take()
     }
 
     /// The sequences of parked messages that `which` is true of, oldest first.

@@ -44,6 +44,8 @@ pub struct Pipeline {
     answers: Answers,
     /// Calls whose clients are asked and send them again.
     rounds: asks::Rounds,
+    /// Questions to clients so far.
+    questions: u64,
     /// Faces that could answer, besides the one that has the lease.
     watchers: usize,
     /// Where else it is said that somebody is asked.
@@ -132,6 +134,7 @@ impl Pipeline {
             policy: Policy::default(),
             answers: Answers::default(),
             rounds: asks::Rounds::default(),
+            questions: 0,
             watchers: 0,
             on_question: None,
             audit: None,

@@ -65,6 +65,11 @@ impl Transcript {
         // What the proxy sent in the client's place was no message of the client's, but for a
         // cancellation: there the client left.
         let is_ours = told.recorded.from_proxy && told.recorded.direction == Direction::ClientToServer;
+        // Nor is what the proxy asks a client by itself anything that the server said.
+        let is_answer = told.message.kind().is_response() || told.message.kind() == Kind::Batch;
+        if told.recorded.from_proxy && told.recorded.direction == Direction::ServerToClient && !is_answer {
+            return;
+        }
         if !told.is_message() || is_ours && told.message.cancelled_id().is_none() {
             return;
         }

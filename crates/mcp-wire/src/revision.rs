@@ -56,6 +56,11 @@ impl Revision {
         self >= Self::V2025_06_18
     }
 
+    /// Whoever uses a client can be asked something.
+    pub fn has_elicitation(self) -> bool {
+        self >= Self::V2025_06_18
+    }
+
     /// Several messages may come as one JSON array.
     pub fn has_batches(self) -> bool {
         self == Self::V2025_03_26
@@ -145,6 +150,7 @@ mod tests {
         assert_eq!(those(Revision::primes_streams), [V2025_11_25]);
         assert_eq!(those(Revision::sends_version_header), [V2025_06_18, V2025_11_25, V2026_07_28]);
         assert_eq!(those(Revision::has_batches), [V2025_03_26]);
+        assert_eq!(those(Revision::has_elicitation), [V2025_06_18, V2025_11_25, V2026_07_28]);
         assert_eq!(those(|r| r.era() == Era::Modern), [V2026_07_28]);
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_wire::{Message, scan};
+use mcp_wire::{Message, Revision, elicit, scan};
 
 /// A name that a client gives itself, or a revision, is kept up to here.
 const WORD_BYTES_MAX: usize = 256;
@@ -15,6 +15,8 @@ pub struct Speaker {
     pub client: Option<Arc<str>>,
     /// The revision that is spoken, as a date.
     pub revision: Option<Arc<str>>,
+    /// It said in the handshake that it shows forms to whoever uses it.
+    pub shows_forms: bool,
 }
 
 impl Speaker {
@@ -30,6 +32,8 @@ impl Speaker {
         };
         self.client = word_at(request, client);
         self.revision = word_at(request, revision);
+        let capabilities = scan::member_at(request.bytes(), ["params", "capabilities"]).filter(|_| is_handshake);
+        self.shows_forms = capabilities.is_some_and(|span| elicit::shows_forms(request.slice(span)));
         is_handshake
     }
 
@@ -38,6 +42,8 @@ impl Speaker {
         if let Some(revision) = word_at(answer, &["result", "protocolVersion"]) {
             self.revision = Some(revision);
         }
+        let revision = self.revision.as_ref().and_then(|revision| Revision::parse(revision.as_bytes()));
+        self.shows_forms &= revision.is_some_and(Revision::has_elicitation);
     }
 }
 

@@ -30,6 +30,16 @@ pub(crate) struct Parked {
     pub known_id: Option<(Id, Id)>,
     /// It is no longer what was recorded.
     pub is_changed: bool,
+    /// What its client was asked about it, and has not answered.
+    pub asking: Option<Asking>,
+}
+
+/// A request of ours to a client.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    pub id: Id,
+    /// Under which it is recorded.
+    pub sequence: u64,
 }
 
 /// What is parked. Only what was judged can go on.
@@ -144,6 +154,7 @@ impl Parked {
             given_up: false,
             known_id: None,
             is_changed: false,
+            asking: None,
         }
     }
 
@@ -174,7 +185,7 @@ impl Parked {
             owner: self.owner,
             given_up: self.given_up,
             asks: self.question().map(|question| question.ruling.clone()),
-            in_client: false,
+            in_client: self.asking.is_some(),
         }
     }
 

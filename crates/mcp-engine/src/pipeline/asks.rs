@@ -1,6 +1,7 @@
 //! Messages that a rule wants somebody asked about: who is there to be asked, and what comes of the
 //! answer. Whatever goes wrong, what nobody approved does not go on.
 
+mod requests;
 mod rounds;
 mod words;
 
@@ -59,11 +60,12 @@ impl Pipeline {
     fn put(&mut self, talk: &Conversation, lane: Lane<'_>, question: Question, is_changed: bool, out: &mut Outbox) {
         let has_room = self.intercept.has_room(question.message());
         let limit = question.ruling.timeout.or(self.intercept.limit());
-        let way = if self.has_somebody() { None } else { way_to_client(question.message()) };
+        let way = if self.has_somebody() { None } else { way_to_client(talk, lane, question.message()) };
         if way == Some(Way::Answer) {
             return self.ask_by_round(talk, lane, question, limit, out);
         }
-        if !has_room || !(self.has_somebody() || question.ruling.timeout.is_some()) {
+        let asks = way == Some(Way::Request);
+        if !has_room || !(self.has_somebody() || asks || question.ruling.timeout.is_some()) {
             let why = if has_room { Why::NobodyThere.as_str() } else { "too much is held already" };
             let (message, ruling) = question.into_parts();
             let answer = self.deny_with(talk.speaker(), &message, &ruling, NOBODY, Some(why), 0);
@@ -71,9 +73,10 @@ impl Pipeline {
         }
         let ProxyMessage { sequence, correlated, .. } = *question.message();
         out.parked.push(ParkedMark { sequence, correlated, is_refused: false });
+        let asking = asks.then(|| self.ask_by_request(lane, &question, out));
         let parked = Parked::new(Content::Question(Box::new(question)), talk.speaker(), lane);
         let deadline = limit.map(|limit| parked.since + limit);
-        self.park(Parked { deadline, is_changed, ..parked });
+        self.park(Parked { deadline, is_changed, asking, ..parked });
     }
 
     /// What people know the server by.
@@ -95,17 +98,10 @@ impl Pipeline {
         }
         match message.message.glance().kind {
             Kind::Request if self.is_our_round(&message.message) => self.pass_round(talk, lane, message, out),
+            Kind::Response | Kind::Error if self.is_for_us(&message) => self.take_answer(lane, message, out),
             _ => return Some(message),
         }
         None
-    }
-
-    /// What whoever uses a client permitted for longer than once counts for that client.
-    fn keep_clients_answer(&mut self, question: &Question) {
-        let said = question.message();
-        if let Some(answered) = Answered::about(&said.message, &question.ruling, Permission::Allow, CLIENT) {
-            self.answers.keep_in(said.conversation, answered);
-        }
     }
 
     pub(super) fn approve(
@@ -238,8 +234,8 @@ impl Pipeline {
 
     /// Nobody answered in time.
     pub(super) fn time_out(&mut self, sequence: u64) {
-        let somebody = self.has_somebody();
         let Some(parked) = self.intercept.take(sequence) else { return };
+        let somebody = self.has_somebody() || parked.asking.is_some();
         let on_timeout = parked.question().map(|question| question.ruling.on_timeout);
         match on_timeout {
             Some(Permission::Allow) if somebody => self.end_approved(parked, TIMEOUT, "nobody answered in time"),
@@ -258,7 +254,9 @@ impl Pipeline {
         if self.has_somebody() {
             return;
         }
-        let is_left = |parked: &Parked| parked.question().is_some_and(|question| question.ruling.timeout.is_none());
+        let is_left = |parked: &Parked| {
+            parked.asking.is_none() && parked.question().is_some_and(|question| question.ruling.timeout.is_none())
+        };
         for sequence in self.intercept.parked_where(is_left) {
             if let Some(parked) = self.intercept.take(sequence) {
                 self.end_denied(parked, NOBODY, Some(Why::NobodyThere.as_str()));
@@ -302,17 +300,27 @@ impl Pipeline {
 enum Way {
     /// In the answer to its call.
     Answer,
+    /// By a request, while its call waits.
+    Request,
 }
 
 /// How the client that sent a message can be asked about it, if it can.
-fn way_to_client(message: &ProxyMessage) -> Option<Way> {
+fn way_to_client(talk: &Conversation, lane: Lane<'_>, message: &ProxyMessage) -> Option<Way> {
     let said = &message.message;
     if message.from == Side::Server || said.glance().kind != Kind::Request {
         return None;
     }
     let version = said.protocol_version();
-    let era = Era::of_header(version.as_deref().map(str::as_bytes));
-    (era == Era::Modern && elicit::can_be_answered_with_form(said)).then_some(Way::Answer)
+    match Era::of_header(version.as_deref().map(str::as_bytes)) {
+        Era::Modern => elicit::can_be_answered_with_form(said).then_some(Way::Answer),
+        Era::Legacy => (lane.can_ask && talk.shows_forms()).then_some(Way::Request),
+    }
+}
+
+/// What whoever uses a client permits for longer than once, which counts in its conversation.
+fn clients_answer(question: &Question) -> (u32, Option<Answered>) {
+    let said = question.message();
+    (said.conversation, Answered::about(&said.message, &question.ruling, Permission::Allow, CLIENT))
 }
 
 /// What a caller is told whose user did not permit a call.

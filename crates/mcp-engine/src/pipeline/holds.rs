@@ -29,6 +29,8 @@ pub struct Release {
     pub onward: Option<Outgoing>,
     /// For the side that it came from: an answer to it.
     pub back: Option<Outgoing>,
+    /// For the client, before anything else: what it was asked is taken back.
+    pub unasks: Option<Outgoing>,
     /// The id that its sender knows it by, if it is a request.
     pub request: Option<Id>,
     /// It leaves otherwise than it came.
@@ -106,6 +108,7 @@ impl Pipeline {
                     given_up: false,
                     known_id,
                     is_changed: false,
+                    asking: None,
                 });
             }
             Passed::TakesBack(judged, sequence) => {
@@ -270,6 +273,10 @@ impl Pipeline {
             parked.content = Content::Judged(renamed(judged, &known));
             parked.is_changed = true;
         }
+        let unasks = parked.asking.take().map(|asking| {
+            let cancellation = reply::cancellation_because(&asking.id, "it is decided");
+            self.compose(parked.message().conversation, parked.lane.lane(), Side::Client, None, cancellation)
+        });
         let message = parked.message();
         let (sequence, conversation, from) = (message.sequence, message.conversation, message.from);
         let edited = (ends.goes_on && parked.is_changed).then(|| message.message.bytes().clone());
@@ -301,6 +308,7 @@ impl Pipeline {
             from,
             onward,
             back,
+            unasks,
             request,
             is_edited,
             raw_headers: ends.raw_headers,
@@ -388,6 +396,9 @@ impl Pipeline {
 
     pub(super) fn discard_held(&mut self, which: impl Fn(&Held) -> bool, why: Why) {
         for sequence in self.held_where(which) {
+            if matches!(why, Why::ClientGone | Why::Ending) {
+                self.intercept.stop_asking(sequence);
+            }
             self.finish_held(sequence, OutcomeKind::Discarded, "", why.as_str(), None);
         }
     }

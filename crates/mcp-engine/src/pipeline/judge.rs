@@ -312,6 +312,7 @@ impl Pipeline {
             from,
             onward,
             back,
+            unasks: None,
             request,
             is_edited: false,
             raw_headers: None,

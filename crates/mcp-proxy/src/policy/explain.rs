@@ -86,7 +86,7 @@ pub fn explain(args: &ExplainArgs, page: &mut Page) -> Result<ExitCode, Failure>
         None => no_rules(args.server.as_deref()),
     };
     let message = Message::new(args.message());
-    let speaker = Speaker { client: args.client.as_deref().map(Arc::from), revision: None };
+    let speaker = Speaker { client: args.client.as_deref().map(Arc::from), ..Speaker::default() };
     let case = Case {
         message: &message,
         from: args.sender(),

@@ -5,6 +5,8 @@
 mod answers;
 mod answers_absent;
 mod ask_kit;
+mod asks;
+mod asks_http;
 mod audit;
 mod audit_durability;
 mod bad_input;
@@ -26,6 +28,7 @@ mod control;
 mod control_kit;
 mod disconnects;
 mod durability;
+mod elicit_kit;
 mod endings;
 mod exchanges;
 mod export;

@@ -42,6 +42,7 @@ pub async fn serve(talk: &Rc<Talk>, mut stdin: Pipe) {
             break;
         }
     }
+    talk.client_is_silent();
     // What is held goes on in the end, or somebody decides otherwise.
     while talk.holds_from_client() && !talk.is_over() {
         tokio::time::sleep(LOOK_AGAIN).await;

@@ -108,6 +108,8 @@ impl Session {
             talk.hub.pass(|pipeline, out| pipeline.pass_opening(conversation, lane, message.clone(), out))
         };
         if let Some(parked) = out.parked.first() {
+            // What the client is asked about its call belongs to the exchange of the call.
+            out.to_client.iter().for_each(|question| self.send_event(&stream, question.frame().bytes));
             return self.wait_for(talk, *parked, Asking { exchange, stream, asked, message });
         }
         if out.withheld > 0 {
@@ -213,7 +215,8 @@ impl Session {
         let (exchange, given) = self.way(&found);
         let given = given.map(|id| id.to_string());
         let event_id = given.as_deref().map_or(event_id, str::as_bytes);
-        let lane = Lane { transport, exchange, event_id, is_foretold: given.is_some(), since: None, asked };
+        let lane =
+            Lane { transport, exchange, event_id, is_foretold: given.is_some(), since: None, asked, can_ask: false };
         let ((), out) = {
             let conversation = &mut talk.conversation.borrow_mut();
             talk.hub.pass(|pipeline, out| pipeline.pass_one(conversation, Side::Server, lane, message, out))

@@ -154,6 +154,8 @@ impl Stream {
     pub fn give_up(&self) {
         if self.is_waiting() {
             self.replace(State::Late);
+        } else {
+            self.end_events();
         }
     }
 

@@ -145,6 +145,9 @@ impl Talk {
             Side::Client => (onward, back),
             Side::Server => (back, onward),
         };
+        if let Some(unasks) = &release.unasks {
+            self.deliver(unasks.frame().bytes);
+        }
         if let Some(outgoing) = to_server {
             self.send(outgoing.frame().bytes.clone());
         }
@@ -157,6 +160,13 @@ impl Talk {
     pub fn server_is_gone(&self) {
         let conversation = self.conversation.borrow().number();
         self.hub.note(|pipeline| pipeline.server_is_gone(conversation));
+        self.hub.give_back();
+    }
+
+    /// The client sends nothing more, and answers nothing that it was asked.
+    pub fn client_is_silent(&self) {
+        let conversation = self.conversation.borrow().number();
+        self.hub.note(|pipeline| pipeline.client_is_silent(conversation));
         self.hub.give_back();
     }
 

@@ -25,6 +25,7 @@ use uuid::Uuid;
 use super::body::ToClient;
 use super::exchange::{Exchange, Received, receive};
 use super::gate::{Refused, refused};
+use super::heads::accepts_events;
 use super::hub::Hub;
 use super::relay::json_response;
 use super::site::{MESSAGE, Server, Site, not_allowed, plain, refusal_response};
@@ -238,6 +239,7 @@ fn open(site: &Rc<Site>, peer: IpAddr, parts: &Parts, body: &Bytes) -> Result<Op
         },
     };
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, era);
+    exchange.can_ask.set(era == Era::Legacy && accepts_events(&parts.headers));
     exchange.request_head(&parts.method, target(parts), &parts.headers);
     Ok(Opened { talk, is_new, exchange, message })
 }
@@ -519,6 +521,7 @@ pub async fn post_to_stream(site: &Rc<Site>, parts: Parts, body: Incoming) -> Re
         Err(refused) => return refuse(&refused),
     };
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::Sse, Era::Legacy);
+    exchange.can_ask.set(true);
     exchange.request_head(&parts.method, target(&parts), &parts.headers);
     talk.server_room().await;
     talk.from_client(exchange.lane(b"", None), body);

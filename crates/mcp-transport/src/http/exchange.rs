@@ -51,6 +51,10 @@ pub struct Exchange {
     refused: RefCell<Option<Refused>>,
     /// What opened it was refused by rules, and its client is told so at once.
     is_refused: Cell<bool>,
+    /// Its client can be asked something before its message is answered.
+    pub can_ask: Cell<bool>,
+    /// What it is asked.
+    question: RefCell<Option<Bytes>>,
 }
 
 impl Exchange {
@@ -70,6 +74,8 @@ impl Exchange {
             ended: Cell::default(),
             refused: RefCell::default(),
             is_refused: Cell::default(),
+            can_ask: Cell::default(),
+            question: RefCell::default(),
         })
     }
 
@@ -110,6 +116,7 @@ impl Exchange {
         *self.asked.borrow_mut() = asked;
         *self.call.borrow_mut() = Some(self.hub.open_call());
         self.is_refused.set(out.parked.first().is_some_and(|parked| parked.is_refused));
+        *self.question.borrow_mut() = out.to_client.first().map(|question| question.frame().bytes.clone());
         Passed::of(&out, &out.to_server)
     }
 
@@ -123,6 +130,11 @@ impl Exchange {
     /// Whether what opened this exchange was refused, and there is an answer that says so.
     pub fn is_refused(&self) -> bool {
         self.is_refused.get()
+    }
+
+    /// What the client is asked before its message goes on.
+    pub fn take_question(&self) -> Option<Bytes> {
+        self.question.take()
     }
 
     /// Passes a message that no client sent, which is to leave in this exchange.
@@ -244,7 +256,8 @@ impl Exchange {
     }
 
     pub fn lane<'a>(&self, event_id: &'a [u8], asked: Option<&'a Asked>) -> Lane<'a> {
-        Lane { transport: self.transport, exchange: self.number, event_id, is_foretold: false, since: None, asked }
+        let (transport, exchange, can_ask) = (self.transport, self.number, self.can_ask.get());
+        Lane { transport, exchange, event_id, is_foretold: false, since: None, asked, can_ask }
     }
 }
 

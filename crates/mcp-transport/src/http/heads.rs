@@ -141,6 +141,13 @@ pub fn is_media_type(headers: &HeaderMap, wanted: &str) -> bool {
     essence.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes())
 }
 
+/// Whether a client reads a stream of events as an answer.
+pub fn accepts_events(headers: &HeaderMap) -> bool {
+    let types = headers.get_all(header::ACCEPT).iter().flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+    let mut essences = types.map(|one| one.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii());
+    essences.any(|essence| essence.eq_ignore_ascii_case(b"text/event-stream") || essence == b"*/*")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,5 +182,20 @@ mod tests {
         let json = headers(&[("content-type", "Application/JSON; charset=utf-8")]);
         assert!(is_media_type(&json, "application/json"));
         assert!(!is_media_type(&json, "text/plain"));
+    }
+
+    #[test]
+    fn who_reads_events() {
+        for (accept, expected) in [
+            ("application/json, text/event-stream", true),
+            ("Text/Event-Stream;q=0.5", true),
+            ("*/*", true),
+            ("application/json", false),
+            ("text/event-streams", false),
+        ] {
+            assert_eq!(accepts_events(&headers(&[("accept", accept)])), expected, "{accept}");
+        }
+        assert!(!accepts_events(&HeaderMap::new()));
+        assert!(accepts_events(&headers(&[("accept", "application/json"), ("accept", "text/event-stream")])));
     }
 }

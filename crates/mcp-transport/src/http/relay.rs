@@ -1,6 +1,7 @@
 //! Streamable HTTP to Streamable HTTP, and SSE to SSE: one exchange in, one exchange out, on one
 //! task. Statuses, headers and bodies pass as they are; the bodies are looked at on their way.
 
+mod asked;
 mod held;
 mod tee;
 pub mod voice;
@@ -26,7 +27,7 @@ use mcp_wire::visible::visible_bytes;
 
 use super::body::{ToClient, ToServer};
 use super::exchange::{Exchange, Passed, Received, receive};
-use super::heads::{is_media_type, strip_hop_by_hop};
+use super::heads::{accepts_events, is_media_type, strip_hop_by_hop};
 use super::resource::OwnResource;
 use super::site::{Site, refusal_response};
 use super::strict;
@@ -94,6 +95,11 @@ pub async fn relay(
         Route::Stream => site.conversations.new_one(&site.hub),
     };
     let exchange = Exchange::open(&site.hub, talk, transport, era);
+    exchange.can_ask.set(match route {
+        Route::Endpoint => era == Era::Legacy && accepts_events(&parts.headers),
+        Route::Message(_) => true,
+        Route::Stream | Route::Metadata => false,
+    });
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     exchange.request_head(&parts.method, target, &parts.headers);
     if is_governed

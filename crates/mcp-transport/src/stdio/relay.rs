@@ -182,6 +182,7 @@ impl Relay {
             return Ok(false);
         }
         let Some(input) = &mut from.input else { return Ok(false) };
+        let mut is_end = false;
         match input.poll_read(cx, from.deframer.buffer(), self.busy || from.look_first) {
             Poll::Pending => {
                 // Nothing was there, and the next byte will wake us.
@@ -195,12 +196,17 @@ impl Relay {
             Poll::Ready(_) => {
                 from.input = None;
                 from.deframer.finish(&mut self.cuts);
+                is_end = true;
             }
         }
         if !self.cuts.is_empty() {
             self.busy = self.cuts.len() > 1;
             self.note_line_ends(side);
             self.pipeline.pass(&mut self.talk, side, &mut self.cuts, &mut self.outbox);
+            self.dispatch(cx)?;
+        }
+        if is_end && side == Side::Client {
+            self.pipeline.client_is_silent(self.talk.number());
             self.dispatch(cx)?;
         }
         Ok(true)
@@ -211,8 +217,17 @@ impl Relay {
         for injection in self.pipeline.take_injected() {
             self.pipeline.pass_injected(&mut self.talk, Lane::PIPE, injection, &mut self.outbox);
         }
+        self.dispatch(cx)
+    }
+
+    /// Takes what is parked no more, and what was refused as soon as it came.
+    fn take_released(&mut self) {
+        if !self.pipeline.has_released() {
+            return;
+        }
         for release in self.pipeline.take_released() {
             self.talk.settle(&release);
+            self.outbox.to_client.extend(release.unasks);
             let (onward, back) = match release.from {
                 Side::Client => (&mut self.outbox.to_server, &mut self.outbox.to_client),
                 Side::Server => (&mut self.outbox.to_client, &mut self.outbox.to_server),
@@ -220,11 +235,11 @@ impl Relay {
             onward.extend(release.onward);
             back.extend(release.back);
         }
-        self.dispatch(cx)
     }
 
     /// Sends what the pipeline let out, and has it recorded: first if it must be, else after.
     fn dispatch(&mut self, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
+        self.take_released();
         let mut recorded = Ok(());
         if self.pipeline.records_first() {
             recorded = self

@@ -263,7 +263,8 @@ impl Pipeline {
             return self.end_refused(lane, message, answer, why.as_deref().unwrap_or("denied"), out);
         }
         if lasting == Lasting::Session {
-            self.keep_clients_answer(&question);
+            let (conversation, answered) = super::clients_answer(&question);
+            answered.into_iter().for_each(|answered| self.answers.keep_in(conversation, answered));
         }
         let (judged, ruling) = question.approved();
         let message = judged.message();

@@ -5,14 +5,16 @@ use mcp_wire::{Message, scan};
 
 use crate::policy::Ruling;
 
-/// What is shown of names and of what a rule has to say: as much as fits on a screen with the rest.
+/// What is shown of names: as much as fits on a screen with the rest.
 const NAME_CHARS_MAX: usize = 200;
 /// And of arguments.
 const ARGUMENTS_CHARS_MAX: usize = 1_000;
+/// What a rule has to say is as long as files let it be.
+const MESSAGE_CHARS_MAX: usize = 2_000;
 
 pub(super) fn question(said: &Message, ruling: &Ruling, server: Option<&str>) -> String {
     let mut lines = vec![format!("mcp-proxy: rule \"{}\" asks whether this may go on.", name(ruling.name()))];
-    lines.extend(ruling.message.as_deref().map(name));
+    lines.extend(ruling.message.as_deref().map(|message| shorten(message, MESSAGE_CHARS_MAX)));
     let mut call = name(&said.method().unwrap_or_default());
     if let Some(subject) = said.subject() {
         call = format!("{call}: {}", name(&subject));
@@ -23,16 +25,13 @@ pub(super) fn question(said: &Message, ruling: &Ruling, server: Option<&str>) ->
     lines.push(call);
     lines.extend(server.map(|server| format!("server: {}", name(server))));
     let arguments = scan::member_at(said.bytes(), ["params", "arguments"]).map(|span| said.slice(span));
+    let shown = |json: &[u8]| shorten(&String::from_utf8_lossy(json), ARGUMENTS_CHARS_MAX);
     lines.extend(arguments.map(|arguments| format!("arguments: {}", shown(arguments))));
     lines.join("\n")
 }
 
 fn name(text: &str) -> String {
     shorten(text, NAME_CHARS_MAX)
-}
-
-fn shown(json: &[u8]) -> String {
-    shorten(&String::from_utf8_lossy(json), ARGUMENTS_CHARS_MAX)
 }
 
 /// Only what is shown is looked at: there may be megabytes of the rest.

@@ -78,6 +78,7 @@ impl Play {
     pub fn release(&mut self) {
         for release in self.pipeline.take_released() {
             self.talk.settle(&release);
+            self.out.to_client.extend(release.unasks);
             self.out.to(release.from.other()).extend(release.onward);
             self.out.to(release.from).extend(release.back);
         }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use bytes::Bytes;
 use mcp_engine::pipeline::ParkedMark;
 use mcp_engine::{Asked, Release};
 use mcp_wire::reply::Refusal;
@@ -40,6 +41,15 @@ impl Session {
         waits.then_some(stream)
     }
 
+    /// Answers a request that went nowhere, on a stream that may have begun with a question of ours.
+    fn answer_alone(&self, stream: &Rc<Stream>, answer: &Bytes) {
+        if stream.is_waiting() {
+            return stream.answer(answer.clone());
+        }
+        self.send_event(stream, answer);
+        stream.end_events();
+    }
+
     /// Whoever waits on `stream` hears no more; an answer would be to nothing.
     fn end_quietly(&self, stream: &Stream) {
         if stream.is_waiting() {
@@ -53,6 +63,9 @@ impl Session {
 fn from_client(talk: &Talk, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked: Option<Asked>, release: Release) {
     let ClientEnd::Session(session) = &talk.client else { return };
     stream.parked.take();
+    if let Some(unasks) = &release.unasks {
+        session.send_event(stream, unasks.frame().bytes);
+    }
     if let Some(outgoing) = &release.onward {
         let message = Message::new(outgoing.frame().bytes.clone());
         session.ask(talk, exchange, stream, asked, &message);
@@ -63,7 +76,7 @@ fn from_client(talk: &Talk, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked:
         return;
     }
     match &release.back {
-        Some(answer) => stream.answer(answer.frame().bytes.clone()),
+        Some(answer) => session.answer_alone(stream, answer.frame().bytes),
         None if release.is_taken_back => session.end_quietly(stream),
         None if release.is_discarded => {
             // The server is gone; if the client is, nobody has to be told.
@@ -74,7 +87,7 @@ fn from_client(talk: &Talk, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked:
                 let out =
                     talk.hub.pass(|pipeline, out| pipeline.answer_asked(conversation, &asked, &refusal, lane, out)).1;
                 if let Some(answer) = out.to_client.first() {
-                    stream.answer(answer.frame().bytes.clone());
+                    session.answer_alone(stream, answer.frame().bytes);
                 }
             }
         }

@@ -12,7 +12,7 @@ use mcp_wire::revision::{self, Era};
 use mcp_wire::{Message, mirror};
 use tokio::sync::oneshot;
 
-use super::{Answer, Route, json_response, not_recorded};
+use super::{Answer, Route, asked, json_response, not_recorded};
 use crate::http::body::{ToClient, ToServer};
 use crate::http::crossing::status_of_own;
 use crate::http::exchange::{Exchange, Passed};
@@ -37,7 +37,15 @@ pub(super) async fn request(
     sequence: u64,
 ) -> Result<Bytes, Response<ToClient>> {
     let exchange = &answer.exchange;
-    let mut waiting = Waiting { answer, parts, sequence, released: Some(exchange.hub.released(sequence)) };
+    let question = exchange.take_question();
+    let released = exchange.hub.released(sequence);
+    if let (Some(question), Route::Endpoint) = (&question, &answer.route) {
+        return Err(asked::ask(answer, parts, question, released));
+    }
+    if let (Some(question), Route::Message(connection)) = (&question, &answer.route) {
+        connection.inbox.push(question);
+    }
+    let mut waiting = Waiting { answer, parts, sequence, released: Some(released) };
     let is_answered = exchange.awaits_answer() || exchange.is_refused();
     if !is_answered || !matches!(answer.route, Route::Endpoint) {
         // Nothing but a word that it was taken is waited for, and others may wait for that word.
@@ -74,7 +82,7 @@ async fn no_answer(exchange: &Exchange) -> Response<ToClient> {
 }
 
 /// Has the headers of a request say what an edited body does, where they repeat parts of it.
-fn adapt(answer: &Answer, headers: &mut HeaderMap, release: &Release, bytes: &Bytes) {
+pub(super) fn adapt(answer: &Answer, headers: &mut HeaderMap, release: &Release, bytes: &Bytes) {
     if !release.is_edited {
         return;
     }
@@ -149,8 +157,10 @@ impl Drop for Waiting<'_> {
 async fn alone(answer: Answer, mut parts: request::Parts, released: oneshot::Receiver<Release>) {
     let Ok(release) = released.await else { return };
     answer.exchange.settle(&release);
-    if let (Some(back), Route::Message(connection)) = (&release.back, &answer.route) {
-        connection.inbox.push(back.frame().bytes);
+    if let Route::Message(connection) = &answer.route {
+        for ours in [&release.unasks, &release.back].into_iter().flatten() {
+            connection.inbox.push(ours.frame().bytes);
+        }
     }
     let Some(outgoing) = &release.onward else { return };
     let bytes = outgoing.frame().bytes.clone();

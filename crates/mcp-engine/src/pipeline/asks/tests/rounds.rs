@@ -4,16 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::{ALLOW, CANCEL, NO, SESSION};
 use crate::envelope::Side;
 use crate::intercept::{DecideError, Decision, Lasting};
 use crate::pipeline::judge::tests::{Play, asking, rule};
 use crate::policy::rules::RuleVerdict;
-
-const ALLOW: &str = r#"{"action":"accept","content":{"decision":"allow once"}}"#;
-const SESSION: &str = r#"{"action":"accept","content":{"decision":"allow for this session"}}"#;
-const DENY: &str = r#"{"action":"accept","content":{"decision":"deny"}}"#;
-const DECLINE: &str = r#"{"action":"decline"}"#;
-const CANCEL: &str = r#"{"action":"cancel"}"#;
 
 /// What a client of the newest revision says of itself with each request.
 fn meta(capabilities: &str) -> String {
@@ -38,12 +33,6 @@ fn again(id: u32, tool: &str, said: &str, state: &str) -> String {
 }
 
 impl Play {
-    fn got_one(&mut self, side: Side) -> String {
-        let got = self.got(side);
-        assert_eq!(got.len(), 1, "{got:?}");
-        got.into_iter().next().expect("one")
-    }
-
     /// The state of the question that the call `id` was answered with.
     fn is_asked(&mut self, id: u32) -> String {
         assert_eq!(self.got(Side::Server), [""; 0]);
@@ -54,12 +43,6 @@ impl Play {
         assert_eq!(form["method"], "elicitation/create");
         assert!(form["params"]["message"].as_str().is_some_and(|text| text.contains("careful")));
         answer["result"]["requestState"].as_str().expect("a state").to_owned()
-    }
-
-    fn is_denied(&mut self, why: &str) {
-        assert_eq!(self.got(Side::Server), [""; 0]);
-        let answer = self.got_one(Side::Client);
-        assert!(answer.contains("-32000") && answer.contains(why), "{answer}");
     }
 
     /// Sends a call, and what its client is asked comes back.
@@ -96,15 +79,7 @@ async fn a_call_that_comes_again_with_a_yes_goes_on() {
 
 #[tokio::test]
 async fn whatever_is_no_yes_is_a_no() {
-    for (said, why) in [
-        (DENY, "said no"),
-        (DECLINE, "said no"),
-        (CANCEL, "did not decide"),
-        (r#"{"action":"accept","content":{"decision":"ALLOW ONCE"}}"#, "no clear answer"),
-        (r#"{"action":"accept"}"#, "no clear answer"),
-        ("{}", "no clear answer"),
-        ("null", "no clear answer"),
-    ] {
+    for (said, why) in NO {
         let mut play = Play::by(asking(None));
         let state = play.asks(1, "write_file");
         play.sends(Side::Client, &again(2, "write_file", said, &state));
