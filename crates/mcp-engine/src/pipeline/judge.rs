@@ -137,6 +137,10 @@ impl Pipeline {
             audit.decide(time_ns, &observed);
         }
         let noted = Noted { number: audit.decide(time_ns, &decided) };
+        if !decided.goes_on {
+            // Whoever is told of it can look it up. What could not be written is said elsewhere.
+            let _ = audit.flush();
+        }
         if std::ptr::eq(said, &message.message)
             && let Some(what) = VerdictKind::from_name(verdict)
         {
