@@ -5,6 +5,7 @@ mod asks;
 mod holds;
 mod inject;
 mod judge;
+mod shown;
 mod status;
 mod verdicts;
 

@@ -6,12 +6,16 @@ mod answers;
 mod batch;
 pub mod explain;
 mod govern;
+mod hide;
+mod listed;
+mod lists;
 mod method;
 pub mod operation;
 mod prospect;
 pub mod rules;
 mod subscriptions;
 mod table;
+mod tools;
 mod wanted;
 
 use std::sync::Arc;
@@ -26,6 +30,8 @@ use crate::resolve::Resolved;
 use govern::Governed;
 use operation::Operation;
 use rules::{Permission, RuleVerdict, Rules};
+
+pub(crate) use lists::Hidden;
 
 pub use answers::{ANSWERS_MAX, Answered, Answers, SUBJECT_BYTES_MAX};
 pub use method::{Concern, operation_of};
@@ -163,9 +169,12 @@ impl Policy {
         self.governed.as_ref().map(|governed| governed.rules())
     }
 
-    /// Whether a client is not to see that something is there, because it may not use it in any way.
-    pub fn hides(&mut self, method: &str, name: &str, speaker: &Speaker) -> bool {
-        self.governed.as_mut().is_some_and(|governed| governed.hides(method, name, speaker))
+    /// A message as whoever it is for may see it, and what it was if it is another now.
+    pub(crate) fn show(&mut self, judged: Judged, speaker: &Speaker) -> (Judged, Option<Hidden>) {
+        match &mut self.governed {
+            None => (judged, None),
+            Some(governed) => governed.show(judged, speaker),
+        }
     }
 
     /// Without rules everything may pass; with them, what is to be judged comes back.

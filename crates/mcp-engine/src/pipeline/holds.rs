@@ -74,15 +74,20 @@ impl Pipeline {
             Ok(judged) => judged,
             Err(stopped) => return self.stop(talk, lane, known_id.map(|(_, known)| known), stopped, out),
         };
+        let (judged, hidden) = self.policy.show(judged, talk.speaker());
         match self.intercept.look(judged, talk.speaker(), lane.since) {
             Passed::Onward(judged) => match known_id {
                 None => {
                     self.keep_rulings(talk.speaker(), judged.message(), &rulings);
-                    self.keep(judged.message(), lane, 0);
+                    match &hidden {
+                        None => self.keep(judged.message(), lane, 0),
+                        Some(hidden) => self.keep_shown(judged.message(), hidden, lane),
+                    }
                     out.to(judged.message().from.other()).push(Outgoing::Message(judged));
                 }
                 Some(known) => {
-                    self.keep_held(judged.message(), lane);
+                    let came = hidden.map(|hidden| hidden.came(judged.message()));
+                    self.keep_held(came.as_ref().unwrap_or(judged.message()), lane);
                     let judged = renamed(judged, &known);
                     self.keep_renamed(judged, out);
                 }
@@ -90,7 +95,8 @@ impl Pipeline {
             Passed::Held(judged, why, owner) => {
                 let event_id = if lane.is_foretold { b"" } else { lane.event_id };
                 self.keep_rulings(talk.speaker(), judged.message(), &rulings);
-                self.keep_held(judged.message(), Lane { event_id, ..lane });
+                let came = hidden.map(|hidden| hidden.came(judged.message()));
+                self.keep_held(came.as_ref().unwrap_or(judged.message()), Lane { event_id, ..lane });
                 let ProxyMessage { sequence, correlated, .. } = *judged.message();
                 out.parked.push(ParkedMark { sequence, correlated, is_refused: false });
                 let since = lane.since.unwrap_or_else(Instant::now);
@@ -107,7 +113,7 @@ impl Pipeline {
                     owner,
                     given_up: false,
                     known_id,
-                    is_changed: false,
+                    is_changed: came.is_some(),
                     asking: None,
                 });
             }
@@ -172,7 +178,7 @@ impl Pipeline {
         self.keep(message, lane, RecordHead::HELD);
     }
 
-    fn keep(&mut self, message: &ProxyMessage, lane: Lane<'_>, flags: u16) {
+    pub(super) fn keep(&mut self, message: &ProxyMessage, lane: Lane<'_>, flags: u16) {
         self.recorder.message(message, lane, flags);
         self.tell(message, lane, Origin::Peer);
     }

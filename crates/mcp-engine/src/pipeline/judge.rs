@@ -444,6 +444,8 @@ pub(super) fn recording(recorder: &Recorder, audit: &Audit) -> Recording {
 }
 
 #[cfg(test)]
+mod listing;
+#[cfg(test)]
 mod readings;
 #[cfg(test)]
 pub(super) mod tests;

@@ -8,10 +8,11 @@ use mcp_wire::Kind;
 use mcp_wire::revision::Revision;
 use mcp_wire::strict::{self, JudgedKeys};
 
-use super::operation::Annotations;
+use super::lists::OpenLists;
 use super::prospect::Prospect;
 use super::rules::{Permission, Rule, RuleVerdict, Rules};
 use super::table::{self, Candidates, Known, Table};
+use super::tools::Tools;
 use super::wanted;
 use super::{Concern, Judged, Question, Refused, Ruling, Rulings, Verdict};
 use crate::conversation::Speaker;
@@ -26,6 +27,9 @@ pub(super) struct Governed {
     /// Members that rules look at.
     keys: JudgedKeys,
     table: Table,
+    /// What the server says of its tools.
+    tools: Tools,
+    pub(super) lists: OpenLists,
 }
 
 /// What is thought of a message.
@@ -39,11 +43,12 @@ pub(super) enum Opinion {
 impl Governed {
     pub fn new(rules: Arc<Rules>) -> Self {
         let keys = JudgedKeys::new(rules.rules.iter().flat_map(|rule| rule.filter.path_keys()));
-        Self { rules, keys, table: Table::default() }
+        Self { rules, keys, table: Table::default(), tools: Tools::default(), lists: OpenLists::default() }
     }
 
     pub fn replace(&mut self, rules: Arc<Rules>) {
-        *self = Self::new(rules);
+        let (tools, lists) = (std::mem::take(&mut self.tools), std::mem::take(&mut self.lists));
+        *self = Self { tools, lists, ..Self::new(rules) };
     }
 
     pub fn rules(&self) -> &Arc<Rules> {
@@ -60,10 +65,15 @@ impl Governed {
             _ => self.consider(&message, speaker).into(),
         }));
         match judged {
-            Ok(Ok(Rulings::One(ruling))) if ruling.verdict == RuleVerdict::Ask => {
-                Verdict::Asked(Question { message, ruling })
+            Ok(Ok(rulings)) => {
+                self.lists.hear(&message, &rulings);
+                match rulings {
+                    Rulings::One(ruling) if ruling.verdict == RuleVerdict::Ask => {
+                        Verdict::Asked(Question { message, ruling })
+                    }
+                    rulings => Verdict::Permitted(Judged(message), rulings),
+                }
             }
-            Ok(Ok(rulings)) => Verdict::Permitted(Judged(message), rulings),
             Ok(Err(refused)) => Verdict::Refused(message, refused),
             Err(_) => {
                 self.table.forget();
@@ -114,9 +124,9 @@ impl Governed {
         let revision = revision.as_deref().or(speaker.revision.as_deref());
         let client = speaker.client.as_ref();
         let known = Known { from: message.from, is_request, method: &method, tool: tool.as_deref(), client, revision };
-        let Self { rules, table, .. } = self;
-        let candidates = candidates(rules, table, &known);
-        let class = Class::Known(candidates.operation, Annotations::default());
+        let Self { rules, table, tools, .. } = self;
+        let candidates = candidates(rules, tools, table, &known);
+        let class = Class::Known(candidates.operation, candidates.annotations);
         let live = Live { message, request: None, speaker, server: rules.server.as_deref(), class };
         let mut observed = Vec::new();
         for &(at, is_open) in &candidates.rules {
@@ -143,7 +153,14 @@ impl Governed {
     pub fn hides(&mut self, method: &str, name: &str, speaker: &Speaker) -> bool {
         let (client, revision) = (speaker.client.as_ref(), speaker.revision.as_deref());
         let known = Known { from: Side::Client, is_request: true, method, tool: Some(name), client, revision };
-        self.rules.hide_denied && candidates(&self.rules, &mut self.table, &known).is_hopeless
+        self.rules.hide_denied && candidates(&self.rules, &self.tools, &mut self.table, &known).is_hopeless
+    }
+
+    /// Takes in what a list says of tools.
+    pub(super) fn learn(&mut self, answer: &[u8]) {
+        if self.tools.learn(answer) {
+            self.table.forget();
+        }
     }
 
     /// Whether batches may be sent at all.
@@ -153,10 +170,11 @@ impl Governed {
     }
 }
 
-fn candidates<'t>(rules: &Rules, table: &'t mut Table, known: &Known<'_>) -> &'t Candidates {
+fn candidates<'t>(rules: &Rules, tools: &Tools, table: &'t mut Table, known: &Known<'_>) -> &'t Candidates {
     table.candidates(known, || {
         let concern = Concern::of(known.method);
-        let annotations = Annotations::default();
+        let tool = known.tool.filter(|_| concern == Concern::Tool);
+        let annotations = tool.map(|tool| tools.of(tool)).unwrap_or_default();
         let operation = concern.operation(known.tool, &rules.classifier, annotations);
         let prospect = Prospect {
             from: known.from,

@@ -67,6 +67,8 @@ impl FromStr for Operation {
 pub struct Annotations {
     pub read_only: Option<bool>,
     pub destructive: Option<bool>,
+    pub idempotent: Option<bool>,
+    pub open_world: Option<bool>,
 }
 
 impl Annotations {
@@ -75,6 +77,8 @@ impl Annotations {
         match name {
             "readonly" => self.read_only,
             "destructive" => self.destructive,
+            "idempotent" => self.idempotent,
+            "openworld" => self.open_world,
             _ => None,
         }
     }

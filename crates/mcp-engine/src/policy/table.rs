@@ -9,7 +9,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use mcp_filter::{Certainty, Spelling};
 
-use super::operation::Operation;
+use super::operation::{Annotations, Operation};
 use super::prospect::Prospect;
 use super::rules::{Permission, Rule, RuleVerdict};
 use crate::envelope::Side;
@@ -40,6 +40,7 @@ pub(super) struct Candidates {
     client: Option<Arc<str>>,
     revision: Option<Box<str>>,
     pub operation: Option<Operation>,
+    pub annotations: Annotations,
     /// Which rule, and whether it needs a look at the message.
     pub rules: Box<[(u32, bool)]>,
     /// They are denied whatever their arguments.
@@ -48,7 +49,7 @@ pub(super) struct Candidates {
 }
 
 impl Candidates {
-    fn new(known: &Known<'_>, Found { operation, rules, is_hopeless, is_plumbing }: Found) -> Self {
+    fn new(known: &Known<'_>, Found { operation, annotations, rules, is_hopeless, is_plumbing }: Found) -> Self {
         Self {
             from: known.from,
             is_request: known.is_request,
@@ -57,6 +58,7 @@ impl Candidates {
             client: known.client.cloned(),
             revision: known.revision.map(Into::into),
             operation,
+            annotations,
             rules,
             is_hopeless,
             is_plumbing,
@@ -119,6 +121,7 @@ impl Table {
 
 pub(super) struct Found {
     pub operation: Option<Operation>,
+    pub annotations: Annotations,
     pub rules: Box<[(u32, bool)]>,
     pub is_hopeless: bool,
     pub is_plumbing: bool,
@@ -141,7 +144,8 @@ pub(super) fn find_out(rules: &[Rule], default: Permission, prospect: &Prospect<
         }
     }
     let is_hopeless = !may_pass && (is_decided || (default == Permission::Deny && !prospect.is_plumbing));
-    Found { operation: prospect.operation, rules: found.into(), is_hopeless, is_plumbing: prospect.is_plumbing }
+    let Prospect { operation, annotations, is_plumbing, .. } = *prospect;
+    Found { operation, annotations, rules: found.into(), is_hopeless, is_plumbing }
 }
 
 /// Whether a rule matches a message of which `prospect` is known. Of plumbing, only those rules count that
@@ -179,7 +183,13 @@ mod tests {
             client: None,
             revision: Some("2026-07-28"),
         };
-        let found = || Found { operation: None, rules: Box::new([]), is_hopeless: false, is_plumbing: false };
+        let found = || Found {
+            operation: None,
+            annotations: Annotations::default(),
+            rules: Box::new([]),
+            is_hopeless: false,
+            is_plumbing: false,
+        };
         for known in [Known { revision: Some(&long), ..known }, Known { tool: Some(&long), ..known }] {
             table.candidates(&known, found);
         }

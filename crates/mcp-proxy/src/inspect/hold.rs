@@ -81,7 +81,8 @@ pub fn line(page: &Page, amendment: &Amendment) -> String {
     let said = match &amendment.said {
         Said::Outcome(Outcome { what, by, held_ns, .. }) => {
             let by = if by.is_empty() { String::new() } else { format!(" by {}", cut(by.as_bytes(), WORDS_SHOWN)) };
-            format!("⏸ {} {}{by}", report::duration(*held_ns), word(*what))
+            let held = if *held_ns == 0 { String::new() } else { format!("⏸ {} ", report::duration(*held_ns)) };
+            format!("{held}{}{by}", word(*what))
         }
         Said::Verdict(verdict) => ruling::said(ruling::word(verdict.what), verdict.rule.as_deref()),
         Said::Mark(Mark { mark: Some(mark), .. }) => star(mark),

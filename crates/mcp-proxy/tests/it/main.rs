@@ -35,6 +35,7 @@ mod export;
 mod export_hostile;
 mod framing;
 mod governance;
+mod hidden;
 mod hold_kit;
 mod holds;
 mod holds_crossing;

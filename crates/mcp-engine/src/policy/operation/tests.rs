@@ -103,7 +103,9 @@ fn annotations_raise_and_never_lower() {
     for name in ["get_x", "frobnicate", "delete_x", "run_x", "grant_x"] {
         for read_only in [None, Some(false), Some(true)] {
             for destructive in [None, Some(false), Some(true)] {
-                let annotated = classifier.classify(name, Annotations { read_only, destructive }).operation;
+                let annotated = classifier
+                    .classify(name, Annotations { read_only, destructive, ..Annotations::default() })
+                    .operation;
                 let floor = match (read_only, destructive) {
                     (_, Some(true)) => Operation::Delete,
                     (Some(false), _) => Operation::Write,

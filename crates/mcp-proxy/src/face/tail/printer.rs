@@ -218,7 +218,8 @@ impl Printer {
             api::OutcomeKind::Refused if was_asked => "denied",
             _ => OutcomeKind::from_name(word).map_or(word, hold::word),
         };
-        self.faint(&format!("#{:03} ⏸ {} {word}{by}", outcome.sequence, duration(outcome.held_ns)))
+        let held = if outcome.held_ns == 0 { String::new() } else { format!("⏸ {} ", duration(outcome.held_ns)) };
+        self.faint(&format!("#{:03} {held}{word}{by}", outcome.sequence))
     }
 
     fn verdict(&mut self, verdict: &Verdict) -> io::Result<()> {

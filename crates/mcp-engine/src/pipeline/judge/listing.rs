@@ -1,0 +1,103 @@
+//! What clients are shown of lists.
+
+use std::sync::Arc;
+
+use mcp_filter::Filter;
+
+use super::tests::{Play, rule, rules};
+use super::*;
+use crate::intercept::{Decision, Owner};
+use crate::policy::rules::Rules;
+
+fn hiding() -> Rules {
+    let rules = rules(vec![
+        rule("no-deletes", "op:delete", RuleVerdict::Deny),
+        rule("harmless", "tool:get_* hint:readonly", RuleVerdict::Allow),
+        rule("no-gets", "tool:get_*", RuleVerdict::Deny),
+    ]);
+    Rules { hide_denied: true, ..rules }
+}
+
+const ASK: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+
+fn listed(id: u32, tools: &[&str]) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{}]}}}}"#, tools.join(","))
+}
+
+fn tool(name: &str) -> String {
+    format!(r#"{{"name":"{name}"}}"#)
+}
+
+impl Play {
+    /// What the client gets of a list.
+    fn is_shown(&mut self, list: &str) -> String {
+        self.sends(Side::Client, ASK);
+        assert_eq!(self.got(Side::Server), [ASK]);
+        self.sends(Side::Server, list);
+        self.got(Side::Client).concat()
+    }
+}
+
+#[test]
+fn what_may_not_be_used_is_not_listed() {
+    let mut play = Play::by(hiding());
+    let (delete, list) = (tool("delete_repo"), tool("list_repos"));
+    assert_eq!(play.is_shown(&listed(1, &[&delete, &list])), listed(1, &[&list]));
+    assert_eq!(play.is_shown(&listed(1, &[&list])), listed(1, &[&list]));
+    // What looks like a list and was not asked for as one is nobody's business.
+    play.sends(Side::Client, r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"list_repos"}}"#);
+    play.sends(Side::Server, &listed(2, &[&delete]));
+    assert_eq!(play.got(Side::Client), [listed(2, &[&delete])]);
+    play.sends(Side::Server, &listed(77, &[&delete]));
+    assert_eq!(play.got(Side::Client), [listed(77, &[&delete])]);
+}
+
+#[test]
+fn lists_are_judged_by_what_they_say_themselves() {
+    let mut play = Play::by(hiding());
+    let harmless = r#"{"name":"get_time","annotations":{"readOnlyHint":true}}"#;
+    let harmful = r#"{"name":"tidy_up","annotations":{"destructiveHint":true}}"#;
+    assert_eq!(play.is_shown(&listed(1, &[harmless, harmful])), listed(1, &[harmless]));
+    // A later list makes nothing harmless, nor do other rules make anybody forget.
+    play.pipeline.set_rules(Arc::new(hiding()));
+    let (tidy, late) = (tool("tidy_up"), r#"{"name":"get_late"}"#);
+    assert_eq!(play.is_shown(&listed(1, &[harmless, &tidy, late])), listed(1, &[harmless]));
+    let late = late.replace("}", r#","annotations":{"readOnlyHint":true}}"#);
+    assert_eq!(play.is_shown(&listed(1, &[harmless, &late])), listed(1, &[harmless]));
+}
+
+#[test]
+fn a_batch_of_answers_is_looked_through() {
+    let mut play = Play::by(hiding());
+    let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}"#;
+    play.sends(Side::Client, hello);
+    play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-03-26"}}"#);
+    let ask = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/list"}]"#;
+    play.sends(Side::Client, ask);
+    assert_eq!(play.got(Side::Server), [hello, ask]);
+    play.got(Side::Client);
+    let pong = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+    let batch = |list: String| format!("[{pong}, {list}]");
+    play.sends(Side::Server, &batch(listed(2, &[&tool("delete_repo"), &tool("list_repos")])));
+    assert_eq!(play.got(Side::Client), [batch(listed(2, &[&tool("list_repos")]))]);
+}
+
+#[tokio::test]
+async fn a_list_that_was_held_shows_no_more() {
+    let mut play = Play::by(hiding());
+    let everything = Filter::parse("< method:tools/list").expect("a filter");
+    play.pipeline.add_breakpoint(None, everything, Owner::Command).expect("there is room");
+    let (delete, list) = (tool("delete_repo"), tool("list_repos"));
+    assert_eq!(play.is_shown(&listed(1, &[&delete, &list])), "");
+    assert_eq!(play.decides(Decision::Forward), Ok(()));
+    assert_eq!(play.got(Side::Client), [listed(1, &[&list])]);
+}
+
+#[test]
+fn what_is_hidden_is_unknown() {
+    let mut play = Play::by(hiding());
+    play.sends(Side::Client, r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"delete_repo"}}"#);
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    let answer = play.got(Side::Client).concat();
+    assert!(answer.contains("-32602") && answer.contains("Unknown tool: delete_repo"), "{answer}");
+}
