@@ -192,3 +192,44 @@ fn the_documents_are_right() {
         );
     }
 }
+
+/// Whatever happens to a file, it is read or it is wrong; and what is shown of it can be shown.
+#[test]
+fn no_damage_is_too_much() {
+    let files = [
+        ("r.toml", include_str!("starter/rules.toml")),
+        ("r.yaml", include_str!("starter/rules.yaml")),
+        ("r.json", include_str!("starter/rules.jsonc")),
+        ("r.json", "{\"github\": {\"read\": \"allow\"}, \"rules\": {}, \"default\": \"deny\"}"),
+        ("r.yaml", "rules:\n  - {service: github, operations: [delete], permission: deny, reason: \"n\u{f6}\"}\n"),
+    ];
+    const PIECES: [&str; 12] = ["\"", "'", "{", "}", "[", "\n", "\\", "\u{1f600}", ": ", "#", "\t- ", "\\u12"];
+    let mut state = 1_u64;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let (mut right, mut wrong) = (0, 0);
+    for _ in 0..400 {
+        for (name, text) in files {
+            let mut damaged: Vec<char> = text.chars().collect();
+            for _ in 0..=next(3) {
+                let (at, piece) = (next(damaged.len()), PIECES[next(PIECES.len())]);
+                match next(3) {
+                    0 if damaged.len() > 1 => drop(damaged.remove(at)),
+                    0 | 1 => drop(damaged.splice(at..at, piece.chars())),
+                    _ => damaged.truncate(at.max(1)),
+                }
+            }
+            let damaged: String = damaged.into_iter().collect();
+            match file::of(&Source::for_test(name, &damaged), Naming::default()) {
+                Ok(_) => right += 1,
+                Err(failure) => {
+                    assert!(failure.to_string().contains(name), "{failure}");
+                    wrong += 1;
+                }
+            }
+        }
+    }
+    assert!(right > 50 && wrong > 500, "{right} {wrong}");
+}
