@@ -144,6 +144,11 @@ impl Ruling {
     pub fn name(&self) -> &str {
         self.rule.as_deref().unwrap_or("default")
     }
+
+    /// Who decided, as the audit has it.
+    pub fn decider(&self) -> &str {
+        self.actor.as_deref().unwrap_or(if self.rule.is_some() { "rule" } else { "default" })
+    }
 }
 
 #[derive(Debug, Default)]

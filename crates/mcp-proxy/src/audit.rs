@@ -32,6 +32,11 @@ const SHOWN: usize = 100;
 const SHOWN_BEFORE: usize = 10;
 /// Who asks for more wants a file; `--json` and `--csv` write all there is.
 const LIMIT_MAX: u64 = 1_000_000;
+/// Fields of filters that a log can answer.
+const KNOWN_TO_LOGS: [&str; 14] = [
+    "dir", "method", "tool", "server", "client", "op", "verdict", "rule", "status", "code", "dur", "seq", "held",
+    "text",
+];
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -114,7 +119,7 @@ impl Choice {
         let instance = args.instance.as_deref().map(|wanted| find_instance(wanted, ledger, logs)).transpose()?;
         let session = args.session.as_deref().map(|wanted| find_session(wanted, state)).transpose()?;
         let wanted = Wanted { since_ns: time(&args.since)?, until_ns: time(&args.until)?, instance, session };
-        let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
+        let filter = args.filter.as_deref().map(parse_filter).transpose()?;
         Ok(Self { wanted, filter, limit: args.limit.map(|limit| limit as usize) })
     }
 
@@ -155,6 +160,20 @@ impl Choice {
         entries.reverse();
         Ok(entries)
     }
+}
+
+/// What a log does not have would never match, and nobody would know why.
+fn parse_filter(text: &str) -> Result<Filter, Failure> {
+    let filter = Filter::parse(text)?;
+    let unknown = filter.fields().into_iter().map(|(field, _)| field).find(|field| !KNOWN_TO_LOGS.contains(field));
+    let what = match unknown {
+        Some(field) => format!("the audit does not have `{}` of a message", visible(field)),
+        None if !filter.path_keys().is_empty() => "the audit does not have what messages say".into(),
+        None => return Ok(filter),
+    };
+    Err(Failure::usage(what).hint(
+        "`mcp-proxy sessions search --filter EXPR` looks at the messages; `verdict:*` there are those that rules judged",
+    ))
 }
 
 fn list(choice: &Choice, ledger: &Ledger, color: ColorChoice) -> Result<ExitCode, Failure> {

@@ -94,7 +94,10 @@ impl Pipeline {
                 (message, ruling, why)
             }
             Stopped::Refused(message, Refused::Denied(ruling)) => {
-                let why = format!("rule \"{}\" denies it", ruling.name());
+                let why = match &ruling.rule {
+                    Some(rule) => format!("rule \"{rule}\" denies it"),
+                    None => "no rule permits it".into(),
+                };
                 (message, *ruling, why)
             }
             Stopped::Refused(message, Refused::Unfit(why)) => (message, Ruling::unfit(), why),

@@ -78,8 +78,8 @@ impl Pipeline {
         said: &Message,
         ruling: &Ruling,
     ) -> Option<Noted> {
-        let actor = ruling.actor.as_deref().unwrap_or("rule");
-        ruling.is_kept.then(|| self.note_decision(speaker, message, said, ruling, ("allow", actor, None), 0))?
+        let verdict = ("allow", ruling.decider(), None);
+        ruling.is_kept.then(|| self.note_decision(speaker, message, said, ruling, verdict, 0))?
     }
 
     /// A request has its answer, which the audit is to know.
@@ -133,7 +133,16 @@ impl Pipeline {
             is_call: said.glance().kind == Kind::Request && message.message.glance().kind == Kind::Request,
         };
         for rule in &ruling.observed {
-            let observed = Decided { verdict: "observe", rule: Some(rule), goes_on: false, ..decided };
+            let observed = Decided {
+                verdict: "observe",
+                rule: Some(rule),
+                // Who decided, and why, is about the decision that follows.
+                actor: "rule",
+                why: None,
+                held_ns: 0,
+                goes_on: false,
+                ..decided
+            };
             audit.decide(time_ns, &observed);
         }
         let noted = Noted { number: audit.decide(time_ns, &decided) };
@@ -189,8 +198,7 @@ impl Pipeline {
         let waits = known.or_else(|| message.message.id());
         match refused {
             Refused::Denied(ruling) => {
-                let actor = ruling.actor.as_deref().unwrap_or("rule");
-                let verdict = ("deny", actor, None);
+                let verdict = ("deny", ruling.decider(), None);
                 let noted = self.note_decision(speaker, message, &message.message, ruling, verdict, 0);
                 let is_call = matches!(message.message.glance().kind, Kind::Request | Kind::Response);
                 let answer = waits.filter(|_| is_call);
@@ -266,7 +274,8 @@ impl Pipeline {
         for (item, ruling) in items {
             let is_denied = ruling.verdict == RuleVerdict::Deny;
             let why = (!is_denied).then_some("another item of the same batch is denied");
-            let noted = self.note_decision(speaker, batch, item, ruling, ("deny", "rule", why), 0);
+            let actor = if is_denied { ruling.decider() } else { "rule" };
+            let noted = self.note_decision(speaker, batch, item, ruling, ("deny", actor, why), 0);
             if is_denied && first.is_none() {
                 first = Some((ruling, noted));
             }

@@ -17,7 +17,7 @@ const COLUMNS: [(&str, usize, usize); 11] = [
     ("OP", 7, 7),
     ("VERDICT", 7, 7),
     ("RULE", 20, 32),
-    ("BY", 6, 20),
+    ("BY", 7, 20),
     ("OUTCOME", 10, 24),
     ("TOOK", 0, 0),
 ];

@@ -46,7 +46,7 @@ fn call(tool: &str) -> Decision<'_> {
         verdict: "allow",
         rule: None,
         rules_version: "3fa9",
-        actor: "rule",
+        actor: "default",
         why: None,
         held_ns: 0,
     }
@@ -58,6 +58,7 @@ fn denied(tool: &str) -> Decision<'_> {
         operation: Some("delete"),
         verdict: "deny",
         rule,
+        actor: "rule",
         sequence: 5,
         time_ns: MIDNIGHT + 11 * SECOND,
         ..call(tool)
@@ -97,6 +98,7 @@ fn two_logs(sandbox: &Sandbox) {
     log.decision(&Decision {
         time_ns: at(22),
         verdict: "observe",
+        actor: "rule",
         rule: Some("would be denied"),
         ..call("write_file")
     });
@@ -154,6 +156,8 @@ fn decisions_are_listed_with_their_outcomes() {
             &["--instance", "ffff"],
             &["--since", "noon"],
             &["--filter", "colour:red"],
+            &["--filter", "tool:read_file size>1k"],
+            &["--filter", "$.params.arguments.path:*"],
         ],
     );
     settings().bind(|| insta::assert_snapshot!("audit_list", nothing + &shown));

@@ -195,7 +195,7 @@ fn plumbing_passes_a_rule_that_denies_everything() {
 fn arguments_decide_where_a_rule_is_about_them() {
     let rules = rules(vec![
         rule("etc", r#"tool:read_file $.params.arguments.path ^= "/etc""#, RuleVerdict::Deny),
-        rule("seen", "tool:read_*", RuleVerdict::Observe),
+        rule("seen", "tool:read_*,other", RuleVerdict::Observe),
         rule("files", "tool:read_file", RuleVerdict::Allow),
     ]);
     let mut play = Play::by(Rules { default: Permission::Deny, ..rules });
@@ -521,7 +521,7 @@ fn what_somebody_else_sends_has_an_outcome() {
     drop(sent);
     play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":"mcp-proxy-replay-1","result":{}}"#);
     assert_eq!(play.got(Side::Client), [""; 0]);
-    assert_eq!(play.audited(), ["begin", "decision read_file read allow rule", "outcome ok", "end"]);
+    assert_eq!(play.audited(), ["begin", "decision read_file read allow default", "outcome ok", "end"]);
 }
 
 #[test]
