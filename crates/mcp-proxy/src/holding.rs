@@ -28,7 +28,8 @@ pub struct HoldArgs {
     /// see `mcp-proxy help filter`
     #[arg(long = "break", value_name = "FILTER")]
     pub breakpoints: Vec<String>,
-    /// How long a message is held at most, then it goes on; 0 for ever [default: 45]
+    /// How long a message is held at most; then it goes on, or is denied if a rule asks about it; 0 for
+    /// ever [default: 45]
     #[arg(long, value_name = "SECONDS", value_parser = hold_for)]
     pub hold_timeout: Option<Duration>,
     /// What becomes of held messages when the face that held them leaves; with `error`, whoever waits is

@@ -25,7 +25,7 @@ use crate::report::say;
 #[derive(Args, Clone, Default)]
 pub struct GovernArgs {
     /// Pass only what the rules in this file let pass, and keep an audit of what they decide; changes of the
-    /// file count at once
+    /// file count within a second
     #[arg(long, value_name = "FILE", visible_alias = "config")]
     pub rules: Option<PathBuf>,
     /// The service that the server is, where the rules are for several [default: --name]
