@@ -47,7 +47,10 @@ impl Mistake {
     pub fn meant(self, written: &str, choices: &[&str]) -> Self {
         match nearest(written, choices.iter().copied()) {
             Some(near) => self.help(format!("did you mean `{near}`?")),
-            None => self.help(format!("it is one of {}", choices.join(", "))),
+            None => match choices {
+                [only] => self.help(format!("there is only `{only}`")),
+                _ => self.help(format!("it is one of {}", choices.join(", "))),
+            },
         }
     }
 }
