@@ -89,7 +89,11 @@ fn print_each(page: &mut Page, face: &Face, lines: &Lines, list: Vec<Held>, verb
             // It may have gone on by now; then the rest is shown.
             held = face.wait(face.client.held_message(held.sequence)).unwrap_or(held);
         }
-        let told = show::told(&held.message);
+        let mut told = show::told(&held.message);
+        if held.asks.is_some() {
+            // How long it waits, and for what, says it already.
+            told.recorded.verdict = None;
+        }
         page.line(&format!("{} {}", lines.line(page, &told), waits(page, &held)))?;
         if let Some(said) = held.asks.as_ref().and_then(|question| question.message.as_ref()) {
             page.line(&format!("    {}", visible(said)))?;

@@ -305,8 +305,7 @@ fn questions_are_shown_apart() {
             );
             assert!(lines[1].is_empty() && lines[2].starts_with("a rule asks about 1 message: "), "{shown}");
             assert!(
-                lines[3].contains("[write_file] id=1 ? asked by writes ⏸ ")
-                    && lines[3].contains("asks (write), allowed in "),
+                lines[3].contains("[write_file] id=1 ⏸ ") && lines[3].contains("asks (write), allowed in "),
                 "{shown}"
             );
             assert!(sandbox.stdout(["held", "-v"]).contains("\"text\": \"look at me\""));
