@@ -107,3 +107,31 @@ fn a_state_is_found_again() {
     assert_eq!(said_again(&call(1, OURS)), Said::Deny);
     assert_eq!(said_again(&call(1, "")), Said::Nothing);
 }
+
+proptest::proptest! {
+    /// Whatever a request says, and wherever its client puts the answer to us: what is left is the request.
+    #[test]
+    fn what_is_left_is_what_was_meant(
+        members in proptest::collection::vec(("[a-z]{1,4}", "(null|\\{ \\}|1\\.50|\"a\\\\u0062\"|\\[1, \\{\"x\":\"}\"\\}\\])"), 0..4),
+        at in proptest::collection::vec(0usize..8, 2),
+        blank in "[ \t]{0,2}",
+    ) {
+        let line = |members: &[String]| {
+            let params = members.join(&format!("{blank},{blank}"));
+            message(&format!(r#"{{"id":1,"method":"tools/call","params":{{{blank}{params}{blank}}}}}"#))
+        };
+        let meant: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\"{blank}:{blank}{value}")).collect();
+        let mut again = meant.clone();
+        for (at, ours) in at.iter().zip([
+            r#""requestState":"mcp-proxy-ask.1""#,
+            r#""inputResponses":{ "mcp-proxy-ask" : {"action":"cancel"} }"#,
+        ]) {
+            again.insert(at % (again.len() + 1), ours.to_owned());
+        }
+        let left = without_our_round(&line(&again), None);
+        // Blanks around what was taken out may be others.
+        let plain = |bytes: &[u8]| -> Vec<u8> { bytes.iter().copied().filter(|byte| !b" \t".contains(byte)).collect() };
+        proptest::prop_assert_eq!(plain(&left), plain(line(&meant).bytes()));
+        proptest::prop_assert!(left.len() < line(&again).bytes().len());
+    }
+}

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::super::{Outbox, Pipeline};
 use super::{CLIENT, NOBODY, words};
 use crate::envelope::{Lane, ProxyMessage, Side};
-use crate::intercept::{Asking, Lasting, Why};
+use crate::intercept::{Asking, DecideError, Lasting, Why};
 use crate::policy::Question;
 
 impl Pipeline {
@@ -55,20 +55,26 @@ impl Pipeline {
         let asking = self.intercept.stop_asking(about);
         answer.correlated = asking.map(|asking| asking.sequence);
         self.keep_unheard(lane, &answer, format!("it answers what is asked about #{about}"));
-        let said = self.read_answer(&answer);
-        // It is parked, so that this can be done.
-        let _ = match said {
-            Said::AllowOnce | Said::AllowForSession => {
-                if said == Said::AllowForSession
-                    && let Some(question) = self.intercept.get(about).and_then(|parked| parked.question())
-                {
-                    let (conversation, answered) = super::clients_answer(question);
-                    answered.into_iter().for_each(|answered| self.answers.keep_in(conversation, answered));
-                }
-                self.approve(about, Lasting::Once, None, CLIENT)
-            }
+        let done = match self.read_answer(&answer) {
+            Said::AllowOnce => self.approve(about, Lasting::Once, None, CLIENT),
+            Said::AllowForSession => self.approve_for_client(about),
             no => self.deny(about, Lasting::Once, Some(super::why_not(no).into()), CLIENT),
         };
+        if let Err(error) = done {
+            // Other rules count by now, and deny it whatever is answered.
+            let _ = self.deny(about, Lasting::Once, Some(error.to_string()), CLIENT);
+        }
+    }
+
+    /// Lets a call go on, and the like of it in the same conversation.
+    fn approve_for_client(&mut self, about: u64) -> Result<(), DecideError> {
+        let question = self.intercept.get(about).and_then(|parked| parked.question());
+        let answer = question.map(super::clients_answer);
+        self.approve(about, Lasting::Once, None, CLIENT)?;
+        if let Some((conversation, Some(answered))) = answer {
+            self.answers.keep_in(conversation, answered);
+        }
+        Ok(())
     }
 
     fn read_answer(&self, answer: &ProxyMessage) -> Said {

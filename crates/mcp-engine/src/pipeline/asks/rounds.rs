@@ -30,6 +30,8 @@ const ROUNDS_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub(in crate::pipeline) struct Rounds {
     /// Tells our states from those of another proxy, which may be the server.
     ours: String,
+    /// Whether anybody was asked yet, so that what comes can be an answer.
+    has_asked: bool,
     /// The oldest first.
     open: VecDeque<Round>,
     bytes: usize,
@@ -57,13 +59,14 @@ struct Settled {
 impl Default for Rounds {
     fn default() -> Self {
         let ours = format!("{ASKED_BY_US}.{}.", Uuid::new_v4().simple());
-        Self { ours, open: VecDeque::new(), bytes: 0 }
+        Self { ours, has_asked: false, open: VecDeque::new(), bytes: 0 }
     }
 }
 
 impl Rounds {
     /// Remembers a call.
     fn keep(&mut self, round: Round) {
+        self.has_asked = true;
         self.bytes += round.size();
         self.open.push_back(round);
         let now = Instant::now();
@@ -201,7 +204,8 @@ impl Pipeline {
 
     /// Whether a call comes again because we asked about it, or is made to look like that.
     pub(super) fn is_our_round(&self, message: &Message) -> bool {
-        scan::mentions(message.bytes(), &super::OURS)
+        self.rounds.has_asked
+            && scan::mentions(message.bytes(), &super::OURS)
             && elicit::state_of(message).is_some_and(|state| state.starts_with(&self.rounds.ours))
     }
 
@@ -314,6 +318,7 @@ impl Pipeline {
         let (permission, lasting, why) = match decision {
             Decision::Approve { lasting, edited: None } => (Permission::Allow, lasting, None),
             Decision::Deny { lasting, message } => (Permission::Deny, lasting, message),
+            Decision::Drop { error } => (Permission::Deny, Lasting::Once, error.map(|(_, text)| text)),
             Decision::Approve { .. } => return Err(DecideError::InClient(sequence)),
             _ => {
                 let rule = self.rounds.get(sequence).map_or("", |(_, ruling)| ruling.name());

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{ALLOW, DECLINE, NO, SESSION};
 use crate::envelope::Side;
 use crate::intercept::{DecideError, Decision, Lasting};
-use crate::pipeline::judge::tests::{Play, asking, call};
-use crate::policy::rules::{Permission, Rules};
+use crate::pipeline::judge::tests::{Play, asking, call, rule};
+use crate::policy::rules::{Permission, RuleVerdict, Rules};
 
 /// A client that has said hello, and what it can do.
 fn connected(rules: Rules, revision: &str, capabilities: &str) -> Play {
@@ -183,6 +183,19 @@ async fn a_client_that_leaves_answers_nothing() {
     let told = play.got_one(Side::Client);
     play.is_taken_back(&told, &id);
     insta::assert_snapshot!(play.audited().join("\n"));
+}
+
+#[tokio::test]
+async fn no_yes_helps_against_rules_that_deny_by_now() {
+    let mut play = with_forms(None);
+    let id = play.calls_and_asks(1, "write_file");
+    let mut rules = asking(None);
+    rules.rules.insert(0, rule("never", "op:write", RuleVerdict::Deny));
+    play.pipeline.set_rules(rules.into());
+    play.answers(&id, SESSION);
+    play.is_denied("never");
+    play.pipeline.set_rules(asking(None).into());
+    play.calls_and_asks(2, "write_file");
 }
 
 #[tokio::test]
