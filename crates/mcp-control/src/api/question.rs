@@ -27,6 +27,9 @@ pub struct Question {
     pub timeout_ms: Option<u64>,
     /// What counts if somebody is there and does not answer in time. If nobody is, it is denied.
     pub on_timeout: Permission,
+    /// Whoever uses the client is asked there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_client: bool,
 }
 
 /// How long an answer counts.

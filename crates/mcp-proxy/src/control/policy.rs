@@ -51,6 +51,7 @@ pub fn question(held: &Held) -> Option<api::Question> {
         operation: ruling.operation.map(|operation| operation.name().to_owned()),
         timeout_ms: ruling.timeout.map(tell::millis),
         on_timeout: permission(ruling.on_timeout),
+        in_client: held.in_client,
     })
 }
 

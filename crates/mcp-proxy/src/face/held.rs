@@ -112,9 +112,10 @@ fn waits(page: &Page, held: &Held) -> String {
     let (held_for, why) = (duration(held.held_ms * 1_000_000), visible(&held.why));
     let mut waits = match &held.asks {
         None => format!("⏸ held {held_for} by {why}"),
-        Some(Question { operation, .. }) => {
+        Some(Question { operation, in_client, .. }) => {
             let operation = operation.as_ref().map(|operation| format!(" ({})", visible(operation)));
-            format!("⏸ {held_for}: rule \"{why}\" asks{}", operation.unwrap_or_default())
+            let place = if *in_client { " in the client" } else { "" };
+            format!("⏸ {held_for}: rule \"{why}\" asks{place}{}", operation.unwrap_or_default())
         }
     };
     if let Some(ms) = held.released_in_ms {

@@ -123,6 +123,36 @@ fn a_client_without_forms_is_not_asked() {
 }
 
 #[test]
+fn somebody_at_a_shell_may_be_faster() {
+    let mut client = OnPipes::connected(json!({}));
+    client.sandbox.until_found();
+    let question = client.calls(1);
+    client.sandbox.stdout(["approve", &client.sandbox.held_number()]);
+    is_taken_back(&client.proxy.json(), &question);
+    assert_eq!(client.proxy.json()["id"], 1);
+    let question = client.calls(2);
+    client.sandbox.stdout(["deny", &client.sandbox.held_number(), "--message", "not on Mondays"]);
+    is_taken_back(&client.proxy.json(), &question);
+    is_denied(&client.proxy.json(), 2, "not on Mondays");
+    client.send(&answer(&question, &accept(ALLOW)));
+    assert_eq!(client.seen(), [write_file(1)]);
+}
+
+#[test]
+fn in_the_newest_revision_a_shell_may_be_faster_too() {
+    let mut client = OnPipes::begin(json!({ "timeout": "10m" }));
+    client.send(&modern_call(1, None));
+    let asked = client.proxy.json();
+    is_question(&asked, 1);
+    client.sandbox.until_found();
+    client.sandbox.stdout(["deny", &client.sandbox.held_number(), "--message", "not on Mondays"]);
+    client.sandbox.held(0);
+    client.send(&modern_call(2, Some((&asked, &accept(ALLOW)))));
+    is_denied(&client.proxy.json(), 2, "not on Mondays");
+    assert_eq!(client.seen(), [""; 0]);
+}
+
+#[test]
 fn in_the_newest_revision_the_call_comes_again() {
     let mut client = OnPipes::begin(json!({}));
     let asks = |client: &mut OnPipes, id: u64| -> Value {
