@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.peers import HERE, PYTHON, Server, on_each_transport
+from harness.processes import RunFailed
 from harness.proxy import Proxy
 from holds.stage import Stage
 
@@ -61,6 +62,13 @@ class GovernedStage(Stage):
         draft = path.with_suffix(".draft")
         draft.write_text(text)
         draft.rename(path)
+
+    def desert(self):
+        """Ends what is left when the client was killed."""
+        for service in reversed([one for one in self.running if one is not self.client.running]):
+            service.terminate()
+        if lingering := self.home.left_behind():
+            raise RunFailed("left behind:\n" + "\n".join(f"  {pid} {line}" for pid, line in lingering.items()))
 
     def journal(self):
         """The calls that reached the server."""

@@ -39,6 +39,10 @@ class Client:
         self._order({"call": self._calls, "name": name, "arguments": arguments or {}, **options})
         return self._calls
 
+    def fill_in(self, form):
+        """What forms are answered with from now on; with none they are left open."""
+        self._order({"form": form})
+
     def cancel(self, call):
         self._order({"cancel": call})
 

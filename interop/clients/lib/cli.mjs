@@ -37,7 +37,7 @@ export async function runClient({ name, transports, open, onRequest, onNotificat
     for (const [asked, answer] of Object.entries(ANSWERS)) {
       onRequest(client, asked, ({ method, params }) => {
         session.asked.push({ method, params });
-        return answer(params);
+        return session.answerForm && method === 'elicitation/create' ? session.answerForm(params, answer) : answer(params);
       });
     }
     const collect = (method, list) => onNotification(client, method, ({ params }) => {

@@ -1,7 +1,8 @@
 // A client that does what it is told, for whoever acts from elsewhere while a call is under way.
 //
 // An order is a line of JSON on stdin: `{"call": 1, "name": …, "arguments": …}`, or `{"cancel": 1}`. What came of a
-// call is one on stdout, with all that the server has asked the client so far. The end of stdin is the end.
+// call is one on stdout, with all that the server has asked the client so far. `{"form": RESULT}` is what forms are
+// answered with from then on, those that are open too; `{"form": null}` leaves them open. The end of stdin is the end.
 
 import { createInterface } from 'node:readline';
 
@@ -17,14 +18,31 @@ async function call(session, { call: number, name, arguments: args, patience_sec
   }
 }
 
+/** Forms as somebody fills them in, or does not. */
+function fillIn(session) {
+  let form;
+  const open = [];
+  session.answerForm = (params, answer) => {
+    if (form === null) return new Promise((resolve) => open.push(resolve));
+    return form ?? answer(params);
+  };
+  return (result) => {
+    form = result;
+    if (form) open.splice(0).forEach((resolve) => resolve(form));
+  };
+}
+
 export async function obey(session) {
   const aborts = new Map();
+  const fill = fillIn(session);
   say({ connected: session.describe().version ?? true });
   for await (const line of createInterface({ input: process.stdin })) {
     const order = JSON.parse(line);
     if ('call' in order) {
       aborts.set(order.call, new AbortController());
       call(session, order, aborts.get(order.call));
+    } else if ('form' in order) {
+      fill(order.form);
     } else {
       aborts.get(order.cancel).abort('no longer needed');
     }

@@ -1,7 +1,8 @@
 """A client that does what it is told, for whoever acts from elsewhere while a call is under way.
 
 An order is a line of JSON on stdin: `{"call": 1, "name": …, "arguments": …}`, or `{"cancel": 1}`. What came of a
-call is one on stdout, with all that the server has asked the client so far. The end of stdin is the end.
+call is one on stdout, with all that the server has asked the client so far. `{"form": RESULT}` is what forms are
+answered with from then on, those that are open too; `{"form": null}` leaves them open. The end of stdin is the end.
 """
 
 import json
@@ -39,6 +40,8 @@ async def obey(session):
             if "call" in order:
                 scopes[order["call"]] = anyio.CancelScope()
                 tasks.start_soon(call, order)
+            elif "form" in order:
+                session.fill_in(order["form"])
             else:
                 scopes[order["cancel"]].cancel()
         tasks.cancel_scope.cancel()

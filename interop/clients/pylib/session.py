@@ -1,5 +1,6 @@
 """The SDK's client together with the answers it gives when the server asks: always the same ones."""
 
+import anyio
 import mcp_types as types
 from mcp import Client
 from mcp.shared.exceptions import MCPError
@@ -24,6 +25,7 @@ class Session:
     def __init__(self, journal, transport, era):
         self.journal, self.era = journal, era
         self.asked, self.logged, self.updated = [], [], []
+        self._form, self._filled_in = {}, anyio.Event()
         self.client = Client(
             journal.tapped(transport),
             mode="legacy" if era == "legacy" else "auto",
@@ -58,8 +60,18 @@ class Session:
         content = types.TextContent(type="text", text=text)
         return types.CreateMessageResult(role="assistant", model="interop-model", stop_reason="endTurn", content=content)
 
+    def fill_in(self, form):
+        """What forms are answered with; open ones too. With none they stay open, and with an empty one it is as ever."""
+        self._form = form
+        self._filled_in.set()
+        self._filled_in = anyio.Event()
+
     async def _elicit(self, _context, params):
         self.asked.append({"method": "elicitation/create", "params": plain(params)})
+        while self._form is None:
+            await self._filled_in.wait()
+        if self._form:
+            return types.ElicitResult(**self._form)
         if "decline" in params.message:
             return types.ElicitResult(action="decline")
         schema = params.requested_schema
