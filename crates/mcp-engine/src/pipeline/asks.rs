@@ -165,7 +165,21 @@ impl Pipeline {
         match (answered, lasting) {
             (Some(answered), Lasting::Rule) => self.answers.keep_written(answered),
             (Some(answered), _) => self.answers.keep(answered),
-            (None, _) => {}
+            (None, _) => return,
+        }
+        self.settle_alike();
+    }
+
+    /// Does with questions that wait what an answer that lasts says of them.
+    fn settle_alike(&mut self) {
+        for sequence in self.intercept.parked_where(|parked| parked.question().is_some()) {
+            let Ok((_, question)) = self.question(sequence) else { continue };
+            let Some(answered) = self.answers.find(question) else { continue };
+            let Some(parked) = self.intercept.take(sequence) else { continue };
+            match answered.permission {
+                Permission::Allow => self.end_approved(parked, &answered.by, "approved with another"),
+                Permission::Deny => self.end_denied(parked, &answered.by, None),
+            }
         }
     }
 

@@ -607,3 +607,20 @@ fn a_batch_has_to_have_something_and_not_too_much() {
         assert!(play.got(Side::Client)[0].contains("-32600"));
     }
 }
+
+#[tokio::test]
+async fn an_answer_that_lasts_counts_for_what_waits_already() {
+    for (decision, reached) in [
+        (Decision::Approve { lasting: Lasting::Session, edited: None }, 2),
+        (Decision::Deny { lasting: Lasting::Session, message: None }, 0),
+    ] {
+        let mut play = Play::by(asking(Some(Duration::from_secs(60))));
+        play.calls(1, "write_file");
+        play.calls(2, "write_file");
+        play.calls(3, "write_other");
+        assert_eq!(play.decides(decision), Ok(()));
+        assert_eq!(play.got(Side::Server).len(), reached);
+        assert_eq!(play.got(Side::Client).len(), 2 - reached);
+        assert_eq!(play.pipeline.status().held.len(), 1);
+    }
+}
