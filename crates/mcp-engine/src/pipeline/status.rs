@@ -24,6 +24,8 @@ pub struct Status {
     pub hold_limit: Option<Duration>,
     pub on_detach: Fallback,
     pub has_face: bool,
+    /// How many read along, as far as this pipeline was told.
+    pub watchers: usize,
     /// The sequence of the newest message.
     pub sequence: u64,
     /// Conversations so far.
@@ -61,6 +63,7 @@ impl Pipeline {
             hold_limit: self.intercept.limit(),
             on_detach: self.intercept.on_detach(),
             has_face: self.intercept.has_face(),
+            watchers: self.watchers,
             sequence: self.sequence,
             conversations: self.conversations.max(1),
             clients: self.clients.0.iter().cloned().collect(),

@@ -185,7 +185,8 @@ impl Shared {
             lease: self.leases.now(),
             breakpoints: status.breakpoints.len() as u64,
             breakpoints_that_hold: status.breakpoints.iter().filter(|at| holds(at.owner)).count() as u64,
-            faces: self.hub.faces() as u32,
+            // Those whom the data path counts on; one that has just come is told of in a moment.
+            faces: status.watchers as u32,
             conversations: speakers.collect(),
         }
     }
