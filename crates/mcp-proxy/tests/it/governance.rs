@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::kit::{Running, Sandbox, fixture_program};
+use crate::kit::{Running, Sandbox, fixture_program, until};
 
 const PROGRAMS: [&str; 2] = [env!("CARGO_BIN_EXE_mcp-proxy"), env!("CARGO_BIN_EXE_mcp-governance-proxy")];
 
@@ -62,21 +62,27 @@ fn is_in_any_file(dir: &Path, text: &str) -> bool {
 fn the_environment_is_the_servers_alone() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("rules.json"), "{\"default\": \"allow\"}").unwrap();
-    let script = "for p in $(pgrep -f k3pt-s3cr[3]t); do tr '\\0' ' ' < /proc/$p/cmdline; echo; done > found; printf %s \"$SECRET\" > got; cat";
-    let target = format!("sh -c {}", shell_words_quote(script));
+    // Other runs of the tests are none of ours. The pattern does not match itself.
+    let run = std::process::id();
+    let (secret, pattern) = (format!("k3pt-s3cr3t-{run}"), format!("k3pt-s3cr[3]t-{run}"));
+    let look = format!("for p in $(pgrep -f {pattern}); do tr '\\0' ' ' < /proc/$p/cmdline; echo; done > found");
+    let target = format!("sh -c {}", quoted(&format!("{look}; printf %s \"$SECRET\" > got; mv got seen; cat")));
+    let env = format!("SECRET={secret}");
     let mut args = vec!["--target", &target, "--rules=rules.json", "--no-record", "--quiet"];
-    args.extend(["--env", "SECRET=k3pt-s3cr3t", "--name", "x", "--state-dir", "state"]);
+    args.extend(["--env", &env, "--name", "x", "--state-dir", "state"]);
     let proxy = Running::start(command(&sandbox, PROGRAMS[1], &args));
+    // A server gets two seconds once its client has left, and looking may take longer.
+    until("the server has looked around", || sandbox.path("seen").exists());
     let (status, errors) = proxy.end();
     assert!(status.success(), "{errors}");
-    assert_eq!(std::fs::read_to_string(sandbox.path("got")).unwrap(), "k3pt-s3cr3t");
+    assert_eq!(std::fs::read_to_string(sandbox.path("seen")).unwrap(), secret);
     let found = std::fs::read_to_string(sandbox.path("found")).unwrap();
     assert!(found.lines().all(|line| line.starts_with(PROGRAMS[1])), "{found}");
     assert_eq!(found.lines().count(), 1, "{found}");
     assert!(!sandbox.path("state/sessions").exists());
 }
 
-fn shell_words_quote(text: &str) -> String {
+fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
