@@ -5,6 +5,8 @@ mod action;
 mod breakpoint;
 mod error;
 mod event;
+mod exchange;
+mod explain;
 mod hand;
 mod held;
 mod instance;
@@ -19,6 +21,8 @@ pub use action::{Answer, Drop, ErrorAnswer, Mark, Modify, Notes, Released, Repla
 pub use breakpoint::{Breakpoint, Breakpoints, Named, NewBreakpoint, Owner};
 pub use error::{ApiError, Code, Fault};
 pub use event::{Ended, Event, EventsQuery, Gap, Marked, Verdict};
+pub use exchange::{Exchange, Header};
+pub use explain::{ExplainedRule, Explanation};
 pub use hand::Hand;
 pub use held::{Held, HeldList, Outcome, OutcomeKind};
 pub use instance::{Instance, Speaker};

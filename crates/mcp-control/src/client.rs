@@ -18,9 +18,9 @@ use serde::de::DeserializeOwned;
 pub use events::Events;
 
 use crate::api::{
-    Answer, ApiError, Approve, Breakpoints, Deny, Drop, EventsQuery, Fault, Hand, Held, HeldList, Instance, LeaseGrant,
-    LeaseRequest, LeaseState, Mark, Message, Mode, ModeChange, Modify, Named, NewBreakpoint, Notes, Page, PageQuery,
-    Policy, Released, Replay, Replayed, Save, Saved, Snapshot,
+    Answer, ApiError, Approve, Breakpoints, Deny, Drop, EventsQuery, Exchange, Explanation, Fault, Hand, Held,
+    HeldList, Instance, LeaseGrant, LeaseRequest, LeaseState, Mark, Message, Mode, ModeChange, Modify, Named,
+    NewBreakpoint, Notes, Page, PageQuery, Policy, Released, Replay, Replayed, Save, Saved, Snapshot,
 };
 
 /// An instance answers at once; if it has not by now, it is stuck or gone.
@@ -84,6 +84,16 @@ impl Client {
 
     pub async fn message(&self, sequence: u64) -> Result<Message, ClientError> {
         self.get(&format!("/v1/messages/{sequence}")).await
+    }
+
+    /// The HTTP exchange that a message came in.
+    pub async fn exchange(&self, sequence: u64) -> Result<Exchange, ClientError> {
+        self.get(&format!("/v1/messages/{sequence}/exchange")).await
+    }
+
+    /// What the rules that count now make of a message.
+    pub async fn explain(&self, sequence: u64) -> Result<Explanation, ClientError> {
+        self.get(&format!("/v1/messages/{sequence}/explain")).await
     }
 
     /// What happens from now on, or from a sequence on, until either side ends it.
@@ -183,7 +193,7 @@ impl Client {
 
     /// Asks for the lease. It lapses unless an event stream is opened with it within three seconds.
     pub async fn take_lease(&self, request: &LeaseRequest) -> Result<LeaseGrant, ClientError> {
-        self.exchange(Method::POST, "/v1/lease", Some(request)).await
+        self.ask(Method::POST, "/v1/lease", Some(request)).await
     }
 
     /// Gives up the lease of the hand that acts.
@@ -192,7 +202,7 @@ impl Client {
     }
 
     async fn get<R: DeserializeOwned>(&self, path: &str) -> Result<R, ClientError> {
-        self.exchange(Method::GET, path, None::<&()>).await
+        self.ask(Method::GET, path, None::<&()>).await
     }
 
     async fn act<B: Serialize, R: DeserializeOwned>(
@@ -201,10 +211,10 @@ impl Client {
         path: &str,
         body: Option<&B>,
     ) -> Result<R, ClientError> {
-        self.exchange(method, &with_query(path, &self.hand), body).await
+        self.ask(method, &with_query(path, &self.hand), body).await
     }
 
-    async fn exchange<B: Serialize, R: DeserializeOwned>(
+    async fn ask<B: Serialize, R: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,

@@ -82,7 +82,7 @@ enum Ended {
 /// Prints what has passed and what passes, until the instance ends.
 async fn follow(args: &TailArgs, face: &Face, printer: &mut Printer) -> Result<Ended, Failure> {
     let after = earlier(args, face, printer).await?;
-    let query = EventsQuery { after: Some(after), filter: args.filter.clone(), lease: None };
+    let query = EventsQuery { after: Some(after), filter: args.filter.clone(), ..EventsQuery::default() };
     let mut events = face.client.events(&query).await?;
     let mut has_begun = false;
     loop {

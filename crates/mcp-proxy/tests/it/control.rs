@@ -235,7 +235,7 @@ fn a_face_goes_on_from_where_it_was() {
         }
     }
     // Only what matches, of what was and of what comes.
-    let filtered = EventsQuery { after: Some(0), filter: Some("< id:5".into()), lease: None };
+    let filtered = EventsQuery { after: Some(0), filter: Some("< id:5".into()), ..EventsQuery::default() };
     let mut events = instance.runtime.block_on(instance.client.events(&filtered)).unwrap();
     assert!(matches!(instance.next(&mut events), Event::Snapshot(_)));
     assert!(matches!(instance.next(&mut events), Event::Message(message) if message.sequence == 10));
