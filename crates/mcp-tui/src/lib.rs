@@ -2,3 +2,4 @@
 //! recordings by the [`library`] it is given, and nothing of the data path.
 
 pub mod library;
+pub mod text;
