@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Document, NodeId};
 
-pub fn path(document: &Document, node: NodeId) -> String {
+pub fn path(document: &Document, node: NodeId, push_item: impl Fn(&mut String, usize)) -> String {
     let mut steps = Vec::new();
     let mut at = node;
     while let Some(parent) = document.parent(at) {
@@ -15,7 +15,7 @@ pub fn path(document: &Document, node: NodeId) -> String {
     for step in steps.into_iter().rev() {
         match document.key(step) {
             Some(name) => push_member(&mut path, &name),
-            None => write!(path, "[{}]", document.node(step).order).expect("a string takes it"),
+            None => push_item(&mut path, document.order(step)),
         }
     }
     path
@@ -27,6 +27,10 @@ pub fn path_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
         push_member(&mut path, name);
         path
     })
+}
+
+pub(crate) fn push_item(path: &mut String, index: usize) {
+    write!(path, "[{index}]").expect("a string takes it");
 }
 
 pub(crate) fn push_member(path: &mut String, name: &str) {

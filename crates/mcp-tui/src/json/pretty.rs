@@ -81,7 +81,7 @@ pub fn pretty_text(document: &Document) -> String {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.extend(std::iter::repeat_n("  ", (place.depth as usize).min(INDENT_DEPTH_MAX)));
+        text.push_str(&place.indent());
         if let (Some(key), false) = (document.key_source(place.node), place.is_close) {
             text.push_str(key);
             text.push_str(": ");
@@ -97,7 +97,7 @@ pub fn pretty_text(document: &Document) -> String {
 impl Place {
     pub const FIRST: Self = Self { node: 0, is_close: false, depth: 0 };
 
-    fn next(self, document: &Document) -> Option<Self> {
+    pub fn next(self, document: &Document) -> Option<Self> {
         let node = document.node(self.node);
         if node.children > 0 && !self.is_close {
             return Some(Self { node: self.node + 1, is_close: false, depth: self.depth + 1 });
@@ -111,6 +111,10 @@ impl Place {
 
     fn opening(self) -> Self {
         Self { is_close: false, ..self }
+    }
+
+    pub fn indent(self) -> String {
+        "  ".repeat((self.depth as usize).min(INDENT_DEPTH_MAX))
     }
 
     /// The bracket that is all the value this line has; `None` if it has all of it.
@@ -128,7 +132,7 @@ impl Place {
     }
 
     /// Whether a comma follows.
-    fn is_followed(self, document: &Document) -> bool {
+    pub fn is_followed(self, document: &Document) -> bool {
         let node = document.node(self.node);
         (self.is_close || node.children == 0)
             && document.parent(self.node).is_some_and(|parent| node.after < document.node(parent).after)
@@ -142,7 +146,7 @@ pub(crate) fn places(document: &Document, from: Place) -> impl Iterator<Item = P
 fn line(document: &Document, place: Place) -> Vec<Span> {
     let mut spans = Vec::with_capacity(5);
     if place.depth > 0 {
-        spans.push(Span::new(Kind::Plain, "  ".repeat((place.depth as usize).min(INDENT_DEPTH_MAX))));
+        spans.push(Span::new(Kind::Plain, place.indent()));
     }
     if let (Some(key), false) = (document.key_source(place.node), place.is_close) {
         let key = &key[..key.floor_char_boundary(LINE_CHARS_MAX)];

@@ -198,7 +198,7 @@ impl Tree {
         let document = &self.document;
         let is_open = document.is_container(node).then(|| self.is_open(node));
         let name = document.key_source(node).map(|key| Label::Name(fit(bare(key), KEY_CELLS_MAX, false)));
-        let index = || document.parent(node).map(|_| Label::Index(document.node(node).order as usize));
+        let index = || document.parent(node).map(|_| Label::Index(document.order(node)));
         Row {
             depth: depth as usize,
             node,
