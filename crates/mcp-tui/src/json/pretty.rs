@@ -1,0 +1,164 @@
+//! A document over many lines, two blanks a level, everything spelled as it came.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Document, Kind, NodeId, Shape, Span};
+use crate::text::clean;
+
+/// A line of a long string is cut here; the raw view has all of it.
+const LINE_CHARS_MAX: usize = 2000;
+/// Deeper lines stand no further to the right.
+const INDENT_DEPTH_MAX: usize = 100;
+/// Every so many lines the place is noted, so that a window far down is found without a walk to it.
+const NOTED_EVERY: usize = 256;
+
+/// Pretty lines of a document, made as they are asked for.
+#[derive(Debug)]
+pub struct Pretty {
+    document: Arc<Document>,
+    noted: Vec<Place>,
+    lines: usize,
+}
+
+/// What stands on a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub node: NodeId,
+    /// The line of the closing bracket.
+    pub is_close: bool,
+    pub depth: u32,
+}
+
+impl Pretty {
+    pub fn new(document: Arc<Document>) -> Self {
+        let mut noted = Vec::new();
+        let mut lines = 0;
+        for place in places(&document, Place::FIRST) {
+            if usize::is_multiple_of(lines, NOTED_EVERY) {
+                noted.push(place);
+            }
+            lines += 1;
+        }
+        Self { document, noted, lines }
+    }
+
+    pub fn document(&self) -> &Arc<Document> {
+        &self.document
+    }
+
+    /// How many lines there are.
+    pub fn len(&self) -> usize {
+        self.lines
+    }
+
+    /// Never: a document has a line.
+    pub fn is_empty(&self) -> bool {
+        self.lines == 0
+    }
+
+    /// The lines of a window; what lies outside is left out.
+    pub fn pretty_lines(&self, window: Range<usize>) -> Vec<Vec<Span>> {
+        let Some(from) = self.noted.get(window.start / NOTED_EVERY) else {
+            return Vec::new();
+        };
+        let skipped = window.start % NOTED_EVERY;
+        let places = places(&self.document, *from).skip(skipped).take(window.len());
+        places.map(|place| line(&self.document, place)).collect()
+    }
+
+    /// What value a line belongs to.
+    pub fn node_at(&self, line: usize) -> Option<NodeId> {
+        let from = self.noted.get(line / NOTED_EVERY)?;
+        places(&self.document, *from).nth(line % NOTED_EVERY).map(|place| place.node)
+    }
+}
+
+/// The whole document over many lines, uncut and unclean: for editing, copying and comparing.
+pub fn pretty_text(document: &Document) -> String {
+    let mut text = String::with_capacity(document.text().len() * 2);
+    for place in places(document, Place::FIRST) {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&place.indent());
+        if let (Some(key), false) = (document.key_source(place.node), place.is_close) {
+            text.push_str(key);
+            text.push_str(": ");
+        }
+        text.push_str(place.bracket(document).unwrap_or_else(|| document.source(place.node)));
+        if place.is_followed(document) {
+            text.push(',');
+        }
+    }
+    text
+}
+
+impl Place {
+    pub const FIRST: Self = Self { node: 0, is_close: false, depth: 0 };
+
+    pub fn next(self, document: &Document) -> Option<Self> {
+        let node = document.node(self.node);
+        if node.children > 0 && !self.is_close {
+            return Some(Self { node: self.node + 1, is_close: false, depth: self.depth + 1 });
+        }
+        let parent = document.parent(self.node)?;
+        if node.after < document.node(parent).after {
+            return Some(Self { node: node.after, ..self }.opening());
+        }
+        Some(Self { node: parent, is_close: true, depth: self.depth - 1 })
+    }
+
+    fn opening(self) -> Self {
+        Self { is_close: false, ..self }
+    }
+
+    pub fn indent(self) -> String {
+        "  ".repeat((self.depth as usize).min(INDENT_DEPTH_MAX))
+    }
+
+    /// The bracket that is all the value this line has; `None` if it has all of it.
+    pub fn bracket(self, document: &Document) -> Option<&'static str> {
+        let node = document.node(self.node);
+        match (node.shape, self.is_close) {
+            (Shape::Object, _) if node.children == 0 => Some("{}"),
+            (Shape::Array, _) if node.children == 0 => Some("[]"),
+            (Shape::Object, false) => Some("{"),
+            (Shape::Object, true) => Some("}"),
+            (Shape::Array, false) => Some("["),
+            (Shape::Array, true) => Some("]"),
+            _ => None,
+        }
+    }
+
+    /// Whether a comma follows.
+    pub fn is_followed(self, document: &Document) -> bool {
+        let node = document.node(self.node);
+        (self.is_close || node.children == 0)
+            && document.parent(self.node).is_some_and(|parent| node.after < document.node(parent).after)
+    }
+}
+
+pub(crate) fn places(document: &Document, from: Place) -> impl Iterator<Item = Place> {
+    std::iter::successors(Some(from), |place| place.next(document))
+}
+
+fn line(document: &Document, place: Place) -> Vec<Span> {
+    let mut spans = Vec::with_capacity(5);
+    if place.depth > 0 {
+        spans.push(Span::new(Kind::Plain, place.indent()));
+    }
+    if let (Some(key), false) = (document.key_source(place.node), place.is_close) {
+        let key = &key[..key.floor_char_boundary(LINE_CHARS_MAX)];
+        spans.push(Span::new(Kind::Key, clean(key)));
+        spans.push(Span::new(Kind::Punct, ": "));
+    }
+    match place.bracket(document) {
+        Some(bracket) => spans.push(Span::new(Kind::Punct, bracket)),
+        None => spans.extend(document.preview(place.node, LINE_CHARS_MAX)),
+    }
+    if place.is_followed(document) {
+        spans.push(Span::new(Kind::Punct, ","));
+    }
+    spans
+}
