@@ -221,5 +221,10 @@ fn decoded(source: &str) -> Cow<'_, str> {
     decode_string(source.as_bytes()).unwrap_or_else(|| Cow::Borrowed(&source[1..source.len() - 1]))
 }
 
+/// JSON text on several lines, spelling and order kept; as it was if it is none.
+pub fn pretty_of(text: &str) -> String {
+    Document::parse(text).map_or_else(|_| text.to_owned(), |document| pretty_text(&document))
+}
+
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use mcp_control::api::{Message, Page, PageQuery};
+use mcp_control::api::{Exchange, Message, Page, PageQuery};
 
 /// Why something could not be done, in words for people. Nothing in it comes from a peer unescaped.
 pub type Trouble = String;
@@ -37,6 +37,9 @@ pub trait Recording: Send + Sync + 'static {
     fn about(&self) -> SessionRow;
     fn page(&self, which: &PageQuery) -> Result<Page, Trouble>;
     fn message(&self, sequence: u64) -> Result<Message, Trouble>;
+
+    /// The heads of the HTTP exchange that a message came in.
+    fn exchange(&self, sequence: u64) -> Result<Exchange, Trouble>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

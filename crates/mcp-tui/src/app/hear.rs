@@ -1,0 +1,207 @@
+//! What is heard from outside, and where it goes.
+
+use mcp_control::api::{Code, Event};
+
+use super::App;
+use crate::news::{Act, Acted, Asker, Editing, Effect, News, Refused};
+
+impl App {
+    pub fn hear(&mut self, news: News) {
+        let common = &mut self.common;
+        match news {
+            News::Events(events) => events.into_iter().for_each(|event| self.event(event)),
+            News::Lost(words) => common.lost = Some(words),
+            News::Leased(leased) => self.leased(leased),
+            News::Page(ticket, page) => match ticket.asker {
+                Asker::Traffic => self.traffic.page(ticket, page, common),
+                Asker::Find => self.traffic.found(ticket, page, common),
+                Asker::Waterfall => self.waterfall.page(ticket, page, common),
+                Asker::Tools => self.tools.page(ticket, page, common),
+                Asker::Repeater => self.repeater.page(ticket, page, common),
+            },
+            News::Message(sequence, message) => match message {
+                Ok(message) => {
+                    common.messages.keep(*message);
+                    self.detail.came(sequence, common);
+                }
+                Err(words) => self.detail.failed(sequence, words),
+            },
+            News::Exchange(sequence, exchange) => self.detail.exchange(sequence, exchange),
+            News::Explanation(sequence, explanation) => self.detail.explanation(sequence, explanation),
+            News::Policy(policy) => self.breakpoints.policy(policy),
+            News::Acted(act, acted) => self.acted(act, acted),
+            News::Sessions(rows) => self.sessions.list(rows, common),
+            News::Hits(hits) => self.sessions.hits(hits, common),
+            News::Opened(opened) => match opened {
+                Ok(recording) => self.opened(recording.about()),
+                Err(words) => common.complain(words),
+            },
+            News::Exported(exported) => {
+                common.job = None;
+                match exported {
+                    Ok(done) => {
+                        let masked =
+                            if done.masked > 0 { format!(", {} values masked", done.masked) } else { String::new() };
+                        common.say(format!("{} messages written to {}{masked}", done.messages, done.file.display()));
+                    }
+                    Err(words) => common.complain(words),
+                }
+            }
+            News::Compared(comparison) => {
+                common.job = None;
+                self.sessions.compared(comparison, common);
+            }
+            News::Audit(decisions) => self.audit.list(decisions, common),
+            News::Edited(why, text) => match text {
+                Ok(Some(text)) => self.edited_elsewhere(why, &text),
+                Ok(None) => common.say("nothing was changed"),
+                Err(words) => common.complain(words),
+            },
+            News::Copied(copied) => match copied {
+                Ok(()) => common.say("copied"),
+                Err(words) => common.complain(words),
+            },
+        }
+        self.follow_up();
+    }
+
+    fn edited_elsewhere(&mut self, why: Editing, text: &str) {
+        self.written(why, text.trim_end(), false);
+    }
+
+    /// A recording is shown, or once more what is live.
+    fn opened(&mut self, row: crate::library::SessionRow) {
+        self.common.recording = Some(row);
+        self.begin_anew();
+    }
+
+    pub fn show_live(&mut self) {
+        self.common.recording = None;
+        self.begin_anew();
+    }
+
+    fn begin_anew(&mut self) {
+        self.common.screen = crate::command::Screen::Traffic;
+        self.traffic.filter = None;
+        self.traffic.reset(&mut self.common);
+        self.detail = Default::default();
+        self.waterfall = Default::default();
+        self.tools = Default::default();
+    }
+
+    fn event(&mut self, event: Event) {
+        let common = &mut self.common;
+        let is_live = common.recording.is_none();
+        match event {
+            Event::Snapshot(snapshot) => {
+                let is_first = common.standing.is_none();
+                let was_lost = common.lost.take().is_some();
+                common.stand(snapshot);
+                if is_live && (is_first || was_lost) {
+                    self.traffic.begin(common);
+                }
+            }
+            Event::Message(message) | Event::Fault(message) if is_live => {
+                self.repeater.see(&message, common);
+                self.tools.see(&message);
+                self.waterfall.see(&message);
+                self.traffic.see(*message, common);
+            }
+            Event::Message(_) | Event::Fault(_) => {}
+            Event::Held(held) => {
+                if let Some(coach) = &mut self.coach {
+                    coach.held();
+                }
+                common.messages.see(&held.message);
+                common.hold(*held);
+            }
+            Event::Outcome(outcome) => {
+                common.let_go(&outcome);
+                self.traffic.decide(&outcome, common);
+                self.detail.changed(outcome.sequence, common);
+            }
+            Event::Verdict(verdict) => self.traffic.judge(verdict, common),
+            Event::Marked(marked) => {
+                let sequence = marked.sequence;
+                self.traffic.mark(marked, common);
+                self.detail.changed(sequence, common);
+            }
+            Event::Mode(change) => {
+                common.standing.iter_mut().for_each(|standing| standing.mode = change.mode);
+            }
+            Event::Breakpoints(list) => {
+                common.standing.iter_mut().for_each(|standing| standing.breakpoints.clone_from(&list.breakpoints));
+            }
+            Event::Policy(_) => common.wish(Effect::Policy),
+            Event::Lease(state) => {
+                if let Some(standing) = &mut common.standing {
+                    standing.lease = state.lease;
+                }
+            }
+            Event::Gap(_) if is_live => self.traffic.miss(),
+            Event::Gap(_) => {}
+            Event::End(ended) => {
+                common.ended = Some(ended.why.clone());
+                common.say(format!("{}; what it told can still be read", ended.why));
+            }
+        }
+    }
+
+    fn leased(&mut self, leased: Result<(), Refused>) {
+        self.common.has_lease = leased.is_ok();
+        if let Err(refused) = leased {
+            match refused.code {
+                Some(Code::Locked) => self.common.say(format!("{}; `T` takes control", refused.words)),
+                _ => self.common.complain(refused.words),
+            }
+        }
+    }
+
+    fn acted(&mut self, act: Act, acted: Result<Acted, Refused>) {
+        let acted = match acted {
+            Ok(acted) => acted,
+            Err(refused) => return self.refused(act, refused),
+        };
+        if let Some(coach) = &mut self.coach {
+            coach.acted(&act);
+        }
+        let common = &mut self.common;
+        match (act, acted) {
+            (Act::Replay { run, .. }, Acted::Replayed(sequence)) => self.repeater.sent(run, sequence, common),
+            (_, Acted::Saved { files, messages }) => {
+                common.say(format!("{messages} messages written to {}", files.join(", ")));
+            }
+            (Act::AddBreakpoint(new), Acted::Named(name)) => common.say(format!("{name} holds {}", new.filter)),
+            (Act::Mode(mode), Acted::Released(released)) => common.say(match (mode, released) {
+                (mcp_control::api::Mode::Intercept, _) => "every message is held from now on".to_owned(),
+                (_, 0) => "everything goes on at once".to_owned(),
+                (_, released) => format!("everything goes on at once, and {released} that were held"),
+            }),
+            (Act::ForwardAll, Acted::Released(released)) => common.say(format!("{released} sent on")),
+            (Act::Forward(sequence), _) => common.say(format!("#{sequence} sent on as it came")),
+            (Act::Modify(sequence, _), _) => common.say(format!("#{sequence} sent on as you wrote it")),
+            (Act::Drop(sequence, _), _) => common.say(format!("#{sequence} dropped")),
+            (Act::Answer(sequence, _), _) => common.say(format!("#{sequence} answered")),
+            (Act::Approve(sequence, _), _) => common.say(format!("#{sequence} approved")),
+            (Act::Deny(sequence, _), _) => common.say(format!("#{sequence} denied")),
+            (Act::RemoveBreakpoint(name), _) => common.say(format!("{name} is gone")),
+            _ => {}
+        }
+    }
+
+    fn refused(&mut self, act: Act, refused: Refused) {
+        match (act, refused.code) {
+            // What is no message any more is sent only if somebody means it.
+            (Act::Modify(sequence, modify), Some(Code::NotJsonRpc)) => {
+                self.edit(Editing::Modify(sequence), modify.raw.get(), false);
+                if let crate::state::common::Overlay::Editor(editor) = &mut self.common.overlay {
+                    editor.is_confirming = true;
+                }
+                self.common.complain("this is no JSON-RPC message any more; ctrl-s once more sends it nevertheless");
+            }
+            (Act::Replay { run, .. }, _) => self.repeater.refused(run, refused.words),
+            (_, Some(Code::Locked)) => self.common.complain(format!("{}; `T` takes control", refused.words)),
+            (_, _) => self.common.complain(refused.words),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What all screens share: how the instance stands, who may act, what was said last, what is to be done.
+
+use mcp_control::api::{Direction, Held, Message, Mode, Outcome, Snapshot};
+
+use super::cache::Cache;
+use super::editor::Editor;
+use super::menu::{Choice, Menu};
+use super::palette::Palette;
+use super::prompt::{Asking, Prompt};
+use crate::command::Screen;
+use crate::library::{SessionRow, Work};
+use crate::news::{Act, Asker, Effect, Ticket};
+
+/// How long a word to the user stays, in milliseconds.
+const WORD_FOR: u64 = 6_000;
+
+#[derive(Default)]
+pub struct Common {
+    /// Milliseconds since the terminal was opened.
+    pub now: u64,
+    /// How the instance stands, once it has told.
+    pub standing: Option<Box<Snapshot>>,
+    /// When that was said: what is held has aged since.
+    pub standing_at: u64,
+    /// The recording that is shown in place of the instance.
+    pub recording: Option<SessionRow>,
+    /// We have the lease.
+    pub has_lease: bool,
+    pub read_only: bool,
+    /// Why nothing is told at the moment.
+    pub lost: Option<String>,
+    /// The instance has ended; what it told can still be read.
+    pub ended: Option<String>,
+    pub word: Option<Word>,
+    pub job: Option<Job>,
+    pub messages: Cache,
+    /// How clients get in, while none has.
+    pub doors: Vec<String>,
+    pub ascii: bool,
+    /// This process carries the messages.
+    pub own_instance: bool,
+    pub screen: Screen,
+    /// What lies over the screen and has the keys.
+    pub overlay: Overlay,
+    /// A message that some screen wants shown on Traffic.
+    pub go_to: Option<u64>,
+    /// A request that some screen wants in the repeater.
+    pub repeat: Option<Repeat>,
+    tickets: u64,
+    effects: Vec<Effect>,
+}
+
+/// What lies over the screen. At most one thing does.
+#[derive(Default)]
+pub enum Overlay {
+    #[default]
+    None,
+    Prompt(Prompt),
+    Palette(Palette),
+    Menu(Menu),
+    Editor(Box<Editor>),
+    Help {
+        scroll: usize,
+    },
+}
+
+/// A request to be sent once more, or one like it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// A request of the client in whose place it is sent.
+    pub sequence: u64,
+    /// What is sent.
+    pub raw: String,
+    /// Method and tool, in a few words.
+    pub title: String,
+    /// Send it at once.
+    pub is_sent: bool,
+}
+
+/// Something said to the user, for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word {
+    pub text: String,
+    pub is_bad: bool,
+    until: u64,
+}
+
+/// Work that takes its time.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub title: String,
+    pub work: Work,
+    pub since: u64,
+}
+
+impl Common {
+    pub fn wish(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    /// Acts on the instance, if that is ours to do; otherwise it is said why not.
+    pub fn act(&mut self, act: Act) {
+        if self.recording.is_some() {
+            self.complain("this is a recording; esc leads back to what is live");
+        } else if self.ended.is_some() {
+            self.complain("the proxy has ended");
+        } else if self.read_only {
+            self.complain("this terminal only watches (--read-only)");
+        } else {
+            self.wish(Effect::Act(act));
+        }
+    }
+
+    /// Asks for a line of text.
+    pub fn prompt(&mut self, asking: Asking, text: &str) {
+        self.overlay = Overlay::Prompt(Prompt::new(asking, text));
+    }
+
+    pub fn menu(&mut self, title: impl Into<String>, choices: impl IntoIterator<Item = (char, &'static str, Choice)>) {
+        let choices = choices.into_iter().map(|(letter, label, choice)| (letter, label.to_owned(), choice));
+        self.overlay = Overlay::Menu(Menu::new(title, choices));
+    }
+
+    pub fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// A ticket that makes all earlier ones of the same asker stale.
+    pub fn ticket(&mut self, asker: Asker) -> Ticket {
+        self.tickets += 1;
+        Ticket { asker, number: self.tickets }
+    }
+
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.word = Some(Word { text: text.into(), is_bad: false, until: self.now + WORD_FOR });
+    }
+
+    pub fn complain(&mut self, text: impl Into<String>) {
+        self.word = Some(Word { text: text.into(), is_bad: true, until: self.now + WORD_FOR });
+    }
+
+    pub fn tick(&mut self, now: u64) {
+        self.now = now;
+        if self.word.as_ref().is_some_and(|word| word.until <= now) {
+            self.word = None;
+        }
+    }
+
+    /// What is held now; nothing while a recording is shown.
+    pub fn held(&self) -> &[Held] {
+        match (&self.standing, &self.recording) {
+            (Some(standing), None) => &standing.held,
+            _ => &[],
+        }
+    }
+
+    pub fn held_message(&self, sequence: u64) -> Option<&Held> {
+        self.held().iter().find(|held| held.sequence == sequence)
+    }
+
+    /// How long it has been held, in milliseconds.
+    pub fn age(&self, held: &Held) -> u64 {
+        held.held_ms + self.now.saturating_sub(self.standing_at)
+    }
+
+    /// When it will be let go, in milliseconds.
+    pub fn remaining(&self, held: &Held) -> Option<u64> {
+        let since = self.now.saturating_sub(self.standing_at);
+        held.released_in_ms.map(|remaining| remaining.saturating_sub(since))
+    }
+
+    pub fn mode(&self) -> Mode {
+        self.standing.as_ref().map_or(Mode::Passthrough, |standing| standing.mode)
+    }
+
+    /// A message was held. Ages of all are counted from now on.
+    pub fn hold(&mut self, held: Held) {
+        let since = self.now.saturating_sub(self.standing_at);
+        self.standing_at = self.now;
+        let Some(standing) = &mut self.standing else { return };
+        for other in &mut standing.held {
+            other.held_ms += since;
+            other.released_in_ms = other.released_in_ms.map(|remaining| remaining.saturating_sub(since));
+        }
+        standing.held.retain(|other| other.sequence != held.sequence);
+        standing.held.push(held);
+    }
+
+    pub fn let_go(&mut self, outcome: &Outcome) {
+        if let Some(standing) = &mut self.standing {
+            standing.held.retain(|held| held.sequence != outcome.sequence);
+        }
+    }
+
+    pub fn stand(&mut self, standing: Box<Snapshot>) {
+        self.standing_at = self.now;
+        self.standing = Some(standing);
+    }
+}
+
+/// Which way a message goes, as the seed's list shows it.
+pub fn is_to_server(message: &Message) -> bool {
+    message.direction == Direction::ClientToServer
+}

@@ -1,0 +1,121 @@
+//! A text that is edited in place: a message to be sent on, an answer, arguments.
+
+use crossterm::event::KeyCode;
+use ratatui_textarea::{CursorMove, TextArea};
+use serde_json::value::RawValue;
+
+use super::prompt::event;
+use crate::key::Key;
+use crate::news::Editing;
+
+/// A longer text is for `$EDITOR`: here every key would cost a copy of it.
+pub const TEXT_BYTES_MAX: usize = 1 << 20;
+
+pub struct Editor {
+    pub why: Editing,
+    pub area: TextArea<'static>,
+    /// What is wrong with it as JSON, in a line.
+    pub fault: Option<String>,
+    /// What a schema says of it, in a line; good or bad.
+    pub schema: Option<(bool, String)>,
+    /// It was asked whether to send what is no message any more.
+    pub is_confirming: bool,
+}
+
+/// What came of a key.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Wrote {
+    Nothing,
+    Changed,
+    /// Done; send it.
+    Given(String),
+    /// Go on in `$EDITOR`.
+    Elsewhere(String),
+    Left,
+}
+
+impl Editor {
+    pub fn new(why: Editing, text: &str) -> Self {
+        let mut area = TextArea::from(text.lines());
+        area.set_max_histories(200);
+        area.move_cursor(CursorMove::Top);
+        let mut editor = Self { why, area, fault: None, schema: None, is_confirming: false };
+        editor.check();
+        editor
+    }
+
+    pub fn text(&self) -> String {
+        self.area.lines().join("\n")
+    }
+
+    pub fn title(&self) -> &'static str {
+        match self.why {
+            Editing::Modify(_) => "Edit, then ctrl-s sends it on",
+            Editing::Answer(_) => "Write the answer, then ctrl-s gives it",
+            Editing::Request(_) => "Edit the request, then ctrl-s keeps it",
+            Editing::Arguments(_) => "Arguments; ctrl-s calls the tool",
+        }
+    }
+
+    pub fn key(&mut self, key: Key) -> Wrote {
+        match key {
+            Key { code: KeyCode::Esc, .. } => Wrote::Left,
+            Key { code: KeyCode::Char('c'), ctrl: true, .. } => Wrote::Left,
+            Key { code: KeyCode::Char('s'), ctrl: true, .. } => match &self.fault {
+                None => Wrote::Given(self.text()),
+                Some(_) => Wrote::Nothing,
+            },
+            Key { code: KeyCode::Char('e'), ctrl: true, .. } => Wrote::Elsewhere(self.text()),
+            Key { code: KeyCode::Char('z'), ctrl: true, .. } => {
+                self.area.undo();
+                self.changed()
+            }
+            key => match self.area.input(event(key)) {
+                true => self.changed(),
+                false => Wrote::Nothing,
+            },
+        }
+    }
+
+    pub fn paste(&mut self, text: &str) -> Wrote {
+        self.area.insert_str(text);
+        self.changed()
+    }
+
+    fn changed(&mut self) -> Wrote {
+        self.check();
+        self.is_confirming = false;
+        Wrote::Changed
+    }
+
+    fn check(&mut self) {
+        let text = self.text();
+        self.fault = serde_json::from_str::<&RawValue>(&text).err().map(|error| match text.trim().is_empty() {
+            true => "nothing is written".to_owned(),
+            false => format!("not JSON: {error}"),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_json_is_given() {
+        let mut editor = Editor::new(Editing::Modify(1), "{\"a\": 1}");
+        let save = Key { code: KeyCode::Char('s'), ctrl: true, alt: false };
+        assert_eq!(editor.key(save), Wrote::Given("{\"a\": 1}".into()));
+        editor.key(Key::char('x'));
+        assert_eq!(editor.key(save), Wrote::Nothing);
+        assert!(editor.fault.as_ref().unwrap().starts_with("not JSON"));
+        editor.key(Key { code: KeyCode::Char('z'), ctrl: true, alt: false });
+        assert_eq!(editor.fault, None);
+    }
+
+    #[test]
+    fn numbers_and_order_survive() {
+        let text = "{\n  \"b\": 1.000e2,\n  \"a\": 0.10\n}";
+        assert_eq!(Editor::new(Editing::Answer(1), text).text(), text);
+    }
+}

@@ -1,0 +1,68 @@
+//! Draws the state. Nothing here changes it, save where something was drawn: the mouse asks for that.
+
+pub mod audit;
+pub mod breakpoints;
+pub mod coach;
+pub mod detail;
+pub mod diff;
+pub mod frame;
+pub mod held;
+pub mod help;
+pub mod overlay;
+pub mod repeater;
+pub mod sessions;
+pub mod tools;
+pub mod traffic;
+pub mod waterfall;
+pub mod words;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+
+use crate::app::App;
+use crate::command::Screen;
+use crate::theme::Theme;
+
+/// Rows below which the row of buttons is left out, and all but the list.
+const ROWS_FOR_BUTTONS: u16 = 16;
+const ROWS_FOR_FRAME: u16 = 6;
+
+pub fn draw(app: &mut App, frame: &mut Frame<'_>, theme: &Theme) {
+    app.hits.clear();
+    let area = frame.area();
+    if area.width == 0 || area.height == 0 {
+        return;
+    }
+    let has_frame = u16::from(area.height >= ROWS_FOR_FRAME);
+    let has_buttons = u16::from(area.height >= ROWS_FOR_BUTTONS);
+    let coach_rows = app.coach.as_ref().map_or(0, |_| coach::ROWS * has_buttons);
+    let [title, coach_area, body, filter, buttons, keys] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(coach_rows),
+        Constraint::Min(1),
+        Constraint::Length(has_frame),
+        Constraint::Length(has_buttons),
+        Constraint::Length(has_frame),
+    ])
+    .areas(area);
+    frame::title(app, frame, title, theme);
+    coach::draw(app, frame, coach_area, theme);
+    screen(app, frame, body, theme);
+    frame::filter_row(app, frame, filter, theme);
+    frame::buttons(app, frame, buttons, theme);
+    frame::keys(app, frame, keys, theme);
+    overlay::draw(app, frame, area, theme);
+}
+
+fn screen(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+    match app.common.screen {
+        Screen::Traffic => traffic::draw(app, frame, area, theme),
+        Screen::Held => held::draw(app, frame, area, theme),
+        Screen::Repeater => repeater::draw(app, frame, area, theme),
+        Screen::Waterfall => waterfall::draw(app, frame, area, theme),
+        Screen::Tools => tools::draw(app, frame, area, theme),
+        Screen::Breakpoints => breakpoints::draw(app, frame, area, theme),
+        Screen::Audit => audit::draw(app, frame, area, theme),
+        Screen::Sessions => sessions::draw(app, frame, area, theme),
+    }
+}

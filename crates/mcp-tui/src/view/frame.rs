@@ -1,0 +1,227 @@
+//! What is around every screen: the title, the row of the filter and the mode, the buttons, the keys.
+
+use mcp_control::api::{Mode, Transport};
+use mcp_wire::revision::{Era, Revision};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::words;
+use crate::app::App;
+use crate::command::{Command, Screen};
+use crate::mouse::Hit;
+use crate::text;
+use crate::theme::{Role, Theme};
+
+/// ` mcp-proxy — stdio — python server.py … [INTERCEPT] ● rec 412 msgs 2 held`
+pub fn title(app: &App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+    let right = standing(app, theme);
+    let right_width = right.width() as u16;
+    let style = theme.style(Role::Title);
+    let room = usize::from(area.width.saturating_sub(right_width + 1));
+    let left = text::fit(&format!(" mcp-proxy {}", about(app)), room, theme.ascii);
+    frame.render_widget(Line::styled(left, style), area);
+    let at = area.x + area.width.saturating_sub(right_width);
+    frame.render_widget(right, Rect { x: at, width: right_width.min(area.width), ..area });
+}
+
+/// Transport, target, who speaks to whom, and in which revision.
+fn about(app: &App) -> String {
+    if let Some(row) = &app.common.recording {
+        let name = row.name.as_deref().unwrap_or(&row.server);
+        return format!("— recording {} — {}", words::short_id(&row.id), text::clean(name));
+    }
+    let Some(standing) = &app.common.standing else { return "— connecting".to_owned() };
+    let instance = &standing.instance;
+    let transport = match instance.transport {
+        Transport::Stdio => "stdio",
+        Transport::Sse => "sse",
+        Transport::StreamableHttp => "streamable-http",
+    };
+    let target = instance.server_command.as_deref().or(instance.server_url.as_deref()).unwrap_or_default();
+    let name = instance.name.as_deref().map(|name| format!("{}: ", text::clean(name))).unwrap_or_default();
+    let speaker = instance.conversations.last();
+    let client = speaker.and_then(|speaker| speaker.client.as_deref());
+    let revision = speaker.and_then(|speaker| speaker.revision.as_deref());
+    let who = match (client, revision) {
+        (Some(client), Some(revision)) => format!(" — {} · {}", text::clean(client), era(revision)),
+        (Some(client), None) => format!(" — {}", text::clean(client)),
+        (None, Some(revision)) => format!(" — {}", era(revision)),
+        (None, None) => String::new(),
+    };
+    format!("— {transport} — {name}{}{who} — {}", text::clean(target), words::short_id(&instance.id))
+}
+
+/// `modern 2026-07-28`, `legacy 2025-11-25`
+fn era(revision: &str) -> String {
+    let era = Revision::parse(revision.as_bytes()).map_or("", |known| match known.era() {
+        Era::Modern => "modern ",
+        Era::Legacy => "legacy ",
+    });
+    format!("{era}{}", text::clean(revision))
+}
+
+fn standing(app: &App, theme: &Theme) -> Line<'static> {
+    let (common, glyphs) = (&app.common, theme.glyphs());
+    let mut spans = Vec::new();
+    let mut say = |text: String, role| {
+        spans.push(Span::styled(text, theme.style(role)));
+        spans.push(Span::raw(" "));
+    };
+    if let Some(standing) = common.standing.as_ref().filter(|_| common.recording.is_none()) {
+        let held = standing.held.len();
+        match (&common.ended, &common.lost) {
+            (Some(_), _) => say("ended".into(), Role::Bad),
+            (None, Some(_)) => say("connection lost".into(), Role::Bad),
+            _ if standing.mode == Mode::Intercept => say("[INTERCEPT]".into(), Role::Warn),
+            _ if !standing.breakpoints.is_empty() => say(format!("[BREAK {}]", standing.breakpoints.len()), Role::Warn),
+            _ => {}
+        }
+        match &standing.lease {
+            _ if common.has_lease => {}
+            Some(lease) => say(format!("controls: {}", text::clean(&lease.holder)), Role::Faint),
+            None => say("watching".into(), Role::Faint),
+        }
+        if standing.instance.session.is_some() {
+            say(format!("{} rec", glyphs.recording), Role::Faint);
+        }
+        say(format!("{} msgs", app.traffic.newest), Role::Text);
+        if held > 0 {
+            say(format!("{} {held} held", glyphs.held), Role::Warn);
+        }
+    } else {
+        say(format!("{} msgs", app.traffic.newest), Role::Text);
+    }
+    Line::from(spans)
+}
+
+/// ` [Filter: ___]  [Passthrough] [Intercept]`, or what was said last.
+pub fn filter_row(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+    if area.height == 0 {
+        return;
+    }
+    if let Some(line) = progress(app, theme) {
+        return frame.render_widget(line, area);
+    }
+    if let Some(word) = &app.common.word {
+        let role = if word.is_bad { Role::Bad } else { Role::Good };
+        let text = text::fit(&format!(" {}", word.text), usize::from(area.width), theme.ascii);
+        return frame.render_widget(Line::styled(text, theme.style(role)), area);
+    }
+    let filter = app.traffic.filter.clone().unwrap_or_default();
+    let mode = app.common.mode();
+    let chosen = |is_it: bool| theme.style(if is_it { Role::Warn } else { Role::Faint });
+    let shown = match filter.is_empty() {
+        true => "_".repeat(12),
+        false => text::fit(&text::clean(&filter), usize::from(area.width).saturating_sub(40).max(8), theme.ascii),
+    };
+    let mark = |is_it: bool, name: &str| if is_it { format!("[{name}*]") } else { format!("[{name}]") };
+    let (filter, passes) = (format!("[Filter: {shown}]"), mode == Mode::Passthrough);
+    let style = theme.style(if app.traffic.filter.is_some() { Role::Warn } else { Role::Text });
+    let buttons = [
+        (filter, style, Command::Filter),
+        (mark(passes, "Passthrough"), chosen(passes), Command::Hold),
+        (mark(!passes, "Intercept"), chosen(!passes), Command::Hold),
+    ];
+    draw_buttons(app, frame, area, &buttons);
+}
+
+/// A bar for work that takes its time.
+fn progress(app: &App, theme: &Theme) -> Option<Line<'static>> {
+    let job = app.common.job.as_ref()?;
+    let (done, total) = job.work.done();
+    let glyphs = theme.glyphs();
+    let seconds = (app.common.now.saturating_sub(job.since)) as f64 / 1000.0;
+    let rate = if seconds > 0.2 { format!(", {:.0}/s", done as f64 / seconds) } else { String::new() };
+    let bar = match total {
+        0 => String::new(),
+        total => {
+            let filled = (done.min(total) * 20 / total) as usize;
+            format!("{}{} ", glyphs.bar.repeat(filled), glyphs.bar_empty.repeat(20 - filled))
+        }
+    };
+    let text = format!(" {} {bar}{done} of {total}{rate}   esc: cancel", job.title);
+    Some(Line::styled(text, theme.style(Role::Warn)))
+}
+
+pub fn buttons(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+    if area.height == 0 {
+        return;
+    }
+    let named = [
+        ("Forward", Command::Forward),
+        ("Modify", Command::Modify),
+        ("Drop", Command::Drop),
+        ("Replay", Command::Replay),
+        ("Save", Command::Save),
+        ("Load", Command::Load),
+        ("Export", Command::Export),
+    ];
+    let can_decide = !app.common.held().is_empty();
+    let buttons: Vec<_> = named
+        .into_iter()
+        .map(|(name, command)| {
+            let decides = matches!(command, Command::Forward | Command::Modify | Command::Drop);
+            let role = if decides && !can_decide { Role::Faint } else { Role::Text };
+            (format!("[{name}]"), theme.style(role), command)
+        })
+        .collect();
+    draw_buttons(app, frame, area, &buttons);
+}
+
+fn draw_buttons(app: &mut App, frame: &mut Frame<'_>, area: Rect, buttons: &[(String, Style, Command)]) {
+    let mut x = area.x + 1;
+    for (label, style, command) in buttons {
+        let width = text::width(label) as u16;
+        if x + width > area.x + area.width {
+            break;
+        }
+        let place = Rect { x, width, ..area };
+        frame.render_widget(Line::styled(label.clone(), *style), place);
+        app.hits.push((place, Hit::Command(*command)));
+        x += width + 1;
+    }
+}
+
+/// The keys that matter most, and the screens.
+pub fn keys(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+    if area.height == 0 {
+        return;
+    }
+    let mut x = area.x;
+    let mut put = |app: &mut App, key: String, label: &str, hit: Hit, is_here: bool| {
+        let width = (text::width(&key) + text::width(label) + 3) as u16;
+        if x + width > area.x + area.width {
+            return;
+        }
+        let place = Rect { x, width, ..area };
+        let role = if is_here { Role::Active } else { Role::Text };
+        let spans = [
+            Span::raw(" "),
+            Span::styled(format!("{key}:"), theme.style(Role::Key)),
+            Span::styled(label.to_owned(), theme.style(role)),
+            Span::raw(" "),
+        ];
+        frame.render_widget(Line::from_iter(spans), place);
+        app.hits.push((place, hit));
+        x += width - 1;
+    };
+    let first = [
+        (Command::Help, "F1", "Help"),
+        (Command::Filter, "F2", "Filter"),
+        (Command::Forward, "F5", "Forward"),
+        (Command::Modify, "F6", "Modify"),
+        (Command::Drop, "F8", "Drop"),
+        (Command::Detach, "Q", "Quit"),
+    ];
+    for (command, key, label) in first {
+        let keys = app.keymap.keys_of(command);
+        let key = keys.iter().map(ToString::to_string).find(|other| other == key).unwrap_or(app.keymap.shown(command));
+        put(app, key, label, Hit::Command(command), false);
+    }
+    for screen in Screen::ALL {
+        let is_here = app.common.screen == screen;
+        put(app, screen.number().to_string(), screen.title(), Hit::Screen(screen), is_here);
+    }
+}

@@ -1,0 +1,64 @@
+//! Messages in a few words. Everything that comes from a peer is made visible here.
+
+use mcp_control::api::{Direction, Kind, Message};
+
+use crate::text;
+
+/// Method and tool: `tools/call [read_file]`, `tools/call (response)`.
+pub fn what(message: &Message) -> String {
+    let method = message.method.as_deref().map(text::clean);
+    let tool = message.tool.as_deref().map(|tool| format!(" [{}]", text::clean(tool))).unwrap_or_default();
+    match (message.kind, method) {
+        (Kind::Event, _) => message.event.as_deref().map(|event| text::clean(event).into_owned()).unwrap_or_default(),
+        (Kind::Noise, _) => "noise".to_owned(),
+        (Kind::Response | Kind::Error, Some(method)) => format!("{method} (response){tool}"),
+        (Kind::Response | Kind::Error, None) => "(response)".to_owned(),
+        (_, Some(method)) => format!("{method}{tool}"),
+        (kind, None) => kind.as_str().to_owned(),
+    }
+}
+
+/// How it went, if that is known: `ok`, `err -32601`, `denied`.
+pub fn status(message: &Message) -> String {
+    if let Some(outcome) = message.outcome.as_deref().filter(|outcome| is_telling(outcome)) {
+        return text::clean(outcome).into_owned();
+    }
+    if message.verdict.as_deref() == Some("deny") {
+        return "denied".to_owned();
+    }
+    match (message.status.as_deref(), message.code) {
+        (Some("err"), Some(code)) => format!("err {code}"),
+        (Some("input_required"), _) => "asks".to_owned(),
+        (Some(status), _) => text::clean(status).into_owned(),
+        (None, _) => String::new(),
+    }
+}
+
+/// What went on as it came needs no word.
+fn is_telling(outcome: &str) -> bool {
+    matches!(outcome, "dropped" | "refused" | "answered" | "cancelled" | "discarded")
+}
+
+pub fn is_bad(message: &Message) -> bool {
+    message.status.as_deref() == Some("err")
+        || matches!(message.kind, Kind::Error | Kind::Event)
+        || message.verdict.as_deref() == Some("deny")
+}
+
+pub fn is_to_server(message: &Message) -> bool {
+    message.direction == Direction::ClientToServer
+}
+
+/// A value as the filter language takes it.
+pub fn quoted(value: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-/.".contains(c);
+    match !value.is_empty() && value.chars().all(is_plain) {
+        true => value.to_owned(),
+        false => format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")),
+    }
+}
+
+/// What a session or an instance is called: the first letters of its id.
+pub fn short_id(id: &str) -> String {
+    text::clean(&id.chars().take(8).collect::<String>()).into_owned()
+}
