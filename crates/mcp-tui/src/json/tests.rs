@@ -201,7 +201,7 @@ fn raw_lines_wrap_and_hold_everything() {
     check("\u{202e}x", 3, &["…", "x"]);
     check("", 4, &[""]);
     let mut chance = Chance::new(7);
-    for _ in 0..500 {
+    for _ in 0..60 {
         let text: String = (0..200).map(|_| chance.text(8)).collect();
         let width = 8 + chance.below(30);
         let mut wrap = Wrap::new(text.as_str(), width);
