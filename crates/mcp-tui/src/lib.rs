@@ -4,4 +4,5 @@
 pub mod diff;
 pub mod json;
 pub mod library;
+pub mod schema;
 pub mod text;
