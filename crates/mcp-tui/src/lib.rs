@@ -5,5 +5,6 @@ pub mod clipboard;
 pub mod diff;
 pub mod json;
 pub mod library;
+pub mod percentile;
 pub mod schema;
 pub mod text;
