@@ -36,6 +36,7 @@ use mcp_engine::{Bus, Orders};
 use mcp_store::recorded::timestamp;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot, watch};
+use uuid::Uuid;
 
 use gate::Gate;
 use hub::Hub;
@@ -71,6 +72,9 @@ pub struct Setup {
 
 /// A control endpoint that runs until it is ended.
 pub struct Control {
+    pub id: Uuid,
+    /// Where the private socket is, once faces can connect to it; never if there is none.
+    pub socket: Option<oneshot::Receiver<PathBuf>>,
     end: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -79,9 +83,11 @@ impl Control {
     /// Begins at once; everything that takes time happens on the new thread.
     pub fn start(setup: Setup) -> std::io::Result<Self> {
         let (end, ended) = oneshot::channel();
-        let hub = Hub::new(setup.bus.clone());
-        let thread = std::thread::Builder::new().name("control".into()).spawn(move || run(setup, hub, ended))?;
-        Ok(Self { end, thread })
+        let (opened, socket) = oneshot::channel();
+        let (id, hub) = (setup.card.id, Hub::new(setup.bus.clone()));
+        let begin = move || run(setup, hub, opened, ended);
+        let thread = std::thread::Builder::new().name("control".into()).spawn(begin)?;
+        Ok(Self { id, socket: Some(socket), end, thread })
     }
 
     /// Tells the faces, and takes the instance away from where it is found.
@@ -91,12 +97,12 @@ impl Control {
     }
 }
 
-fn run(setup: Setup, hub: Arc<Hub>, ended: oneshot::Receiver<()>) {
+fn run(setup: Setup, hub: Arc<Hub>, opened: oneshot::Sender<PathBuf>, ended: oneshot::Receiver<()>) {
     let _nobody_after = NobodyAfter(setup.orders.clone());
     let runtime = Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(READING_THREADS).build();
     match runtime {
         Ok(runtime) => {
-            runtime.block_on(serve(setup, hub, ended));
+            runtime.block_on(serve(setup, hub, opened, ended));
             // Whoever still reads history does so for nobody.
             runtime.shutdown_background();
         }
@@ -116,11 +122,14 @@ impl Drop for NobodyAfter {
     }
 }
 
-async fn serve(setup: Setup, hub: Arc<Hub>, ended: oneshot::Receiver<()>) {
+async fn serve(setup: Setup, hub: Arc<Hub>, opened: oneshot::Sender<PathBuf>, ended: oneshot::Receiver<()>) {
     let (ending, is_ending) = watch::channel(false);
     let limits = (setup.message_bytes_max, setup.is_recorded);
     let shared = Shared::new(setup.orders, hub, setup.card, limits, setup.rules_file, is_ending);
-    let _registration = setup.state.and_then(|state| register(state, &shared));
+    let registration = setup.state.and_then(|state| register(state, &shared));
+    if let Some(registration) = &registration {
+        let _ = opened.send(registration.socket().to_owned());
+    }
     if let Some(listener) = setup.tcp {
         open_tcp(listener, &shared);
     }

@@ -116,6 +116,12 @@ impl Crossings {
         all.find(|talk| talk.conversation.borrow().number() == number && !talk.is_over()).cloned()
     }
 
+    /// Whether any conversation lasts.
+    pub fn is_any_open(&self) -> bool {
+        let (sessions, shared, streams) = (self.sessions.borrow(), self.shared.borrow(), self.streams.borrow());
+        sessions.values().chain(shared.values()).chain(streams.values()).any(|talk| !talk.is_over())
+    }
+
     /// Server processes that are still there.
     pub fn children(&self) -> usize {
         self.children.get()

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mcp_engine::{Pipeline, StoreFailed};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use super::front::Front;
 use super::gate::Gate;
@@ -26,7 +27,19 @@ pub struct Options {
     /// Whether clients are told that we are the resource which the server protects.
     pub own_resource: bool,
     /// Said once clients can connect and signals are heeded: whoever waits for it may send either.
-    pub greeting: String,
+    pub greeting: Option<String>,
+    /// Where it is heard that a user who watched from within this process is done.
+    pub parting: Option<oneshot::Receiver<Parting>>,
+}
+
+/// What a user who watched from within this process wants in the end.
+#[derive(Debug)]
+pub enum Parting {
+    End,
+    /// The end, unless clients are there: then `stays` is said, and all goes on.
+    EndUnlessServing {
+        stays: String,
+    },
 }
 
 /// How a listener ended.
@@ -55,7 +68,7 @@ pub async fn serve(
     tell: Box<dyn Fn(String)>,
 ) -> io::Result<Ended> {
     let mut signals = Signals::listen()?;
-    tell(options.greeting);
+    options.greeting.into_iter().for_each(&tell);
     let hub = Hub::new(pipeline, options.message_bytes_max, tell);
     let committer = tokio::task::spawn_local(Rc::clone(&hub).keep_committing());
     let obeyer = tokio::task::spawn_local(Rc::clone(&hub).keep_obeying());
@@ -67,12 +80,13 @@ pub async fn serve(
             site.inject(injection);
         }
     });
-    let front = Front::new(listener, site);
+    let front = Front::new(listener, Rc::clone(&site));
     let mut interrupted = false;
     tokio::select! {
         () = front.serve() => {}
         () = hub.stopped() => {}
         interrupt = signals.next() => interrupted = interrupt,
+        () = parted(&site, options.parting) => {}
     }
     hub.end_holds();
     tokio::select! {
@@ -81,11 +95,27 @@ pub async fn serve(
         _ = signals.next() => {}
     }
     front.end_servers().await;
-    drop(front);
+    drop((front, site));
     for task in [committer, obeyer] {
         task.abort();
         let _ = task.await;
     }
     let (pipeline, store_failed) = hub.take_back();
     Ok(Ended { pipeline, store_failed, interrupted })
+}
+
+/// Comes when the user is done and nobody else needs us.
+async fn parted(site: &Site, parting: Option<oneshot::Receiver<Parting>>) {
+    let wished = match parting {
+        Some(parting) => parting.await.ok(),
+        None => None,
+    };
+    match wished {
+        Some(Parting::End) => return,
+        Some(Parting::EndUnlessServing { .. }) if !site.is_serving() => return,
+        Some(Parting::EndUnlessServing { stays }) => site.hub.tell(stays),
+        // Whoever would have said so is gone, or never was.
+        None => {}
+    }
+    std::future::pending().await
 }
