@@ -8,6 +8,7 @@ use crate::Left;
 use crate::command::{Command, Screen};
 use crate::library::EXPORT_FORMATS;
 use crate::news::{Act, Editing, Effect};
+use crate::state::coach::Coach;
 use crate::state::common::{Overlay, Repeat};
 use crate::state::editor::{Editor, TEXT_BYTES_MAX};
 use crate::state::menu::Choice;
@@ -48,6 +49,7 @@ impl App {
             Command::Export => self.export(),
             Command::Zoom => self.detail.is_zoomed = !self.detail.is_zoomed,
             Command::Refresh => self.refresh(),
+            Command::SkipStep => self.coach.iter_mut().for_each(Coach::skip),
             Command::Suspend => self.common.wish(Effect::Suspend),
             _ => {}
         }

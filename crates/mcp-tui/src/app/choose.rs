@@ -159,7 +159,9 @@ impl App {
         let text = match choice {
             Choice::CopyJson => raw.map(str::to_owned),
             Choice::CopyPath => self.detail.path(),
-            Choice::CopyCurl => raw.map(|raw| clipboard::as_curl(raw, url.as_deref().unwrap_or("http://127.0.0.1:8888/mcp"))),
+            Choice::CopyCurl => {
+                raw.map(|raw| clipboard::as_curl(raw, url.as_deref().unwrap_or("http://127.0.0.1:8888/mcp")))
+            }
             Choice::CopyShell => raw.map(|raw| clipboard::as_printf(raw, command.as_deref().unwrap_or("YOUR-SERVER"))),
             _ => Some(message.id.clone()),
         };

@@ -3,6 +3,8 @@
 use mcp_control::api::{Code, Event};
 
 use super::App;
+use crate::Left;
+use crate::library::SessionRef;
 use crate::news::{Act, Acted, Asker, Editing, Effect, News, Refused};
 
 impl App {
@@ -109,9 +111,6 @@ impl App {
             }
             Event::Message(_) | Event::Fault(_) => {}
             Event::Held(held) => {
-                if let Some(coach) = &mut self.coach {
-                    coach.held();
-                }
                 common.messages.see(&held.message);
                 common.hold(*held);
             }
@@ -140,11 +139,22 @@ impl App {
             }
             Event::Gap(_) if is_live => self.traffic.miss(),
             Event::Gap(_) => {}
-            Event::End(ended) => {
-                common.ended = Some(ended.why.clone());
-                common.say(format!("{}; what it told can still be read", ended.why));
-            }
+            Event::End(ended) => self.ended(ended.why),
         }
+    }
+
+    /// The instance is no more. What it recorded can be read on.
+    fn ended(&mut self, why: String) {
+        let session = self.common.standing.as_ref().and_then(|standing| standing.instance.session.clone());
+        match session.filter(|_| !self.common.own_instance && self.common.recording.is_none()) {
+            Some(session) => {
+                self.common.say(format!("{why}; this is its recording"));
+                self.common.wish(Effect::Open(SessionRef::Stored(session)));
+            }
+            None if self.common.recording.is_some() => self.common.say(why.clone()),
+            None => self.common.wish(Effect::End(Left::InstanceEnded(why.clone()))),
+        }
+        self.common.ended = Some(why);
     }
 
     fn leased(&mut self, leased: Result<(), Refused>) {
