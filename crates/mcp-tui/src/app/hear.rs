@@ -1,9 +1,10 @@
 //! What is heard from outside, and where it goes.
 
-use mcp_control::api::{Code, Event};
+use mcp_control::api::{Code, Event, Mode};
 
 use super::App;
 use crate::Left;
+use crate::command::Command;
 use crate::library::SessionRef;
 use crate::news::{Act, Acted, Asker, Editing, Effect, News, Refused};
 
@@ -182,11 +183,15 @@ impl App {
                 common.say(format!("{messages} messages written to {}", files.join(", ")));
             }
             (Act::AddBreakpoint(new), Acted::Named(name)) => common.say(format!("{name} holds {}", new.filter)),
-            (Act::Mode(mode), Acted::Released(released)) => common.say(match (mode, released) {
-                (mcp_control::api::Mode::Intercept, _) => "every message is held from now on".to_owned(),
-                (_, 0) => "everything goes on at once".to_owned(),
-                (_, released) => format!("everything goes on at once, and {released} that were held"),
-            }),
+            (Act::Mode(Mode::Intercept), _) => {
+                // What is held next comes last.
+                self.traffic.motion(Command::Last, common);
+                common.say("every message is held from now on");
+            }
+            (Act::Mode(Mode::Passthrough), Acted::Released(released @ 1..)) => {
+                common.say(format!("everything goes on at once, and {released} that were held"));
+            }
+            (Act::Mode(Mode::Passthrough), _) => common.say("everything goes on at once"),
             (Act::ForwardAll, Acted::Released(released)) => common.say(format!("{released} sent on")),
             (Act::Forward(sequence), _) => common.say(format!("#{sequence} sent on as it came")),
             (Act::Modify(sequence, _), _) => common.say(format!("#{sequence} sent on as you wrote it")),
