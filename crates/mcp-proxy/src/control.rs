@@ -5,6 +5,8 @@
 mod act;
 mod aloud;
 mod asks;
+mod exchange;
+mod explain;
 mod gate;
 mod heard;
 mod history;
