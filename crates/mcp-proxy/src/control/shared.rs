@@ -56,6 +56,13 @@ pub struct Card {
     pub listen: String,
 }
 
+impl Card {
+    /// Whether clients come to a listener, and not over our standard input.
+    pub fn listens(&self) -> bool {
+        self.listen != "stdio"
+    }
+}
+
 /// How the data path stands.
 pub struct Standing {
     pub status: Status,

@@ -24,6 +24,7 @@ mod bridge_to_http;
 mod bridge_tools;
 mod bypass;
 mod commands;
+mod connect;
 mod control;
 mod control_kit;
 mod disconnects;
