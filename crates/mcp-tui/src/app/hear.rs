@@ -105,6 +105,7 @@ impl App {
                 }
             }
             Event::Message(message) | Event::Fault(message) if is_live => {
+                common.meet(&message);
                 self.repeater.see(&message, common);
                 self.tools.see(&message);
                 self.waterfall.see(&message);

@@ -1,6 +1,6 @@
 //! What all screens share: how the instance stands, who may act, what was said last, what is to be done.
 
-use mcp_control::api::{Direction, Held, Message, Mode, Outcome, Snapshot};
+use mcp_control::api::{Direction, Held, Message, Mode, Outcome, Snapshot, Speaker};
 
 use super::cache::Cache;
 use super::editor::Editor;
@@ -13,6 +13,8 @@ use crate::news::{Act, Asker, Effect, Ticket};
 
 /// How long a word to the user stays, in milliseconds.
 const WORD_FOR: u64 = 6_000;
+/// Clients that are remembered by their names, as an instance tells of them.
+const SPEAKERS_MAX: usize = 64;
 
 #[derive(Default)]
 pub struct Common {
@@ -189,6 +191,24 @@ impl Common {
     pub fn let_go(&mut self, outcome: &Outcome) {
         if let Some(standing) = &mut self.standing {
             standing.held.retain(|held| held.sequence != outcome.sequence);
+        }
+    }
+
+    /// Messages say who speaks; what the instance said of that may be older.
+    pub fn meet(&mut self, message: &Message) {
+        let (Some(standing), true) = (&mut self.standing, message.client.is_some() || message.revision.is_some()) else {
+            return;
+        };
+        let said = Speaker {
+            conversation: message.conversation,
+            client: message.client.clone(),
+            revision: message.revision.clone(),
+        };
+        let speakers = &mut standing.instance.conversations;
+        match speakers.iter().position(|speaker| speaker.conversation == message.conversation) {
+            Some(at) => speakers[at] = said,
+            None if speakers.len() < SPEAKERS_MAX => speakers.push(said),
+            None => {}
         }
     }
 
