@@ -111,9 +111,6 @@ pub fn run(source: Source, library: Arc<dyn Library>, options: Options) -> Resul
             Source::Recording(session) => (None, Some(session)),
         };
         let (mut link, news) = link::Link::new(address, library, options.who.clone());
-        if link.has_instance() && !options.read_only {
-            link.carry_out(news::Effect::Lease { take: false });
-        }
         session.into_iter().for_each(|session| link.open(session));
         let mut common = Common::default();
         (common.read_only, common.own_instance) = (options.read_only, options.own_instance);

@@ -1,6 +1,7 @@
 //! What was typed, chosen or written, and what follows from it.
 
 use mcp_control::api::{Answer, Approve, Deny, Drop, ErrorAnswer, Lasting, Mark, Modify, NewBreakpoint};
+use mcp_wire::reply::REFUSED_BY_HAND;
 use serde_json::value::RawValue;
 
 use super::{App, FILTER_AFTER};
@@ -13,9 +14,6 @@ use crate::state::common::{Job, Overlay};
 use crate::state::editor::{Editor, Wrote};
 use crate::state::menu::{Choice, Chosen, Menu};
 use crate::state::prompt::{Asking, Prompt, Typed};
-
-/// What a dropped request is answered with: the proxy's own code for it.
-const DROPPED: i64 = -32000;
 
 impl App {
     pub(super) fn prompt_key(&mut self, mut prompt: Prompt, key: Key) {
@@ -79,7 +77,7 @@ impl App {
             Asking::Search => self.sessions.search(text, common),
             Asking::Ignore => self.repeater.set_ignored(&text, common),
             Asking::DropWords(sequence) => {
-                let error = ErrorAnswer { code: DROPPED, message: text };
+                let error = ErrorAnswer { code: REFUSED_BY_HAND, message: text };
                 common.act(Act::Drop(sequence, Drop { error: Some(error) }));
             }
             Asking::DenyWords(sequence) => {
@@ -130,8 +128,8 @@ impl App {
             Choice::DropWithError(sequence) => common.prompt(Asking::DropWords(sequence), "dropped by a person"),
             Choice::AnswerWithResult(sequence) => self.edit(Editing::Answer(sequence), "{\n  \"result\": {}\n}", false),
             Choice::AnswerWithError(sequence) => {
-                let text = "{\n  \"error\": { \"code\": -32000, \"message\": \"\" }\n}";
-                self.edit(Editing::Answer(sequence), text, false);
+                let text = format!("{{\n  \"error\": {{ \"code\": {REFUSED_BY_HAND}, \"message\": \"\" }}\n}}");
+                self.edit(Editing::Answer(sequence), &text, false);
             }
             Choice::Approve(sequence, lasting) => {
                 common.act(Act::Approve(sequence, Approve { lasting, raw: None }));

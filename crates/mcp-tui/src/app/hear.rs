@@ -100,8 +100,12 @@ impl App {
                 let is_first = common.standing.is_none();
                 let was_lost = common.lost.take().is_some();
                 common.stand(snapshot);
-                if is_live && (is_first || was_lost) {
-                    self.traffic.begin(common);
+                let newest = common.standing.as_ref().map_or(0, |standing| standing.last_sequence);
+                match is_live {
+                    true if is_first || was_lost => self.traffic.begin(common),
+                    // Something passed that was not told of.
+                    true if newest > self.traffic.newest => self.traffic.miss(),
+                    _ => {}
                 }
             }
             Event::Message(message) | Event::Fault(message) if is_live => {
@@ -134,11 +138,7 @@ impl App {
                 common.standing.iter_mut().for_each(|standing| standing.breakpoints.clone_from(&list.breakpoints));
             }
             Event::Policy(_) => common.wish(Effect::Policy),
-            Event::Lease(state) => {
-                if let Some(standing) = &mut common.standing {
-                    standing.lease = state.lease;
-                }
-            }
+            Event::Lease(state) => common.lease(state.lease),
             Event::Gap(_) if is_live => self.traffic.miss(),
             Event::Gap(_) => {}
             Event::End(ended) => self.ended(ended.why),
@@ -159,8 +159,8 @@ impl App {
         self.common.ended = Some(why);
     }
 
-    fn leased(&mut self, leased: Result<(), Refused>) {
-        self.common.has_lease = leased.is_ok();
+    fn leased(&mut self, leased: Result<String, Refused>) {
+        self.common.leased(leased.as_ref().ok().cloned());
         if let Err(refused) = leased {
             match refused.code {
                 Some(Code::Locked) => self.common.say(format!("{}; `T` takes control", refused.words)),
