@@ -3,6 +3,8 @@
 mod act;
 mod choose;
 mod hear;
+#[cfg(test)]
+mod tests;
 
 use ratatui::layout::Rect;
 

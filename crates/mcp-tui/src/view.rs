@@ -11,6 +11,8 @@ pub mod help;
 pub mod overlay;
 pub mod repeater;
 pub mod sessions;
+#[cfg(test)]
+mod tests;
 pub mod tools;
 pub mod traffic;
 pub mod waterfall;

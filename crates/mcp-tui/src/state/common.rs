@@ -200,7 +200,8 @@ impl Common {
 
     /// Messages say who speaks; what the instance said of that may be older.
     pub fn meet(&mut self, message: &Message) {
-        let (Some(standing), true) = (&mut self.standing, message.client.is_some() || message.revision.is_some()) else {
+        let (Some(standing), true) = (&mut self.standing, message.client.is_some() || message.revision.is_some())
+        else {
             return;
         };
         let said = Speaker {

@@ -189,10 +189,11 @@ pub fn keys(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     if area.height == 0 {
         return;
     }
-    let mut x = area.x;
+    let (mut x, mut is_full) = (area.x, false);
     let mut put = |app: &mut App, key: String, label: &str, hit: Hit, is_here: bool| {
         let width = (text::width(&key) + text::width(label) + 3) as u16;
-        if x + width > area.x + area.width {
+        is_full |= x + width > area.x + area.width;
+        if is_full {
             return;
         }
         let place = Rect { x, width, ..area };
