@@ -80,10 +80,28 @@ fn counted_messages_pass_as_they_are() {
 }
 
 #[test]
+fn a_client_that_wants_no_answer_gets_none() {
+    check_bytes(b"{\"method\":\"a\"}\n", b"");
+    check_bytes(b"", b"");
+}
+
+/// Nobody is left to say anything, and the client that waits is told by the code.
+#[test]
+fn a_client_that_waits_in_vain_is_told() {
+    let sandbox = Sandbox::new();
+    let _proxy = sandbox.open_house_of(["--transport", "stdio", "--target-command", "sh -c 'read line'"]);
+    let mut client = sandbox.connect(&[]);
+    client.send(b"{\"method\":\"a\"}\n");
+    assert_eq!(client.rest(), Vec::<Vec<u8>>::new());
+    let (status, errors) = client.end();
+    assert_eq!(status.code(), Some(3), "{errors}");
+    assert!(errors.contains("closed the connection without an answer"), "{errors}");
+}
+
+#[test]
 fn much_passes_both_ways() {
-    let lines: Vec<u8> = (0..64)
-        .flat_map(|x| format!("{{\"x\":{x},\"method\":\"{}\"}}\n", "m".repeat(50_000)).into_bytes())
-        .collect();
+    let lines: Vec<u8> =
+        (0..64).flat_map(|x| format!("{{\"x\":{x},\"method\":\"{}\"}}\n", "m".repeat(50_000)).into_bytes()).collect();
     check_bytes(&lines, &lines.repeat(2));
 }
 

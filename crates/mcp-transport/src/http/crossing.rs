@@ -101,7 +101,8 @@ impl Crossings {
         }
         self.shared.borrow_mut().drain().for_each(|(_, talk)| talk.end());
         for talk in self.piped.borrow().iter() {
-            talk.answer_open_calls(&Refusal::StreamLost);
+            let refusal = if talk.hub.has_failed() { Refusal::NotRecorded } else { Refusal::StreamLost };
+            talk.answer_open_calls(&refusal);
             talk.end();
         }
     }

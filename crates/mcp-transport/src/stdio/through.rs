@@ -16,9 +16,9 @@ use super::pipe::Pipe;
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The instance closed its end, after it said something or was asked nothing.
+    /// The instance closed its end, after it said something or when nobody asked anything any more.
     Closed,
-    /// The instance closed its end, and never answered anything.
+    /// The instance closed its end on a client that had spoken and was there, and never said anything.
     Unanswered,
     /// The client reads no more.
     ClientGone,
@@ -28,14 +28,15 @@ pub enum Ended {
 pub async fn carry((mut stdin, mut stdout): (Pipe, Pipe), instance: &UnixStream) -> io::Result<Ended> {
     let end = || Pipe::shared(instance.as_fd(), OFlags::empty());
     let (mut from, mut to) = (end()?, end()?);
-    let mut was_asked = false;
+    let mut waits = false;
     let up = async {
         while let Some(bytes) = read(&mut stdin).await {
-            was_asked = true;
+            waits = true;
             if write(&mut to, &bytes).await.is_err() {
-                break;
+                return std::future::pending().await;
             }
         }
+        waits = false;
         // What is on its way back comes all the same.
         let _ = shutdown(instance, Shutdown::Write);
         std::future::pending().await
@@ -55,7 +56,7 @@ pub async fn carry((mut stdin, mut stdout): (Pipe, Pipe), instance: &UnixStream)
         () = up => {}
         () = down => {}
     }
-    Ok(match (gone, was_asked && !answered) {
+    Ok(match (gone, waits && !answered) {
         (true, _) => Ended::ClientGone,
         (false, true) => Ended::Unanswered,
         (false, false) => Ended::Closed,
