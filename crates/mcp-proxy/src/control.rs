@@ -7,7 +7,7 @@ mod aloud;
 mod asks;
 mod gate;
 mod heard;
-mod history;
+pub mod history;
 mod holds;
 mod hub;
 mod lease;
@@ -22,7 +22,7 @@ mod shared;
 mod site;
 mod strangers;
 mod stream;
-mod tell;
+pub mod tell;
 
 use std::net::TcpListener;
 use std::path::PathBuf;

@@ -28,6 +28,7 @@ mod replay;
 mod report;
 mod run;
 mod sessions;
+pub mod shelf;
 
 use std::process::ExitCode;
 

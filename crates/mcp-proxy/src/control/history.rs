@@ -31,7 +31,7 @@ pub struct Found {
 }
 
 /// What is asked for, within its bounds.
-struct Wanted {
+pub struct Wanted {
     from: From,
     limit: usize,
     filter: Option<Filter>,
@@ -45,7 +45,7 @@ enum From {
 }
 
 impl Wanted {
-    fn of(query: &PageQuery, filter: Option<Filter>) -> Result<Self, Refusal> {
+    pub fn of(query: &PageQuery, filter: Option<Filter>) -> Result<Self, Refusal> {
         check_sequences(&[query.before, query.after])?;
         let from = match (query.before, query.after) {
             (None, None) => From::Before(u64::MAX),

@@ -33,7 +33,14 @@ pub struct Segments {
 }
 
 impl Segments {
-    pub(super) fn page(&self, parts: &Parts, wanted: &Wanted) -> Result<Found, StoreError> {
+    /// A session by itself, with what it has now.
+    pub fn alone(&self, segment: &Path) -> Result<Parts, StoreError> {
+        let part = Part { segment: segment.to_owned(), earlier: 0, index: None };
+        let last_sequence = self.with(&part, Pages::last)?;
+        Ok(Parts { parts: vec![part], last_sequence })
+    }
+
+    pub fn page(&self, parts: &Parts, wanted: &Wanted) -> Result<Found, StoreError> {
         match wanted.from {
             From::Before(before) => self.before(parts, before, wanted),
             From::After(after) => self.after(parts, after, wanted),
