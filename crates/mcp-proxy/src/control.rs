@@ -5,11 +5,11 @@
 mod act;
 mod aloud;
 mod asks;
-mod exchange;
+pub mod exchange;
 mod explain;
 mod gate;
 mod heard;
-mod history;
+pub mod history;
 mod holds;
 mod hub;
 mod lease;
@@ -24,7 +24,7 @@ mod shared;
 mod site;
 mod strangers;
 mod stream;
-mod tell;
+pub mod tell;
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;

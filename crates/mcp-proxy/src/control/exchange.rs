@@ -25,7 +25,7 @@ pub async fn exchange(State(shared): State<Shared>, Sequence(sequence): Sequence
     }
 }
 
-fn told(ExchangeOf { number, event_id, exchange }: ExchangeOf) -> api::Exchange {
+pub fn told(ExchangeOf { number, event_id, exchange }: ExchangeOf) -> api::Exchange {
     let (started_ns, request) = exchange.request.unzip();
     let (answered_ns, answer) = exchange.answer.unzip();
     let (ended_ns, ending) = exchange.end.unzip();

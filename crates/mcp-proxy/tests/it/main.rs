@@ -77,6 +77,7 @@ mod rules;
 mod schema;
 mod search;
 mod secrets;
+mod shelf;
 mod store;
 mod tail;
 mod tools_kit;

@@ -28,12 +28,19 @@ pub struct Parts {
 
 /// Opened segments.
 #[derive(Default)]
-pub struct Library {
+pub struct Segments {
     open: Mutex<Vec<(PathBuf, Pages)>>,
 }
 
-impl Library {
-    pub(super) fn page(&self, parts: &Parts, wanted: &Wanted) -> Result<Found, StoreError> {
+impl Segments {
+    /// A session by itself, with what it has now.
+    pub fn alone(&self, segment: &Path) -> Result<Parts, StoreError> {
+        let part = Part { segment: segment.to_owned(), earlier: 0, index: None };
+        let last_sequence = self.with(&part, Pages::last)?;
+        Ok(Parts { parts: vec![part], last_sequence })
+    }
+
+    pub fn page(&self, parts: &Parts, wanted: &Wanted) -> Result<Found, StoreError> {
         match wanted.from {
             From::Before(before) => self.before(parts, before, wanted),
             From::After(after) => self.after(parts, after, wanted),
@@ -186,7 +193,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let parts = run(dir.path());
         let filter = (!filter.is_empty()).then(|| Filter::parse(filter).unwrap());
-        let found = Library::default().page(&parts, &Wanted { from, limit, filter }).unwrap();
+        let found = Segments::default().page(&parts, &Wanted { from, limit, filter }).unwrap();
         let sequences: Vec<u64> =
             found.messages.iter().map(|(told, earlier)| told.recorded.sequence + earlier).collect();
         assert_eq!((sequences.as_slice(), found.older, found.newer), (expected, older, newer));
@@ -219,10 +226,10 @@ mod tests {
     #[test]
     fn a_page_ends_where_it_says() {
         let dir = tempfile::tempdir().unwrap();
-        let (parts, library) = (Parts { last_sequence: 5, ..run(dir.path()) }, Library::default());
+        let (parts, segments) = (Parts { last_sequence: 5, ..run(dir.path()) }, Segments::default());
         for (from, expected) in [(From::Before(u64::MAX), vec![4, 5]), (From::After(3), vec![4, 5])] {
             let limit = if matches!(from, From::After(_)) { 9 } else { 2 };
-            let found = library.page(&parts, &Wanted { from, limit, filter: None }).unwrap();
+            let found = segments.page(&parts, &Wanted { from, limit, filter: None }).unwrap();
             let sequences: Vec<_> =
                 found.messages.iter().map(|(told, earlier)| told.recorded.sequence + earlier).collect();
             assert_eq!((sequences, found.newer, found.last_sequence), (expected, Some(5), 5));
@@ -232,12 +239,12 @@ mod tests {
     #[test]
     fn one_is_found_in_its_session() {
         let dir = tempfile::tempdir().unwrap();
-        let (parts, library) = (run(dir.path()), Library::default());
+        let (parts, segments) = (run(dir.path()), Segments::default());
         for sequence in 1..=8 {
-            let (told, earlier) = library.one(&parts, sequence).unwrap().unwrap();
+            let (told, earlier) = segments.one(&parts, sequence).unwrap().unwrap();
             assert_eq!(told.recorded.sequence + earlier, sequence);
         }
-        assert!(library.one(&parts, 0).unwrap().is_none() && library.one(&parts, 9).unwrap().is_none());
-        assert!(library.open.lock().unwrap().len() <= OPEN_MAX);
+        assert!(segments.one(&parts, 0).unwrap().is_none() && segments.one(&parts, 9).unwrap().is_none());
+        assert!(segments.open.lock().unwrap().len() <= OPEN_MAX);
     }
 }
