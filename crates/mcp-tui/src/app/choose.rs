@@ -25,6 +25,8 @@ impl App {
             Typed::Changed => {
                 if prompt.asking == Asking::Filter {
                     self.filter_due = Some(self.common.now + FILTER_AFTER);
+                } else if prompt.asking == Asking::ToolFilter {
+                    self.tools.set_words(prompt.text());
                 }
                 self.common.overlay = Overlay::Prompt(prompt);
             }
@@ -33,6 +35,8 @@ impl App {
                     self.filter_due = None;
                     let before = self.filter_before.take();
                     self.traffic.set_filter(before, &mut self.common);
+                } else if prompt.asking == Asking::ToolFilter {
+                    self.tools.leave_words();
                 }
             }
             Typed::Given(text) => {
@@ -77,6 +81,7 @@ impl App {
             Asking::Load => common.wish(Effect::Open(SessionRef::File(absolute(&text)))),
             Asking::Export(format) => self.export_to(format, &text),
             Asking::Search => self.sessions.search(text, common),
+            Asking::ToolFilter => self.tools.set_words(&text),
             Asking::Ignore => self.repeater.set_ignored(&text, common),
             Asking::DropWords(sequence) => {
                 let error = ErrorAnswer { code: DROPPED, message: text };
@@ -159,7 +164,9 @@ impl App {
         let text = match choice {
             Choice::CopyJson => raw.map(str::to_owned),
             Choice::CopyPath => self.detail.path(),
-            Choice::CopyCurl => raw.map(|raw| clipboard::as_curl(raw, url.as_deref().unwrap_or("http://127.0.0.1:8888/mcp"))),
+            Choice::CopyCurl => {
+                raw.map(|raw| clipboard::as_curl(raw, url.as_deref().unwrap_or("http://127.0.0.1:8888/mcp")))
+            }
             Choice::CopyShell => raw.map(|raw| clipboard::as_printf(raw, command.as_deref().unwrap_or("YOUR-SERVER"))),
             _ => Some(message.id.clone()),
         };

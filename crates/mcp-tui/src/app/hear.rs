@@ -4,6 +4,7 @@ use mcp_control::api::{Code, Event};
 
 use super::App;
 use crate::news::{Act, Acted, Asker, Editing, Effect, News, Refused};
+use crate::state::common::Overlay;
 
 impl App {
     pub fn hear(&mut self, news: News) {
@@ -16,15 +17,24 @@ impl App {
                 Asker::Traffic => self.traffic.page(ticket, page, common),
                 Asker::Find => self.traffic.found(ticket, page, common),
                 Asker::Waterfall => self.waterfall.page(ticket, page, common),
-                Asker::Tools => self.tools.page(ticket, page, common),
+                Asker::Tools => {
+                    self.tools.page(ticket, page, common);
+                    self.check_open_editor();
+                }
                 Asker::Repeater => self.repeater.page(ticket, page, common),
             },
             News::Message(sequence, message) => match message {
                 Ok(message) => {
+                    self.tools.came(&message, common);
                     common.messages.keep(*message);
                     self.detail.came(sequence, common);
+                    self.held.came(sequence);
+                    self.check_open_editor();
                 }
-                Err(words) => self.detail.failed(sequence, words),
+                Err(words) => {
+                    self.held.failed(sequence, &words);
+                    self.detail.failed(sequence, words);
+                }
             },
             News::Exchange(sequence, exchange) => self.detail.exchange(sequence, exchange),
             News::Explanation(sequence, explanation) => self.detail.explanation(sequence, explanation),
@@ -65,6 +75,15 @@ impl App {
         self.follow_up();
     }
 
+    /// A schema may have come that was not there when the editor opened.
+    fn check_open_editor(&mut self) {
+        let mut overlay = std::mem::take(&mut self.common.overlay);
+        if let Overlay::Editor(editor) = &mut overlay {
+            self.check_schema(editor);
+        }
+        self.common.overlay = overlay;
+    }
+
     fn edited_elsewhere(&mut self, why: Editing, text: &str) {
         self.written(why, text.trim_end(), false);
     }
@@ -96,6 +115,7 @@ impl App {
             Event::Snapshot(snapshot) => {
                 let is_first = common.standing.is_none();
                 let was_lost = common.lost.take().is_some();
+                snapshot.held.iter().for_each(|held| common.messages.see(&held.message));
                 common.stand(snapshot);
                 if is_live && (is_first || was_lost) {
                     self.traffic.begin(common);
@@ -114,6 +134,7 @@ impl App {
                 }
                 common.messages.see(&held.message);
                 common.hold(*held);
+                self.tools.want(common);
             }
             Event::Outcome(outcome) => {
                 common.let_go(&outcome);
@@ -132,9 +153,13 @@ impl App {
             Event::Breakpoints(list) => {
                 common.standing.iter_mut().for_each(|standing| standing.breakpoints.clone_from(&list.breakpoints));
             }
-            Event::Policy(_) => common.wish(Effect::Policy),
+            Event::Policy(governed) => {
+                common.standing.iter_mut().for_each(|standing| standing.instance.policy = Some(governed.clone()));
+                common.wish(Effect::Policy);
+            }
             Event::Lease(state) => {
                 if let Some(standing) = &mut common.standing {
+                    standing.has_face = state.lease.is_some();
                     standing.lease = state.lease;
                 }
             }
@@ -194,7 +219,7 @@ impl App {
             // What is no message any more is sent only if somebody means it.
             (Act::Modify(sequence, modify), Some(Code::NotJsonRpc)) => {
                 self.edit(Editing::Modify(sequence), modify.raw.get(), false);
-                if let crate::state::common::Overlay::Editor(editor) = &mut self.common.overlay {
+                if let Overlay::Editor(editor) = &mut self.common.overlay {
                     editor.is_confirming = true;
                 }
                 self.common.complain("this is no JSON-RPC message any more; ctrl-s once more sends it nevertheless");
