@@ -210,6 +210,7 @@ impl App {
         match self.common.screen {
             Screen::Held => self.held.select_line(line, &mut self.common),
             Screen::Tools => self.tools.select_line(line),
+            Screen::Breakpoints => self.breakpoints.select_line(line),
             _ => {}
         }
     }
