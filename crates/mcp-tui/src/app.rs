@@ -148,7 +148,10 @@ impl App {
         let common = &mut self.common;
         match screen {
             Screen::Traffic => {}
-            Screen::Held => self.held.enter(common),
+            Screen::Held => {
+                self.tools.want(common);
+                self.held.enter(common);
+            }
             Screen::Repeater => self.repeater.enter(common),
             Screen::Waterfall => self.waterfall.enter(common),
             Screen::Tools => self.tools.enter(common),
@@ -205,7 +208,24 @@ impl App {
     }
 
     /// A line of the screen's own list was clicked.
-    pub fn select_line(&mut self, _line: usize) {}
+    pub fn select_line(&mut self, line: usize) {
+        match self.common.screen {
+            Screen::Held => self.held.select_line(line, &mut self.common),
+            Screen::Tools => self.tools.select_line(line),
+            Screen::Breakpoints => self.breakpoints.select_line(line),
+            _ => {}
+        }
+    }
+
+    /// Whether the pane beside the list has the keys, where a screen has such a pane.
+    pub fn is_beside(&mut self) -> Option<&mut bool> {
+        match self.common.screen {
+            Screen::Traffic => Some(&mut self.detail.has_keys),
+            Screen::Held => Some(&mut self.held.is_on_message),
+            Screen::Tools => Some(&mut self.tools.is_on_definition),
+            _ => None,
+        }
+    }
 
     pub fn choose(&mut self, choice: Choice) {
         self.chosen(choice);
@@ -226,6 +246,7 @@ impl App {
             self.common.screen = Screen::Repeater;
             self.repeater.take(repeat, &mut self.common);
         }
+        self.held.settle(&mut self.common);
         self.look();
     }
 
@@ -245,6 +266,7 @@ impl App {
         self.traffic.tick(&mut self.common);
         self.repeater.tick(&mut self.common);
         self.waterfall.tick(&mut self.common);
+        self.tools.tick(&mut self.common);
         self.follow_up();
     }
 

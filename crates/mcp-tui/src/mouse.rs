@@ -22,6 +22,8 @@ pub enum Hit {
     Choice(usize),
     /// A line of the list that a screen has.
     Line(usize),
+    /// The pane beside that list.
+    Beside,
 }
 
 /// Lines that one turn of the wheel moves.
@@ -46,10 +48,12 @@ fn wheel(app: &mut App, hit: Option<Hit>, command: Command) {
     if !matches!(app.common.overlay, Overlay::None) {
         return;
     }
-    let had_keys = app.detail.has_keys;
-    app.detail.has_keys = matches!(hit, Some(Hit::Detail));
+    let is_beside = matches!(hit, Some(Hit::Detail | Hit::Beside));
+    let had_keys = app.is_beside().map(|is| std::mem::replace(is, is_beside));
     (0..WHEEL).for_each(|_| app.command(command));
-    app.detail.has_keys = had_keys;
+    if let (Some(is), Some(had_keys)) = (app.is_beside(), had_keys) {
+        *is = had_keys;
+    }
     app.settle();
 }
 
@@ -77,6 +81,7 @@ fn click(app: &mut App, hit: Hit, line: usize) {
         Hit::Command(command) => app.command(command),
         Hit::Screen(screen) => app.show(screen),
         Hit::Line(at) => app.select_line(at),
+        Hit::Beside => app.is_beside().into_iter().for_each(|is| *is = true),
     }
     app.settle();
 }

@@ -25,7 +25,7 @@ pub const ASCII: Theme = Theme { palette: Palette::Plain, ascii: true };
 /// A terminal that is attached to an instance and has its lease.
 pub fn app() -> App {
     let mut app = App::new(Common::default(), Keymap::default());
-    app.common.has_lease = true;
+    app.hear(News::Leased(Ok(snapshot().lease.expect("somebody has it").since)));
     app.hear(News::Events(vec![Event::Snapshot(Box::new(snapshot()))]));
     app.take_effects();
     app
@@ -164,12 +164,16 @@ pub fn render(app: &mut App, width: u16, height: u16, theme: &Theme) -> String {
 /// Draws it at any size, and sees that nothing of what it shows acts on a terminal.
 #[track_caller]
 pub fn is_drawn_safely(app: &mut App) {
-    for (width, height) in [(1, 1), (2, 40), (200, 2), (20, 7), (60, 16), (80, 24), (120, 40), (500, 200)] {
-        for theme in [PLAIN, ASCII, Theme::default()] {
-            let drawn = render(app, width, height, &theme);
-            for line in drawn.lines() {
-                assert_eq!(text::clean(line), line, "at {width} by {height}");
-            }
+    let drawn = |app: &mut App, width, height, theme| {
+        for line in render(app, width, height, &theme).lines() {
+            assert_eq!(text::clean(line), line, "at {width} by {height}");
         }
+    };
+    for (width, height) in [(1, 1), (2, 40), (200, 2), (20, 7), (500, 200)] {
+        drawn(app, width, height, PLAIN);
+    }
+    for theme in [PLAIN, ASCII, Theme::default()] {
+        drawn(app, 60, 16, theme);
+        drawn(app, 120, 40, theme);
     }
 }

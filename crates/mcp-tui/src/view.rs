@@ -8,6 +8,7 @@ pub mod diff;
 pub mod frame;
 pub mod held;
 pub mod help;
+pub mod hints;
 pub mod overlay;
 pub mod repeater;
 pub mod sessions;

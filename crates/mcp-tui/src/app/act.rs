@@ -165,6 +165,7 @@ impl App {
         if is_elsewhere || text.len() > TEXT_BYTES_MAX {
             return self.common.wish(Effect::Editor { text: text.to_owned(), why });
         }
+        self.tools.want(&mut self.common);
         let mut editor = Editor::new(why, text);
         self.check_schema(&mut editor);
         self.common.overlay = Overlay::Editor(Box::new(editor));
@@ -251,12 +252,12 @@ impl App {
     fn back(&mut self) {
         if let Some(job) = &self.common.job {
             job.work.cancel();
+        } else if self.common.screen != Screen::Traffic {
+            self.common.screen = Screen::Traffic;
         } else if self.detail.is_zoomed {
             self.detail.is_zoomed = false;
         } else if self.detail.has_keys {
             self.detail.has_keys = false;
-        } else if self.common.screen != Screen::Traffic {
-            self.common.screen = Screen::Traffic;
         } else if self.traffic.filter.is_some() {
             self.traffic.set_filter(None, &mut self.common);
         } else if self.common.recording.is_some() {

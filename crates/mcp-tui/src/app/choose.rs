@@ -23,6 +23,8 @@ impl App {
             Typed::Changed => {
                 if prompt.asking == Asking::Filter {
                     self.filter_due = Some(self.common.now + FILTER_AFTER);
+                } else if prompt.asking == Asking::ToolFilter {
+                    self.tools.set_words(prompt.text());
                 }
                 self.common.overlay = Overlay::Prompt(prompt);
             }
@@ -31,6 +33,8 @@ impl App {
                     self.filter_due = None;
                     let before = self.filter_before.take();
                     self.traffic.set_filter(before, &mut self.common);
+                } else if prompt.asking == Asking::ToolFilter {
+                    self.tools.leave_words();
                 }
             }
             Typed::Given(text) => {
@@ -75,6 +79,7 @@ impl App {
             Asking::Load => common.wish(Effect::Open(SessionRef::File(absolute(&text)))),
             Asking::Export(format) => self.export_to(format, &text),
             Asking::Search => self.sessions.search(text, common),
+            Asking::ToolFilter => self.tools.set_words(&text),
             Asking::Ignore => self.repeater.set_ignored(&text, common),
             Asking::DropWords(sequence) => {
                 let error = ErrorAnswer { code: REFUSED_BY_HAND, message: text };

@@ -7,6 +7,7 @@ use crate::Left;
 use crate::command::Command;
 use crate::library::SessionRef;
 use crate::news::{Act, Acted, Asker, Editing, Effect, News, Refused};
+use crate::state::common::Overlay;
 
 impl App {
     pub fn hear(&mut self, news: News) {
@@ -19,15 +20,24 @@ impl App {
                 Asker::Traffic => self.traffic.page(ticket, page, common),
                 Asker::Find => self.traffic.found(ticket, page, common),
                 Asker::Waterfall => self.waterfall.page(ticket, page, common),
-                Asker::Tools => self.tools.page(ticket, page, common),
+                Asker::Tools => {
+                    self.tools.page(ticket, page, common);
+                    self.check_open_editor();
+                }
                 Asker::Repeater => self.repeater.page(ticket, page, common),
             },
             News::Message(sequence, message) => match message {
                 Ok(message) => {
+                    self.tools.came(&message, common);
                     common.messages.keep(*message);
                     self.detail.came(sequence, common);
+                    self.held.came(sequence);
+                    self.check_open_editor();
                 }
-                Err(words) => self.detail.failed(sequence, words),
+                Err(words) => {
+                    self.held.failed(sequence, &words);
+                    self.detail.failed(sequence, words);
+                }
             },
             News::Exchange(sequence, exchange) => self.detail.exchange(sequence, exchange),
             News::Explanation(sequence, explanation) => self.detail.explanation(sequence, explanation),
@@ -68,6 +78,15 @@ impl App {
         self.follow_up();
     }
 
+    /// A schema may have come that was not there when the editor opened.
+    fn check_open_editor(&mut self) {
+        let mut overlay = std::mem::take(&mut self.common.overlay);
+        if let Overlay::Editor(editor) = &mut overlay {
+            self.check_schema(editor);
+        }
+        self.common.overlay = overlay;
+    }
+
     fn edited_elsewhere(&mut self, why: Editing, text: &str) {
         self.written(why, text.trim_end(), false);
     }
@@ -99,6 +118,7 @@ impl App {
             Event::Snapshot(snapshot) => {
                 let is_first = common.standing.is_none();
                 let was_lost = common.lost.take().is_some();
+                snapshot.held.iter().for_each(|held| common.messages.see(&held.message));
                 common.stand(snapshot);
                 let newest = common.standing.as_ref().map_or(0, |standing| standing.last_sequence);
                 match is_live {
@@ -119,6 +139,7 @@ impl App {
             Event::Held(held) => {
                 common.messages.see(&held.message);
                 common.hold(*held);
+                self.tools.want(common);
             }
             Event::Outcome(outcome) => {
                 common.let_go(&outcome);
@@ -137,7 +158,10 @@ impl App {
             Event::Breakpoints(list) => {
                 common.standing.iter_mut().for_each(|standing| standing.breakpoints.clone_from(&list.breakpoints));
             }
-            Event::Policy(_) => common.wish(Effect::Policy),
+            Event::Policy(governed) => {
+                common.standing.iter_mut().for_each(|standing| standing.instance.policy = Some(governed.clone()));
+                common.wish(Effect::Policy);
+            }
             Event::Lease(state) => common.lease(state.lease),
             Event::Gap(_) if is_live => self.traffic.miss(),
             Event::Gap(_) => {}
@@ -210,7 +234,7 @@ impl App {
             // What is no message any more is sent only if somebody means it.
             (Act::Modify(sequence, modify), Some(Code::NotJsonRpc)) => {
                 self.edit(Editing::Modify(sequence), modify.raw.get(), false);
-                if let crate::state::common::Overlay::Editor(editor) = &mut self.common.overlay {
+                if let Overlay::Editor(editor) = &mut self.common.overlay {
                     editor.is_confirming = true;
                 }
                 self.common.complain("this is no JSON-RPC message any more; ctrl-s once more sends it nevertheless");

@@ -41,6 +41,7 @@ fn with_calls() -> App {
 fn with_held() -> App {
     let mut app = with_calls();
     hear(&mut app, Event::Held(Box::new(held(call(2, "write", r#"{"path":"/tmp/x"}"#), "intercept"))));
+    app.take_effects();
     app
 }
 

@@ -241,6 +241,7 @@ impl Common {
         }
         self.has_lease = is_ours;
         if let Some(standing) = &mut self.standing {
+            standing.has_face = lease.is_some();
             standing.lease = lease;
         }
     }

@@ -28,6 +28,8 @@ pub enum Asking {
     Export(String),
     /// Words to look for in all sessions.
     Search,
+    /// Words that what a server offers is narrowed to.
+    ToolFilter,
     /// Paths that a comparison leaves out.
     Ignore,
     /// What whoever sent this message is told.
@@ -46,6 +48,7 @@ impl Asking {
             Self::Load => "Open session file",
             Self::Export(_) => "Export to",
             Self::Search => "Search all sessions for",
+            Self::ToolFilter => "Show only what has the words",
             Self::Ignore => "Leave out, paths with blanks between",
             Self::DropWords(_) => "Drop, and tell the sender",
             Self::DenyWords(_) => "Deny, and tell the sender",
