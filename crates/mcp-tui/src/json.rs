@@ -20,7 +20,7 @@ use mcp_wire::scan::decode_string;
 
 pub use find::FOUND_MAX;
 pub use parse::{Fault, NODES_MAX};
-pub use path::path_of;
+pub(crate) use path::{push_item, push_member};
 pub(crate) use pretty::Place;
 pub use pretty::{Pretty, pretty_text};
 pub use tree::{Label, Row, Tree};
@@ -180,17 +180,17 @@ impl Document {
     /// The path to a value, as filters spell it: `$.params.list[0]`. It is not clean: names stand in it
     /// as they are, so that a filter finds them.
     pub fn path(&self, node: NodeId) -> String {
-        self.path_with(node, path::push_item)
-    }
-
-    /// The same with items of lists spelled by `push_item`.
-    pub(crate) fn path_with(&self, node: NodeId, push_item: impl Fn(&mut String, usize)) -> String {
-        path::path(self, node, push_item)
+        path::path(self, node)
     }
 
     /// Which of its parent's children it is, from 0.
     pub fn order(&self, node: NodeId) -> usize {
         self.node(node).order as usize
+    }
+
+    /// The first value in reading order that is not inside this one.
+    pub(crate) fn after(&self, node: NodeId) -> NodeId {
+        self.node(node).after
     }
 
     /// Values that have these words in them or in their key, in reading order, [`FOUND_MAX`] at most. Case

@@ -153,12 +153,14 @@ impl App {
             return self.common.complain("it is not there yet; try again");
         };
         let raw = message.raw.as_ref().map(|raw| raw.get());
-        let url = self.common.standing.as_ref().and_then(|standing| standing.instance.server_url.clone());
+        let instance = self.common.standing.as_ref().map(|standing| &standing.instance);
+        let url = instance.and_then(|instance| instance.server_url.as_deref());
+        let command = instance.and_then(|instance| instance.server_command.as_deref());
         let text = match choice {
             Choice::CopyJson => raw.map(str::to_owned),
             Choice::CopyPath => self.detail.path(),
-            Choice::CopyCurl => Some(clipboard::as_curl(&message, url.as_deref())),
-            Choice::CopyShell => Some(clipboard::as_printf(&message)),
+            Choice::CopyCurl => raw.zip(url).map(|(raw, url)| clipboard::as_curl(raw, url)),
+            Choice::CopyShell => raw.zip(command).map(|(raw, command)| clipboard::as_printf(raw, command)),
             _ => Some(message.id.clone()),
         };
         match text {

@@ -3,32 +3,31 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::BYTES_MAX;
-use crate::json::{Document, NodeId, Shape};
+use crate::json::{Document, NodeId, Shape, push_item, push_member};
 
 /// Values of one answer that are looked at.
 const VALUES_MAX: usize = 20_000;
 /// Paths that are proposed; nobody reads through more.
 const PROPOSED_MAX: usize = 100;
 /// A path this deep or long is no help to anyone.
-const PATH_BYTES_MAX: usize = 1000;
+const PATH_STEPS_MAX: usize = 30;
+const PATH_BYTES_MAX: usize = 500;
 
 /// Paths to leave out of a comparison: those whose value differs between answers to the same request. Where
 /// several items of a list differ alike, the path stands for all of them. What is no JSON, or too large to
 /// compare, is passed over.
 pub fn learn(runs: &[&str]) -> Vec<String> {
-    let documents: Vec<Document> =
-        runs.iter().filter(|run| run.len() <= BYTES_MAX).filter_map(|run| Document::parse(*run).ok()).collect();
+    let runs = runs.iter().filter(|run| run.len() <= BYTES_MAX);
+    let documents: Vec<Document> = runs.filter_map(|run| Document::parse(*run).ok()).collect();
     let Some((first, others)) = documents.split_first() else {
         return Vec::new();
     };
-    let others: Vec<HashMap<String, &str>> =
-        others.iter().map(|other| values(other).map(|(node, path)| (path, other.source(node))).collect()).collect();
+    let others: Vec<HashMap<String, &str>> = others.iter().map(by_path).collect();
     let mut proposed: BTreeMap<NodeId, String> = BTreeMap::new();
     let mut by_shape: HashMap<String, (NodeId, usize)> = HashMap::new();
-    for (node, path) in values(first) {
+    for Found { node, path, general } in values(first) {
         let source = first.source(node);
         if others.iter().any(|other| other.get(&path).is_some_and(|value| *value != source)) {
-            let general = general(first, node);
             let (earliest, count) = by_shape.entry(general.clone()).or_insert((node, 0));
             *count += 1;
             proposed.insert(*earliest, if *count == 1 { path } else { general });
@@ -37,19 +36,48 @@ pub fn learn(runs: &[&str]) -> Vec<String> {
     proposed.into_values().take(PROPOSED_MAX).collect()
 }
 
-/// Scalars, with their paths.
-fn values(document: &Document) -> impl Iterator<Item = (NodeId, String)> {
-    let is_scalar = |node: &NodeId| !matches!(document.shape(*node), Shape::Object | Shape::Array | Shape::Rest);
-    let depth_max = 30;
-    let is_near = move |node: &NodeId| {
-        std::iter::successors(document.parent(*node), |above| document.parent(*above)).take(depth_max + 1).count()
-            <= depth_max
-    };
-    let nodes = (0..document.len() as NodeId).filter(is_scalar).filter(is_near).take(VALUES_MAX);
-    nodes.map(|node| (node, document.path(node))).filter(|(_, path)| path.len() <= PATH_BYTES_MAX)
+fn by_path(document: &Document) -> HashMap<String, &str> {
+    values(document).into_iter().map(|found| (found.path, document.source(found.node))).collect()
 }
 
-/// The path with every item of its lists in it.
-fn general(document: &Document, node: NodeId) -> String {
-    document.path_with(node, |path, _| path.push_str("[*]"))
+/// A scalar, with its path, and with one that has every item of its lists in it.
+struct Found {
+    node: NodeId,
+    path: String,
+    general: String,
+}
+
+/// The scalars of a document. Paths grow and shrink along the walk: made anew for each value, those below
+/// a long key would cost more than the document is long.
+fn values(document: &Document) -> Vec<Found> {
+    let mut values = Vec::new();
+    let (mut path, mut general) = ("$".to_owned(), "$".to_owned());
+    // For each container that is open here: where it ends, and how long its paths are.
+    let mut open: Vec<(NodeId, usize, usize)> = Vec::new();
+    let mut node = 0;
+    while (node as usize) < document.len() && values.len() < VALUES_MAX {
+        while open.last().is_some_and(|(after, ..)| *after <= node) {
+            open.pop();
+        }
+        let (_, path_len, general_len) = open.last().copied().unwrap_or((0, 1, 1));
+        path.truncate(path_len);
+        general.truncate(general_len);
+        match document.key(node) {
+            Some(key) => [&mut path, &mut general].into_iter().for_each(|path| push_member(path, &key)),
+            None if node > 0 => {
+                push_item(&mut path, document.order(node));
+                general.push_str("[*]");
+            }
+            None => {}
+        }
+        let is_list = matches!(document.shape(node), Shape::Object | Shape::Array);
+        let is_near = open.len() < PATH_STEPS_MAX && path.len() <= PATH_BYTES_MAX;
+        if is_list && is_near {
+            open.push((document.after(node), path.len(), general.len()));
+        } else if is_near && document.shape(node) != Shape::Rest {
+            values.push(Found { node, path: path.clone(), general: general.clone() });
+        }
+        node = if is_near { node + 1 } else { document.after(node) };
+    }
+    values
 }

@@ -115,6 +115,13 @@ fn the_worst_of_what_is_compared_is_soon_done() {
 }
 
 #[test]
+fn a_long_key_over_many_values_is_no_burden() {
+    let run = |value: &str| format!("{{\"{}\":[{}1],\"a\":{value}}}", "k".repeat(900_000), "1,".repeat(10_000));
+    assert_eq!(learn(&[&run("1"), &run("2")]), ["$.a"]);
+    assert_eq!(diff_json(&run("1"), &run("2"), &["$..x".to_owned()]).differing, 1);
+}
+
+#[test]
 fn repeats_teach_what_to_ignore() {
     let run = |id: u32, a: &str, b: &str| {
         format!(

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Document, NodeId};
 
-pub fn path(document: &Document, node: NodeId, push_item: impl Fn(&mut String, usize)) -> String {
+pub fn path(document: &Document, node: NodeId) -> String {
     let mut steps = Vec::new();
     let mut at = node;
     while let Some(parent) = document.parent(at) {
@@ -19,14 +19,6 @@ pub fn path(document: &Document, node: NodeId, push_item: impl Fn(&mut String, u
         }
     }
     path
-}
-
-/// A path of names alone.
-pub fn path_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    names.into_iter().fold("$".to_owned(), |mut path, name| {
-        push_member(&mut path, name);
-        path
-    })
 }
 
 pub(crate) fn push_item(path: &mut String, index: usize) {

@@ -74,10 +74,19 @@ impl Pretty {
     }
 }
 
-/// The whole document over many lines, uncut and unclean: for editing, copying and comparing.
+/// The whole document over many lines, uncut and unclean: for editing and copying. What was not read to
+/// its end, or would grow beyond measure by its indents, stays as it came.
 pub fn pretty_text(document: &Document) -> String {
-    let mut text = String::with_capacity(document.text().len() * 2);
+    let source = document.text();
+    let bytes_max = source.len() * 8 + 1_000_000;
+    if document.is_cut() {
+        return source.as_ref().to_owned();
+    }
+    let mut text = String::with_capacity(source.len() * 2);
     for place in places(document, Place::FIRST) {
+        if text.len() > bytes_max {
+            return source.as_ref().to_owned();
+        }
         if !text.is_empty() {
             text.push('\n');
         }
