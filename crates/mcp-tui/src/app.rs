@@ -10,7 +10,7 @@ use crate::command::{Command, Screen};
 use crate::key::Key;
 use crate::keymap::Keymap;
 use crate::mouse::Hit;
-use crate::news::Effect;
+use crate::news::{Editing, Effect};
 use crate::state::audit::Audit;
 use crate::state::breakpoints::Breakpoints;
 use crate::state::coach::Coach;
@@ -126,7 +126,7 @@ impl App {
         let is_done = match common.screen {
             Screen::Traffic => self.traffic_command(command),
             Screen::Held => self.held.command(command, common),
-            Screen::Repeater => self.repeater.command(command, common),
+            Screen::Repeater => self.repeater_command(command),
             Screen::Waterfall => self.waterfall.command(command, common),
             Screen::Tools => self.tools.command(command, common),
             Screen::Breakpoints => self.breakpoints.command(command, common),
@@ -181,6 +181,17 @@ impl App {
         true
     }
 
+    fn repeater_command(&mut self, command: Command) -> bool {
+        if !matches!(command, Command::Edit | Command::Editor) {
+            return self.repeater.command(command, &mut self.common);
+        }
+        match self.repeater.edited_text() {
+            Some((tab, text)) => self.edit(Editing::Request(tab), &text, command == Command::Editor),
+            None => self.common.say("there is nothing to edit yet"),
+        }
+        true
+    }
+
     fn palette_key(&mut self, mut palette: Palette, key: Key) {
         use crate::state::palette::Picked;
         match palette.key(key) {
@@ -203,7 +214,19 @@ impl App {
     }
 
     /// A line of the screen's own list was clicked.
-    pub fn select_line(&mut self, _line: usize) {}
+    pub fn select_line(&mut self, line: usize) {
+        match self.common.screen {
+            _ => {}
+        }
+    }
+
+    /// One of the two panes of a screen is meant.
+    pub fn select_pane(&mut self, is_second: bool) {
+        match self.common.screen {
+            Screen::Repeater => self.repeater.is_on_answer = is_second,
+            _ => {}
+        }
+    }
 
     pub fn choose(&mut self, choice: Choice) {
         self.chosen(choice);
@@ -249,10 +272,8 @@ impl App {
     /// When [`App::tick`] is due at the latest, in milliseconds from now.
     pub fn tick_within(&self) -> u64 {
         let is_counting = !self.common.held().is_empty() || self.common.job.is_some();
-        match self.filter_due {
-            Some(due) => due.saturating_sub(self.common.now).max(1),
-            None if is_counting => 250,
-            None => 500,
-        }
+        let usual = if is_counting { 250 } else { 500 };
+        let due = [self.filter_due, self.repeater.due()].into_iter().flatten().min();
+        due.map_or(usual, |due| due.saturating_sub(self.common.now).clamp(1, usual))
     }
 }

@@ -20,6 +20,8 @@ mod run;
 mod schema;
 mod state;
 mod term;
+#[cfg(test)]
+mod testing_screens;
 mod text;
 mod theme;
 mod view;

@@ -22,6 +22,11 @@ pub enum Hit {
     Choice(usize),
     /// A line of the list that a screen has.
     Line(usize),
+    /// One of the two panes of a screen: the second?
+    Pane(bool),
+    /// A request of the repeater, and a run of the one that is shown.
+    Request(usize),
+    Run(usize),
 }
 
 /// Lines that one turn of the wheel moves.
@@ -48,6 +53,11 @@ fn wheel(app: &mut App, hit: Option<Hit>, command: Command) {
     }
     let had_keys = app.detail.has_keys;
     app.detail.has_keys = matches!(hit, Some(Hit::Detail));
+    match hit {
+        Some(Hit::Pane(is_second)) => app.select_pane(is_second),
+        Some(Hit::Line(_)) => app.select_pane(false),
+        _ => {}
+    }
     (0..WHEEL).for_each(|_| app.command(command));
     app.detail.has_keys = had_keys;
     app.settle();
@@ -76,7 +86,13 @@ fn click(app: &mut App, hit: Hit, line: usize) {
         Hit::Tab(view) => app.detail.show(view, &mut app.common),
         Hit::Command(command) => app.command(command),
         Hit::Screen(screen) => app.show(screen),
-        Hit::Line(at) => app.select_line(at),
+        Hit::Line(at) => {
+            app.select_pane(false);
+            app.select_line(at);
+        }
+        Hit::Pane(is_second) => app.select_pane(is_second),
+        Hit::Request(tab) => app.repeater.show_tab(tab),
+        Hit::Run(run) => app.repeater.show_run(run),
     }
     app.settle();
 }

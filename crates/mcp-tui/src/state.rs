@@ -8,6 +8,7 @@ pub mod breakpoints;
 pub mod cache;
 pub mod coach;
 pub mod common;
+pub mod cursor;
 pub mod detail;
 pub mod editor;
 pub mod held;

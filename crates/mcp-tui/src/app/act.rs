@@ -57,6 +57,7 @@ impl App {
     pub fn subject(&self) -> Option<u64> {
         match self.common.screen {
             Screen::Held => self.held.selected(&self.common),
+            Screen::Repeater => self.repeater.subject(),
             _ => self.traffic.selected,
         }
     }

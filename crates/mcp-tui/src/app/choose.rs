@@ -150,7 +150,8 @@ impl App {
     fn copied(&mut self, choice: &Choice) {
         let Some(sequence) = self.subject() else { return };
         let Some(message) = self.common.messages.get(sequence).cloned() else {
-            return self.common.complain("it is not there yet; try again");
+            self.common.wish(Effect::Message { sequence });
+            return self.common.say("it is on its way; press the key again");
         };
         let raw = message.raw.as_ref().map(|raw| raw.get());
         let instance = self.common.standing.as_ref().map(|standing| &standing.instance);

@@ -21,10 +21,14 @@ impl App {
             },
             News::Message(sequence, message) => match message {
                 Ok(message) => {
+                    self.repeater.came(&message);
                     common.messages.keep(*message);
                     self.detail.came(sequence, common);
                 }
-                Err(words) => self.detail.failed(sequence, words),
+                Err(words) => {
+                    self.repeater.failed(sequence, &words);
+                    self.detail.failed(sequence, words);
+                }
             },
             News::Exchange(sequence, exchange) => self.detail.exchange(sequence, exchange),
             News::Explanation(sequence, explanation) => self.detail.explanation(sequence, explanation),

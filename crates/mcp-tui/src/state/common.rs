@@ -100,14 +100,22 @@ impl Common {
 
     /// Acts on the instance, if that is ours to do; otherwise it is said why not.
     pub fn act(&mut self, act: Act) {
+        match self.cannot_act() {
+            Some(words) => self.complain(words),
+            None => self.wish(Effect::Act(act)),
+        }
+    }
+
+    /// Why nothing can be done to the instance.
+    pub fn cannot_act(&self) -> Option<&'static str> {
         if self.recording.is_some() {
-            self.complain("this is a recording; esc leads back to what is live");
+            Some("this is a recording; esc leads back to what is live")
         } else if self.ended.is_some() {
-            self.complain("the proxy has ended");
+            Some("the proxy has ended")
         } else if self.read_only {
-            self.complain("this terminal only watches (--read-only)");
+            Some("this terminal only watches (--read-only)")
         } else {
-            self.wish(Effect::Act(act));
+            None
         }
     }
 
