@@ -148,7 +148,7 @@ impl App {
             Screen::Traffic => {}
             Screen::Held => self.held.enter(common),
             Screen::Repeater => self.repeater.enter(common),
-            Screen::Waterfall => self.waterfall.enter(common),
+            Screen::Waterfall => self.waterfall.enter(self.traffic.filter.clone(), common),
             Screen::Tools => self.tools.enter(common),
             Screen::Breakpoints => self.breakpoints.enter(common),
             Screen::Audit => self.audit.enter(common),
@@ -216,6 +216,7 @@ impl App {
     /// A line of the screen's own list was clicked.
     pub fn select_line(&mut self, line: usize) {
         match self.common.screen {
+            Screen::Waterfall => self.waterfall.select(line),
             _ => {}
         }
     }
@@ -271,7 +272,8 @@ impl App {
 
     /// When [`App::tick`] is due at the latest, in milliseconds from now.
     pub fn tick_within(&self) -> u64 {
-        let is_counting = !self.common.held().is_empty() || self.common.job.is_some();
+        let is_moving = self.common.screen == Screen::Waterfall && self.waterfall.has_open();
+        let is_counting = !self.common.held().is_empty() || self.common.job.is_some() || is_moving;
         let usual = if is_counting { 250 } else { 500 };
         let due = [self.filter_due, self.repeater.due()].into_iter().flatten().min();
         due.map_or(usual, |due| due.saturating_sub(self.common.now).clamp(1, usual))

@@ -58,6 +58,7 @@ impl App {
         match self.common.screen {
             Screen::Held => self.held.selected(&self.common),
             Screen::Repeater => self.repeater.subject(),
+            Screen::Waterfall => self.waterfall.selected(),
             _ => self.traffic.selected,
         }
     }

@@ -121,10 +121,14 @@ impl App {
             }
             Event::Outcome(outcome) => {
                 common.let_go(&outcome);
+                self.waterfall.decide(&outcome);
                 self.traffic.decide(&outcome, common);
                 self.detail.changed(outcome.sequence, common);
             }
-            Event::Verdict(verdict) => self.traffic.judge(verdict, common),
+            Event::Verdict(verdict) => {
+                self.waterfall.judge(&verdict);
+                self.traffic.judge(verdict, common);
+            }
             Event::Marked(marked) => {
                 let sequence = marked.sequence;
                 self.traffic.mark(marked, common);
