@@ -46,6 +46,8 @@ pub struct App {
     lines: History,
     /// The filter that counted before one was typed.
     filter_before: Option<String>,
+    /// The session that is exported in place of the one that is shown.
+    exporting: Option<String>,
     /// What to do next was left open: the filter is applied once typing pauses.
     filter_due: Option<u64>,
 }
@@ -72,6 +74,7 @@ impl App {
             filters: History::default(),
             lines: History::default(),
             filter_before: None,
+            exporting: None,
             filter_due: None,
         }
     }
@@ -217,6 +220,7 @@ impl App {
     pub fn select_line(&mut self, line: usize) {
         match self.common.screen {
             Screen::Waterfall => self.waterfall.select(line),
+            Screen::Sessions => self.sessions.select(line),
             _ => {}
         }
     }

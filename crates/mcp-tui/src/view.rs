@@ -11,6 +11,7 @@ pub mod help;
 pub mod overlay;
 pub mod repeater;
 pub mod sessions;
+pub mod table;
 pub mod tools;
 pub mod traffic;
 pub mod waterfall;

@@ -89,21 +89,25 @@ impl App {
     }
 
     fn export_to(&mut self, format: String, file: &str) {
-        let session = match (&self.common.recording, &self.common.standing) {
-            (Some(row), _) => row.id.clone(),
-            (None, Some(standing)) => match &standing.instance.session {
+        let other = self.exporting.take();
+        // The filter is about what is shown.
+        let filter = self.traffic.filter.clone().filter(|_| other.is_none());
+        let session = match (other, &self.common.recording, &self.common.standing) {
+            (Some(session), ..) => session,
+            (None, Some(row), _) => row.id.clone(),
+            (None, None, Some(standing)) => match &standing.instance.session {
                 Some(session) => session.clone(),
                 None => {
                     return self.common.complain("nothing is recorded (--no-record), so there is nothing to export");
                 }
             },
-            (None, None) => return self.common.complain("there is nothing to export yet"),
+            (None, None, None) => return self.common.complain("there is nothing to export yet"),
         };
         let export = Export {
             session: SessionRef::Stored(session),
             format,
             file: absolute(file),
-            filter: self.traffic.filter.clone(),
+            filter,
             redact: true,
             overwrite: false,
         };

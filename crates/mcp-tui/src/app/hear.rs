@@ -38,7 +38,10 @@ impl App {
             News::Hits(hits) => self.sessions.hits(hits, common),
             News::Opened(opened) => match opened {
                 Ok(recording) => self.opened(recording.about()),
-                Err(words) => common.complain(words),
+                Err(words) => {
+                    common.opening = None;
+                    common.complain(words);
+                }
             },
             News::Exported(exported) => {
                 common.job = None;
@@ -75,8 +78,10 @@ impl App {
 
     /// A recording is shown, or once more what is live.
     fn opened(&mut self, row: crate::library::SessionRow) {
+        let wanted = self.common.opening.take().filter(|(session, _)| *session == row.id);
         self.common.recording = Some(row);
         self.begin_anew();
+        self.common.go_to = wanted.map(|(_, sequence)| sequence);
     }
 
     pub fn show_live(&mut self) {
