@@ -220,6 +220,7 @@ impl App {
     pub fn select_line(&mut self, line: usize) {
         match self.common.screen {
             Screen::Waterfall => self.waterfall.select(line),
+            Screen::Audit => self.audit.select(line),
             Screen::Sessions => self.sessions.select(line),
             _ => {}
         }
@@ -229,6 +230,7 @@ impl App {
     pub fn select_pane(&mut self, is_second: bool) {
         match self.common.screen {
             Screen::Repeater => self.repeater.is_on_answer = is_second,
+            Screen::Audit => self.audit.is_on_record = is_second,
             _ => {}
         }
     }

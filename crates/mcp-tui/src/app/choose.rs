@@ -77,6 +77,7 @@ impl App {
             Asking::Load => common.wish(Effect::Open(SessionRef::File(absolute(&text)))),
             Asking::Export(format) => self.export_to(format, &text),
             Asking::Search => self.sessions.search(text, common),
+            Asking::AuditFilter => self.audit.set_filter(Some(text).filter(|text| !text.is_empty()), common),
             Asking::Ignore => self.repeater.set_ignored(&text, common),
             Asking::DropWords(sequence) => {
                 let error = ErrorAnswer { code: DROPPED, message: text };

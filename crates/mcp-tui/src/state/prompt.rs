@@ -28,6 +28,8 @@ pub enum Asking {
     Export(String),
     /// Words to look for in all sessions.
     Search,
+    /// Which decisions the audit shows.
+    AuditFilter,
     /// Paths that a comparison leaves out.
     Ignore,
     /// What whoever sent this message is told.
@@ -46,6 +48,7 @@ impl Asking {
             Self::Load => "Open session file",
             Self::Export(_) => "Export to",
             Self::Search => "Search all sessions for",
+            Self::AuditFilter => "Filter decisions",
             Self::Ignore => "Leave out, paths with blanks between",
             Self::DropWords(_) => "Drop, and tell the sender",
             Self::DenyWords(_) => "Deny, and tell the sender",
@@ -53,7 +56,7 @@ impl Asking {
     }
 
     pub fn is_filter(&self) -> bool {
-        matches!(self, Self::Filter | Self::Breakpoint(_))
+        matches!(self, Self::Filter | Self::AuditFilter | Self::Breakpoint(_))
     }
 }
 
