@@ -90,10 +90,14 @@ pub fn type_in(app: &mut App, text: &str) {
     text.chars().for_each(|letter| app.key(Key::char(letter)));
 }
 
-pub fn render(app: &mut App, (width, height): (u16, u16), theme: Theme) -> String {
+pub fn render(app: &mut App, size: (u16, u16), theme: Theme) -> String {
+    draw(app, size, theme).backend().to_string()
+}
+
+fn draw(app: &mut App, (width, height): (u16, u16), theme: Theme) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     terminal.draw(|frame| view::draw(app, frame, &theme)).unwrap();
-    terminal.backend().to_string()
+    terminal
 }
 
 /// A screen in every size, in ASCII, and without colours: one text to compare. It must not come apart in
@@ -115,7 +119,7 @@ pub fn in_all_sizes(app: &mut App) -> String {
 pub fn in_odd_sizes(app: &mut App) {
     for size in [(1, 1), (2, 2), (5, 3), (3, 40), (500, 1), (20, 6), (31, 9), (500, 200)] {
         for ascii in [false, true] {
-            render(app, size, Theme { ascii, ..Theme::default() });
+            draw(app, size, Theme { ascii, ..Theme::default() });
         }
     }
 }
