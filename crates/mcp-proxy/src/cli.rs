@@ -99,9 +99,10 @@ pub struct ProxyArgs {
     /// The server's address, for sse and streamable-http
     #[arg(long, value_name = "URL")]
     pub target_url: Option<String>,
-    /// Port of the listener on 127.0.0.1, for sse and streamable-http; 0 takes any free one
-    #[arg(long, value_name = "PORT", default_value_t = LISTEN_PORT)]
-    pub listen_port: u16,
+    /// Port of the listener on 127.0.0.1, for sse, streamable-http and wherever the proxy draws; 0 takes
+    /// any free one [default: 8888]
+    #[arg(long, value_name = "PORT")]
+    pub listen_port: Option<u16>,
     /// Where clients connect: `stdio`, a port on 127.0.0.1, or an IP address with a port
     #[arg(long, value_name = "stdio|[HOST:]PORT", conflicts_with = "listen_port")]
     pub listen: Option<Listen>,
@@ -113,7 +114,8 @@ pub struct ProxyArgs {
     /// it with the address they use
     #[arg(long)]
     pub rewrite_resource: bool,
-    /// What to show: `none` is headless
+    /// What to show: `tui` draws on this terminal, `none` shows nothing; without it the proxy draws where
+    /// a person started it, and not where a client did
     #[arg(long, value_enum)]
     pub ui: Option<Ui>,
     #[command(flatten)]
@@ -273,7 +275,7 @@ impl FromStr for Listen {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Ui {
     Tui,
     None,
@@ -358,7 +360,7 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
             return answered
                 .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) });
         }
-        Command::Proxy(args) => return run::proxy(args, cli.state_dir()),
+        Command::Proxy(args) => return run::proxy(args, cli.state_dir(), cli.color),
         Command::Run(args) => return run::run(args, cli.state_dir()),
         Command::Replay(args) => return replay::replay(args, cli.state_dir()?, cli.color),
         Command::Mock(args) => return mock::mock(args, cli.state_dir()?),

@@ -2,8 +2,10 @@
 
 mod answer;
 mod approve;
+mod attach;
 mod breakpoints;
 mod change;
+mod connect;
 mod decide;
 mod gone;
 mod held;
@@ -40,6 +42,11 @@ const BY_BYTES_MAX: usize = 64;
 pub enum FaceCommand {
     /// List the running instances
     Ps(ps::PsArgs),
+    /// Show a running instance on this terminal: what passes, what is held, and the keys to act
+    #[command(visible_alias = "tui")]
+    Attach(attach::AttachArgs),
+    /// Be a client of a running instance, for client configs: its server on standard input and output
+    Connect(connect::ConnectArgs),
     /// Print the messages of a running instance as they pass
     Tail(tail::TailArgs),
     /// Hold every message for somebody to decide, or stop that and let all go on
@@ -69,6 +76,8 @@ pub enum FaceCommand {
 
 pub fn face(command: &FaceCommand, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     let answered = match command {
+        FaceCommand::Attach(args) => attach::attach(args, state, color),
+        FaceCommand::Connect(args) => connect::connect(args, state),
         FaceCommand::Tail(args) => tail::tail(args, state, color),
         FaceCommand::Ps(args) => done(ps::ps(args, state, color)),
         FaceCommand::Hold(args) => done(hold::hold(args, state)),
@@ -102,7 +111,7 @@ impl Face {
     pub fn attach(state: &StateDir, wanted: Option<&str>, take: bool) -> Result<Self, Failure> {
         let instances = Instances::below(state.root());
         let running = instances.find(wanted)?;
-        let hand = Hand { lease: None, by: Some(who()), take };
+        let hand = Hand { lease: None, by: Some(who("command line")), take };
         let client = Client::new(Address::Socket(running.socket.clone())).acting_as(hand);
         Ok(Self { running, client, instances, runtime: runtime()? })
     }
@@ -162,12 +171,12 @@ fn runtime() -> Result<Runtime, Failure> {
     Ok(Builder::new_current_thread().enable_io().enable_time().build()?)
 }
 
-/// What is written down as the one who acted.
-fn who() -> String {
+/// What is written down as the one who acted, by what kind of face.
+pub fn who(face: &str) -> String {
     let name =
         ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
     let name = name.unwrap_or_else(|| rustix::process::getuid().as_raw().to_string());
-    let mut who = format!("command line ({name})");
+    let mut who = format!("{face} ({name})");
     who.truncate(who.floor_char_boundary(BY_BYTES_MAX));
     who
 }

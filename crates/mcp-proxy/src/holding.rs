@@ -58,6 +58,8 @@ pub struct Holding {
     breakpoints: Vec<Filter>,
     tcp: Option<TcpListener>,
     governing: Option<Governing>,
+    /// A face begins with the proxy.
+    is_drawn: bool,
 }
 
 impl HoldArgs {
@@ -76,7 +78,14 @@ impl HoldArgs {
             server: None,
         };
         let mode = if self.intercept { Mode::Intercept } else { Mode::Passthrough };
-        Ok(Holding { options, mode, breakpoints, tcp: self.control_port.map(bind).transpose()?, governing })
+        Ok(Holding {
+            options,
+            mode,
+            breakpoints,
+            tcp: self.control_port.map(bind).transpose()?,
+            governing,
+            is_drawn: false,
+        })
     }
 }
 
@@ -91,6 +100,10 @@ fn bind(port: u16) -> Result<TcpListener, Failure> {
 }
 
 impl Holding {
+    pub fn drawn(self, is_drawn: bool) -> Self {
+        Self { is_drawn, ..self }
+    }
+
     /// A pipeline whose messages can be held, and the endpoint that faces attach to.
     pub fn begin(
         self,
@@ -116,7 +129,7 @@ impl Holding {
         let shown = card.name.as_ref().or(card.server_command.as_ref()).or(card.server_url.as_ref());
         let mut intercept =
             Intercept::new(HoldOptions { server: shown.map(|shown| shown.as_str().into()), ..self.options });
-        let needs_face = face_needed(self.mode, &self.breakpoints).filter(|_| !args.quiet);
+        let needs_face = face_needed(self.mode, &self.breakpoints).filter(|_| !args.quiet && !self.is_drawn);
         intercept.set_mode(self.mode, Owner::Start);
         for filter in self.breakpoints {
             intercept.add(None, filter, Owner::Start).map_err(|error| Failure::usage(error.to_string()))?;

@@ -19,6 +19,7 @@ mod holding;
 mod indexer;
 mod inner;
 mod inspect;
+mod launch;
 mod mock;
 mod plan;
 mod policy;
@@ -27,7 +28,9 @@ mod recording;
 mod replay;
 mod report;
 mod run;
+mod screen;
 mod sessions;
+mod shelf;
 
 use std::process::ExitCode;
 

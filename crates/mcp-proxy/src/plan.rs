@@ -8,7 +8,7 @@ use mcp_store::Transport;
 use mcp_transport::child::ServerCommand;
 use mcp_transport::http::target::{HeaderMap, Target};
 
-use crate::cli::{Listen, ProxyArgs, RecordingArgs, RunArgs, TargetArgs, TransportArg, UrlTransportArg};
+use crate::cli::{LISTEN_PORT, Listen, ProxyArgs, RecordingArgs, RunArgs, TargetArgs, TransportArg, UrlTransportArg};
 use crate::failure::{Failure, exit, quoted};
 
 pub struct Plan {
@@ -18,6 +18,10 @@ pub struct Plan {
     pub token: Option<String>,
     /// Whether they are told that the proxy is the resource which the server protects.
     pub rewrite_resource: bool,
+    /// What came over standard input before it was known to be a client's.
+    pub heard: Vec<u8>,
+    /// Any port will do if that of `client` is taken.
+    pub or_any_port: bool,
 }
 
 pub enum ServerSide {
@@ -79,13 +83,27 @@ impl Plan {
         let client = match (args.listen, args.transport) {
             (Some(listen), _) => listen,
             (None, TransportArg::Stdio) => Listen::Stdio,
-            (None, _) => Listen::At(SocketAddr::from((Ipv4Addr::LOCALHOST, args.listen_port))),
+            (None, _) => Listen::At(local(args.listen_port)),
         };
         let token = token(client, args.token_file.as_deref())?;
         if args.rewrite_resource {
             check_rewrite(client, &server, token.is_some())?;
         }
-        Ok(Self { client, server, token, rewrite_resource: args.rewrite_resource })
+        Ok(Self { token, rewrite_resource: args.rewrite_resource, ..Self::new(client, server) })
+    }
+
+    fn new(client: Listen, server: ServerSide) -> Self {
+        Self { client, server, token: None, rewrite_resource: false, heard: Vec::new(), or_any_port: false }
+    }
+
+    /// The same where the terminal is drawn on: clients do not come over it. Those that would have are
+    /// listened for, at a port that nobody has to know if nobody named it.
+    pub fn drawn(mut self, listen_port: Option<u16>) -> Self {
+        if self.client == Listen::Stdio {
+            self.client = Listen::At(local(listen_port));
+            self.or_any_port = listen_port.is_none();
+        }
+        self
     }
 
     /// A listener in front of a command of our own.
@@ -94,7 +112,7 @@ impl Plan {
         let shown = shell_words::join(words.iter().map(|word| word.to_string_lossy()));
         let (program, rest) = words.split_first().expect("the command is ours, and not empty");
         let command = ServerCommand { program: program.clone(), args: rest.to_vec(), env: Vec::new() };
-        Ok(Self { client, server: ServerSide::Command { command, shown }, token, rewrite_resource: false })
+        Ok(Self { token, ..Self::new(client, ServerSide::Command { command, shown }) })
     }
 
     /// `mcp-proxy run …`
@@ -109,7 +127,7 @@ impl Plan {
             }
             None => words_side(&args.command, &args.recording)?,
         };
-        Ok(Self { client: Listen::Stdio, server, token: None, rewrite_resource: false })
+        Ok(Self::new(Listen::Stdio, server))
     }
 }
 
@@ -121,8 +139,12 @@ impl Plan {
             true => url_side(target, Transport::StreamableHttp, args)?,
             false => split_command_side(target, "--target", args)?,
         };
-        Ok(Self { client: Listen::Stdio, server, token: None, rewrite_resource: false })
+        Ok(Self::new(Listen::Stdio, server))
     }
+}
+
+fn local(port: Option<u16>) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(LISTEN_PORT)))
 }
 
 /// What clients have to show, which is a must where other machines can connect.

@@ -1,14 +1,24 @@
 //! Everything people read. Standard output belongs to the protocol while a proxy runs; commands that
 //! answer a question may use it, and only through here. Text from a peer is made visible on the way.
 
+mod kept;
+
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use mcp_wire::visible::visible_lines;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Says something on standard error. Never waits for long: nobody may be reading, and there is nobody
-/// else to tell.
+pub use kept::{Kept, keep, say_kept};
+
+/// Says something on standard error, or later while something draws there.
 pub fn say(text: &str) {
+    if !kept::takes(text) {
+        say_now(text);
+    }
+}
+
+/// Never waits for long: nobody may be reading, and there is nobody else to tell.
+fn say_now(text: &str) {
     /// What a pipe takes at once if it says that it takes anything.
     const TAKEN_AT_ONCE: usize = 4096;
     const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };

@@ -1,7 +1,8 @@
 //! Wires a proxy together: command line to recorder, pipeline, clients and server.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
@@ -10,22 +11,28 @@ use mcp_engine::{Bus, Pipeline, StoreFailed};
 use mcp_store::{End, StateDir, Transport};
 use mcp_transport::bridge::serve as bridge;
 use mcp_transport::child::{ExitStatus, ServerCommand};
-use mcp_transport::http::serve as http;
+use mcp_transport::http::serve::{self as http, Parting};
 use mcp_transport::http::site::{ENDPOINT, STREAM, Server};
 use mcp_transport::http::target::Target;
 use mcp_transport::http::tls;
 use mcp_transport::http::upstream::Upstream;
+use mcp_transport::stdio::pipe::Pipe;
 use mcp_transport::stdio::session::ServeError;
 use mcp_transport::stdio::{Ended, Options, relay, serve};
+use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::oneshot;
 
-use crate::cli::{Listen, ProxyArgs, RecordingArgs, RunArgs, Ui};
+use crate::cli::{Listen, ProxyArgs, RecordingArgs, RunArgs};
+use crate::control::Control;
 use crate::failure::{Failure, exit};
 use crate::holding::HoldArgs;
+use crate::launch::{self, Launch};
 use crate::plan::{Plan, ServerSide};
 use crate::policy::GovernArgs;
 use crate::recording;
-use crate::report::say;
+use crate::report::{ColorChoice, say};
+use crate::screen::{Drawn, Screen};
 
 /// What a server gets to end by itself once the client is gone, without open calls and with.
 pub const IDLE_GRACE: Duration = Duration::from_secs(2);
@@ -37,12 +44,20 @@ const SIGKILL: i32 = 9;
 pub const LAST_WORDS_LINES: usize = 20;
 
 /// `mcp-proxy proxy`
-pub fn proxy(args: &ProxyArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
-    if args.ui == Some(Ui::Tui) {
-        return Err(Failure::usage("this version has no terminal interface").hint("leave --ui out, or give --ui none"));
+pub fn proxy(args: &ProxyArgs, state: Result<StateDir, Failure>, color: ColorChoice) -> Result<ExitCode, Failure> {
+    let mut plan = Plan::of_proxy(args)?;
+    let instance = Some((&args.hold, &args.govern));
+    match launch::decide(args.ui, args.listen == Some(Listen::Stdio))? {
+        Launch::Headless { heard } => {
+            plan.heard = heard;
+            carry_out(plan, &args.recording, instance, state)
+        }
+        Launch::Draw => {
+            let state = state?;
+            let screen = Screen::new(color, &state);
+            carry_out_drawn(plan.drawn(args.listen_port), &args.recording, instance, Ok(state), Some(screen))
+        }
     }
-    let plan = Plan::of_proxy(args)?;
-    carry_out(plan, &args.recording, Some((&args.hold, &args.govern)), state)
 }
 
 /// `mcp-proxy run`
@@ -58,6 +73,17 @@ pub fn carry_out(
     instance: Option<(&HoldArgs, &GovernArgs)>,
     state: Result<StateDir, Failure>,
 ) -> Result<ExitCode, Failure> {
+    carry_out_drawn(plan, args, instance, state, None)
+}
+
+/// The same, shown on `screen` meanwhile.
+fn carry_out_drawn(
+    mut plan: Plan,
+    args: &RecordingArgs,
+    instance: Option<(&HoldArgs, &GovernArgs)>,
+    state: Result<StateDir, Failure>,
+    screen: Option<Screen>,
+) -> Result<ExitCode, Failure> {
     // Everything of a proxy runs on this thread, so nothing needs to be shared between threads.
     let runtime = Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
     let listener = match plan.client {
@@ -65,7 +91,9 @@ pub fn carry_out(
         // A busy port is found before anything is recorded.
         Listen::At(address) => {
             let _inside = runtime.enter();
-            Some(http::bind(address).map_err(|error| cannot_listen(address, &error))?)
+            let listener = bind(address, plan.or_any_port)?;
+            plan.client = Listen::At(listener.local_addr()?);
+            Some(listener)
         }
     };
     // So are certificates that cannot be read.
@@ -74,22 +102,33 @@ pub fn carry_out(
         ServerSide::Url { target, .. } => Some(upstream(target.clone(), args)?),
     };
     let holding = match instance {
-        Some((hold, govern)) => Some(hold.check(govern.check(args.name.as_deref())?)?),
+        Some((hold, govern)) => Some(hold.check(govern.check(args.name.as_deref())?)?.drawn(screen.is_some())),
         None => None,
     };
     let meeting_point = state.as_ref().ok().cloned();
     let recorder = recording::begin(args, &plan.server, state)?;
-    let (pipeline, control) = match holding {
+    let (pipeline, mut control) = match holding {
         Some(holding) => holding.begin(recorder, &plan.server, plan.client, meeting_point, args)?,
         None => (Pipeline::new(recorder, Bus::default(), args.message_limit), None),
     };
-    let front = (plan.token, plan.rewrite_resource);
+    let (drawn, parting) = draw(screen, control.as_mut(), plan.client)?;
+    let front = Front {
+        token: plan.token,
+        rewrite_resource: plan.rewrite_resource,
+        is_drawn: drawn.is_some(),
+        parting,
+        door: control.as_mut().and_then(|control| control.door.take()),
+    };
     let ended = match (listener, plan.server, upstream) {
-        (None, ServerSide::Command { command, .. }, _) => runtime.block_on(relay_stdio(&command, pipeline, args)),
+        (None, ServerSide::Command { command, .. }, _) => {
+            runtime.block_on(relay_stdio(&command, plan.heard, pipeline, args))
+        }
         (Some(listener), ServerSide::Command { command, .. }, _) => {
             runtime.block_on(listen(listener, Server::Command(command), front, pipeline, args))
         }
-        (None, server, Some(upstream)) => runtime.block_on(bridge_stdio(upstream, server.transport(), pipeline, args)),
+        (None, server, Some(upstream)) => {
+            runtime.block_on(bridge_stdio(upstream, server.transport(), plan.heard, pipeline, args))
+        }
         (Some(listener), server, Some(upstream)) => {
             let server = match server.transport() {
                 Transport::Sse => Server::Sse(upstream),
@@ -102,13 +141,46 @@ pub fn carry_out(
     if let Some(control) = control {
         control.end();
     }
+    // The end of the instance is what the face leaves at.
+    if let Some(drawn) = drawn {
+        drawn.end();
+    }
     ended
+}
+
+/// What a listener is told besides who the server is.
+struct Front {
+    token: Option<String>,
+    rewrite_resource: bool,
+    is_drawn: bool,
+    parting: Option<oneshot::Receiver<Parting>>,
+    door: Option<oneshot::Receiver<UnixListener>>,
+}
+
+/// Begins to draw, if that is wanted and faces can attach.
+fn draw(
+    screen: Option<Screen>,
+    control: Option<&mut Control>,
+    client: Listen,
+) -> Result<(Option<Drawn>, Option<oneshot::Receiver<Parting>>), Failure> {
+    let (Some(screen), Some(control), Listen::At(address)) = (screen, control, client) else { return Ok((None, None)) };
+    let Some(socket) = control.socket.take() else { return Ok((None, None)) };
+    let (drawn, parting) = screen.start(socket, &control.id.to_string()[..8], address)?;
+    Ok((Some(drawn), Some(parting)))
+}
+
+fn bind(address: SocketAddr, or_any_port: bool) -> Result<TcpListener, Failure> {
+    match http::bind(address) {
+        Err(error) if or_any_port && error.kind() == ErrorKind::AddrInUse => Ok(http::bind((address.ip(), 0).into())?),
+        bound => bound.map_err(|error| cannot_listen(address, &error)),
+    }
 }
 
 /// A client on our standard input and output, a server with an address.
 async fn bridge_stdio(
     upstream: Rc<Upstream>,
     transport: Transport,
+    heard: Vec<u8>,
     pipeline: Pipeline,
     args: &RecordingArgs,
 ) -> Result<ExitCode, Failure> {
@@ -117,9 +189,9 @@ async fn bridge_stdio(
         Transport::Sse => bridge::Server::Sse(upstream),
         Transport::StreamableHttp | Transport::Stdio => bridge::Server::Http(upstream),
     };
-    greet_terminal(args);
+    greet_terminal(&heard, args);
     let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
-    let ended = bridge::serve(relay::client_pipes()?, server, pipeline, args.message_limit, tell).await?;
+    let ended = bridge::serve(client_pipes(heard)?, server, pipeline, args.message_limit, tell).await?;
     let code = wind_up_recording(ended.pipeline, ended.store_failed, args)?;
     if ended.interrupted {
         return Ok(ExitCode::from(exit::INTERRUPTED));
@@ -151,9 +223,9 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> Failure {
 
 /// Serves clients that connect to `listener`.
 async fn listen(
-    listener: tokio::net::TcpListener,
+    listener: TcpListener,
     server: Server,
-    (token, own_resource): (Option<String>, bool),
+    front: Front,
     pipeline: Pipeline,
     args: &RecordingArgs,
 ) -> Result<ExitCode, Failure> {
@@ -162,8 +234,16 @@ async fn listen(
     let greeting = format!(
         "listening on http://{address}; Streamable HTTP clients connect to {ENDPOINT}, SSE clients to {STREAM}"
     );
-    let options =
-        http::Options { message_bytes_max: args.message_limit, drain: CALL_GRACE, token, own_resource, greeting };
+    let options = http::Options {
+        message_bytes_max: args.message_limit,
+        drain: CALL_GRACE,
+        token: front.token,
+        own_resource: front.rewrite_resource,
+        // Who draws shows it.
+        greeting: (!front.is_drawn).then_some(greeting),
+        parting: front.parting,
+        door: front.door,
+    };
     let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
     let ended = http::serve(listener, server, pipeline, options, tell).await?;
     let code = wind_up_recording(ended.pipeline, ended.store_failed, args)?;
@@ -188,8 +268,14 @@ fn wind_up_recording(
     Ok(ExitCode::SUCCESS)
 }
 
-fn greet_terminal(args: &RecordingArgs) {
-    if std::io::stdin().is_terminal() && !args.quiet {
+/// The client that gave us its standard input and output, which may have spoken already.
+fn client_pipes(heard: Vec<u8>) -> std::io::Result<(Pipe, Pipe)> {
+    let (stdin, stdout) = relay::client_pipes()?;
+    Ok((stdin.after(heard), stdout))
+}
+
+fn greet_terminal(heard: &[u8], args: &RecordingArgs) {
+    if std::io::stdin().is_terminal() && heard.is_empty() && !args.quiet {
         say("mcp-proxy: standard input is a terminal; type JSON-RPC messages, one a line, and end with Ctrl-D");
     }
 }
@@ -199,10 +285,15 @@ pub fn not_recorded(failed: &StoreFailed) -> Failure {
 }
 
 /// A client on our standard input and output, a server that is a command.
-async fn relay_stdio(command: &ServerCommand, pipeline: Pipeline, args: &RecordingArgs) -> Result<ExitCode, Failure> {
-    greet_terminal(args);
+async fn relay_stdio(
+    command: &ServerCommand,
+    heard: Vec<u8>,
+    pipeline: Pipeline,
+    args: &RecordingArgs,
+) -> Result<ExitCode, Failure> {
+    greet_terminal(&heard, args);
     let begin = async {
-        let client = relay::client_pipes().map_err(ServeError::Stdio)?;
+        let client = client_pipes(heard).map_err(ServeError::Stdio)?;
         let options = Options { message_bytes_max: args.message_limit, idle_grace: IDLE_GRACE, call_grace: CALL_GRACE };
         serve(client, command, pipeline, options, &mut |text| say(&format!("mcp-proxy: {text}"))).await
     };
@@ -273,4 +364,23 @@ fn wind_up(ended: Ended, program: &str, args: &RecordingArgs) -> Result<ExitCode
         return Err(Failure::new(code, what).evidence("its last words", &last_words));
     }
     Ok(ExitCode::from(code))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taken_port_is_named_unless_any_will_do() {
+        let runtime = Builder::new_current_thread().enable_io().build().unwrap();
+        let _inside = runtime.enter();
+        let taken = http::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let address = taken.local_addr().unwrap();
+        let refused = bind(address, false).unwrap_err();
+        assert_eq!(
+            (refused.code, refused.what()),
+            (exit::CANNOT_RUN, &*format!("port {} is taken ({address})", address.port()))
+        );
+        assert_ne!(bind(address, true).unwrap().local_addr().unwrap().port(), address.port());
+    }
 }

@@ -3,6 +3,8 @@
 mod act;
 mod choose;
 mod hear;
+#[cfg(test)]
+mod tests;
 
 use ratatui::layout::Rect;
 
@@ -149,7 +151,10 @@ impl App {
         let common = &mut self.common;
         match screen {
             Screen::Traffic => {}
-            Screen::Held => self.held.enter(common),
+            Screen::Held => {
+                self.tools.want(common);
+                self.held.enter(common);
+            }
             Screen::Repeater => self.repeater.enter(common),
             Screen::Waterfall => self.waterfall.enter(self.traffic.filter.clone(), common),
             Screen::Tools => self.tools.enter(common),
@@ -219,19 +224,26 @@ impl App {
     /// A line of the screen's own list was clicked.
     pub fn select_line(&mut self, line: usize) {
         match self.common.screen {
+            Screen::Held => self.held.select_line(line, &mut self.common),
+            Screen::Repeater => self.repeater.is_on_answer = false,
             Screen::Waterfall => self.waterfall.select(line),
+            Screen::Tools => self.tools.select_line(line),
+            Screen::Breakpoints => self.breakpoints.select_line(line),
             Screen::Audit => self.audit.select(line),
             Screen::Sessions => self.sessions.select(line),
             _ => {}
         }
     }
 
-    /// One of the two panes of a screen is meant.
-    pub fn select_pane(&mut self, is_second: bool) {
+    /// Whether the pane beside the list has the keys, where a screen has such a pane.
+    pub fn is_beside(&mut self) -> Option<&mut bool> {
         match self.common.screen {
-            Screen::Repeater => self.repeater.is_on_answer = is_second,
-            Screen::Audit => self.audit.is_on_record = is_second,
-            _ => {}
+            Screen::Traffic => Some(&mut self.detail.has_keys),
+            Screen::Held => Some(&mut self.held.is_on_message),
+            Screen::Repeater => Some(&mut self.repeater.is_on_answer),
+            Screen::Tools => Some(&mut self.tools.is_on_definition),
+            Screen::Audit => Some(&mut self.audit.is_on_record),
+            _ => None,
         }
     }
 
@@ -254,6 +266,7 @@ impl App {
             self.common.screen = Screen::Repeater;
             self.repeater.take(repeat, &mut self.common);
         }
+        self.held.settle(&mut self.common);
         self.look();
     }
 
@@ -273,6 +286,7 @@ impl App {
         self.traffic.tick(&mut self.common);
         self.repeater.tick(&mut self.common);
         self.waterfall.tick(&mut self.common);
+        self.tools.tick(&mut self.common);
         self.follow_up();
     }
 

@@ -22,8 +22,8 @@ pub enum Hit {
     Choice(usize),
     /// A line of the list that a screen has.
     Line(usize),
-    /// One of the two panes of a screen: the second?
-    Pane(bool),
+    /// The pane beside that list.
+    Beside,
     /// A request of the repeater, and a run of the one that is shown.
     Request(usize),
     Run(usize),
@@ -51,15 +51,12 @@ fn wheel(app: &mut App, hit: Option<Hit>, command: Command) {
     if !matches!(app.common.overlay, Overlay::None) {
         return;
     }
-    let had_keys = app.detail.has_keys;
-    app.detail.has_keys = matches!(hit, Some(Hit::Detail));
-    match hit {
-        Some(Hit::Pane(is_second)) => app.select_pane(is_second),
-        Some(Hit::Line(_)) => app.select_pane(false),
-        _ => {}
-    }
+    let is_beside = matches!(hit, Some(Hit::Detail | Hit::Beside));
+    let had_keys = app.is_beside().map(|is| std::mem::replace(is, is_beside));
     (0..WHEEL).for_each(|_| app.command(command));
-    app.detail.has_keys = had_keys;
+    if let (Some(is), Some(had_keys)) = (app.is_beside(), had_keys) {
+        *is = had_keys;
+    }
     app.settle();
 }
 
@@ -86,11 +83,8 @@ fn click(app: &mut App, hit: Hit, line: usize) {
         Hit::Tab(view) => app.detail.show(view, &mut app.common),
         Hit::Command(command) => app.command(command),
         Hit::Screen(screen) => app.show(screen),
-        Hit::Line(at) => {
-            app.select_pane(false);
-            app.select_line(at);
-        }
-        Hit::Pane(is_second) => app.select_pane(is_second),
+        Hit::Line(at) => app.select_line(at),
+        Hit::Beside => app.is_beside().into_iter().for_each(|is| *is = true),
         Hit::Request(tab) => app.repeater.show_tab(tab),
         Hit::Run(run) => app.repeater.show_run(run),
     }

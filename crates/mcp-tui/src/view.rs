@@ -8,10 +8,13 @@ pub mod diff;
 pub mod frame;
 pub mod held;
 pub mod help;
+pub mod hints;
 pub mod overlay;
 pub mod repeater;
 pub mod sessions;
 pub mod table;
+#[cfg(test)]
+mod tests;
 pub mod tools;
 pub mod traffic;
 pub mod waterfall;

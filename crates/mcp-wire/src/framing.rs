@@ -217,6 +217,16 @@ impl Deframer {
     }
 }
 
+/// Whether a stream that begins so brings messages, by either framing; nothing while that cannot be told.
+pub fn opens_messages(bytes: &[u8]) -> Option<bool> {
+    let bytes = bytes.trim_ascii_start();
+    match Sign::of(bytes.strip_prefix(line::BOM).unwrap_or(bytes)) {
+        Sign::Json | Sign::Header => Some(true),
+        Sign::Neither => Some(false),
+        Sign::Unclear => None,
+    }
+}
+
 /// What the first bytes of a peer say about its framing.
 enum Sign {
     Json,

@@ -85,6 +85,11 @@ impl Conversations {
         self.known.borrow_mut().remove(&**key);
     }
 
+    /// Whether no relayed conversation is known. A client that left without a word is, for a while.
+    pub fn is_empty(&self) -> bool {
+        self.known.borrow().is_empty()
+    }
+
     /// Forgets conversations that are over.
     pub fn sweep(&self, hub: &Hub) {
         self.known.borrow_mut().retain(|_, known| hub.beats.since(known.used) < IDLE_FOR);

@@ -2,16 +2,20 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
 use std::rc::Rc;
 use std::time::Duration;
 
 use mcp_engine::{Pipeline, StoreFailed};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::front::Front;
 use super::gate::Gate;
 use super::hub::Hub;
 use super::site::{Server, Site};
+use crate::bridge::door;
 use crate::signals::Signals;
 
 /// How many clients may wait to be taken.
@@ -26,7 +30,21 @@ pub struct Options {
     /// Whether clients are told that we are the resource which the server protects.
     pub own_resource: bool,
     /// Said once clients can connect and signals are heeded: whoever waits for it may send either.
-    pub greeting: String,
+    pub greeting: Option<String>,
+    /// Where it is heard that a user who watched from within this process is done.
+    pub parting: Option<oneshot::Receiver<Parting>>,
+    /// Where clients on stdio come in, once it is open.
+    pub door: Option<oneshot::Receiver<UnixListener>>,
+}
+
+/// What a user who watched from within this process wants in the end.
+#[derive(Debug)]
+pub enum Parting {
+    End,
+    /// The end, unless clients are there: then `stays` is said, and all goes on.
+    EndUnlessServing {
+        stays: String,
+    },
 }
 
 /// How a listener ended.
@@ -55,7 +73,7 @@ pub async fn serve(
     tell: Box<dyn Fn(String)>,
 ) -> io::Result<Ended> {
     let mut signals = Signals::listen()?;
-    tell(options.greeting);
+    options.greeting.into_iter().for_each(&tell);
     let hub = Hub::new(pipeline, options.message_bytes_max, tell);
     let committer = tokio::task::spawn_local(Rc::clone(&hub).keep_committing());
     let obeyer = tokio::task::spawn_local(Rc::clone(&hub).keep_obeying());
@@ -67,13 +85,17 @@ pub async fn serve(
             site.inject(injection);
         }
     });
-    let front = Front::new(listener, site);
+    let door = options.door.map(|door| tokio::task::spawn_local(door::serve(Rc::clone(&site), door)));
+    let front = Front::new(listener, Rc::clone(&site));
     let mut interrupted = false;
     tokio::select! {
         () = front.serve() => {}
         () = hub.stopped() => {}
         interrupt = signals.next() => interrupted = interrupt,
+        () = parted(&site, options.parting) => {}
     }
+    // Nobody comes in any more.
+    door.iter().for_each(JoinHandle::abort);
     hub.end_holds();
     tokio::select! {
         () = front.drain(options.drain) => {}
@@ -81,11 +103,27 @@ pub async fn serve(
         _ = signals.next() => {}
     }
     front.end_servers().await;
-    drop(front);
+    drop((front, site));
     for task in [committer, obeyer] {
         task.abort();
         let _ = task.await;
     }
     let (pipeline, store_failed) = hub.take_back();
     Ok(Ended { pipeline, store_failed, interrupted })
+}
+
+/// Comes when the user is done and nobody else needs us.
+async fn parted(site: &Site, parting: Option<oneshot::Receiver<Parting>>) {
+    let wished = match parting {
+        Some(parting) => parting.await.ok(),
+        None => None,
+    };
+    match wished {
+        Some(Parting::End) => return,
+        Some(Parting::EndUnlessServing { .. }) if !site.is_serving() => return,
+        Some(Parting::EndUnlessServing { stays }) => site.hub.tell(stays),
+        // Whoever would have said so is gone, or never was.
+        None => {}
+    }
+    std::future::pending().await
 }

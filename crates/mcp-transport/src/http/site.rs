@@ -184,6 +184,11 @@ impl Site {
         }
     }
 
+    /// Whether there are clients that may still want something.
+    pub fn is_serving(&self) -> bool {
+        !self.connections.borrow().is_empty() || !self.conversations.is_empty() || self.crossings.is_any_open()
+    }
+
     /// Calls that somebody waits for, in an exchange of their own or on the stream of a connection.
     pub fn open_calls(&self) -> usize {
         let connections = self.connections.borrow();

@@ -31,6 +31,8 @@ pub struct Pipe {
     short_read_empties: bool,
     /// The last write found no room, and there has been none since.
     full: bool,
+    /// Read from the stream before it was a pipe.
+    heard: Vec<u8>,
 }
 
 enum Way {
@@ -47,7 +49,13 @@ impl Pipe {
     pub fn owned(fd: OwnedFd) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&fd, true)?;
         os::enlarge_pipe(fd.as_fd(), PIPE_BYTES);
-        Ok(Self { way: Way::Polled(os::watch(fd)?), restore: None, short_read_empties: true, full: false })
+        Ok(Self {
+            way: Way::Polled(os::watch(fd)?),
+            restore: None,
+            short_read_empties: true,
+            full: false,
+            heard: Vec::new(),
+        })
     }
 
     /// Standard input, output or error: shared with whoever gave it to us.
@@ -68,7 +76,7 @@ impl Pipe {
             FileType::Socket => rustix::net::sockopt::socket_type(fd)? == rustix::net::SocketType::STREAM,
             other => other == FileType::Fifo,
         };
-        Ok(Self { way, restore: None, short_read_empties, full: false })
+        Ok(Self { way, restore: None, short_read_empties, full: false, heard: Vec::new() })
     }
 
     /// Where a descriptor cannot be opened anew, its own mode is changed while we use it.
@@ -77,24 +85,34 @@ impl Pipe {
         let copy = fd.try_clone_to_owned()?;
         rustix::fs::fcntl_setfl(fd, before | OFlags::NONBLOCK)?;
         match os::watch(copy) {
-            Ok(fd) => Ok(Self { way: Way::Polled(fd), restore: Some(before), short_read_empties: false, full: false }),
+            Ok(fd) => Ok(Self::unsure(Way::Polled(fd), Some(before))),
             // The null device and its like cannot be waited for, and need not be.
             Err(_) => {
                 rustix::fs::fcntl_setfl(fd, before)?;
-                Ok(Self {
-                    way: Way::Ready(fd.try_clone_to_owned()?),
-                    restore: None,
-                    short_read_empties: false,
-                    full: false,
-                })
+                Ok(Self::unsure(Way::Ready(fd.try_clone_to_owned()?), None))
             }
         }
+    }
+
+    fn unsure(way: Way, restore: Option<OFlags>) -> Self {
+        Self { way, restore, short_read_empties: false, full: false, heard: Vec::new() }
+    }
+
+    /// The same stream, with what somebody has read of it already in front.
+    pub fn after(mut self, heard: Vec<u8>) -> Self {
+        self.heard = heard;
+        self
     }
 
     /// Appends what can be read now to `buffer`; 0 is the end of the stream. An `eager` read is tried
     /// before it is known whether there is anything: under load there mostly is, and asking first
     /// costs as much as reading.
     pub fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<u8>, eager: bool) -> Poll<io::Result<usize>> {
+        if !self.heard.is_empty() {
+            let heard = std::mem::take(&mut self.heard);
+            buffer.extend_from_slice(&heard);
+            return Poll::Ready(Ok(heard.len()));
+        }
         if buffer.capacity() - buffer.len() < READ_AT_LEAST {
             match buffer.len() {
                 // Not more: what was read is passed on before the next read, so that the receiver

@@ -4,6 +4,7 @@
 use std::future::poll_fn;
 use std::io::{self, IsTerminal};
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_wire::visible::visible_lines;
@@ -13,6 +14,15 @@ use super::pipe::Pipe;
 
 /// What is kept of the last words.
 const TAIL_BYTES: usize = 16 * 1024;
+
+/// Nothing is passed on, because something draws on the terminal that it would go to.
+static IS_KEPT: AtomicBool = AtomicBool::new(false);
+
+/// Keeps what servers say from our standard error, or stops doing so. It is the process's own, and so is
+/// this.
+pub fn keep_to_ourselves(is_kept: bool) {
+    IS_KEPT.store(is_kept, Ordering::Relaxed);
+}
 
 /// The last words of a server.
 #[derive(Clone, Debug, Default)]
@@ -68,6 +78,9 @@ impl Ours {
     /// Passes on what fits. A reader that does not keep up loses lines, never the server its time.
     fn pass_on(&self, bytes: &[u8]) {
         let Some(pipe) = &self.pipe else { return };
+        if IS_KEPT.load(Ordering::Relaxed) {
+            return;
+        }
         if self.terminal {
             let text = visible_lines(&String::from_utf8_lossy(bytes)).to_string();
             pipe.write_now(text.as_bytes());

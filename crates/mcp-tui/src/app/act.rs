@@ -8,6 +8,7 @@ use crate::Left;
 use crate::command::{Command, Screen};
 use crate::library::EXPORT_FORMATS;
 use crate::news::{Act, Editing, Effect};
+use crate::state::coach::Coach;
 use crate::state::common::{Overlay, Repeat};
 use crate::state::editor::{Editor, TEXT_BYTES_MAX};
 use crate::state::menu::Choice;
@@ -48,6 +49,7 @@ impl App {
             Command::Export => self.export(),
             Command::Zoom => self.detail.is_zoomed = !self.detail.is_zoomed,
             Command::Refresh => self.refresh(),
+            Command::SkipStep => self.coach.iter_mut().for_each(Coach::skip),
             Command::Suspend => self.common.wish(Effect::Suspend),
             _ => {}
         }
@@ -165,6 +167,7 @@ impl App {
         if is_elsewhere || text.len() > TEXT_BYTES_MAX {
             return self.common.wish(Effect::Editor { text: text.to_owned(), why });
         }
+        self.tools.want(&mut self.common);
         let mut editor = Editor::new(why, text);
         self.check_schema(&mut editor);
         self.common.overlay = Overlay::Editor(Box::new(editor));
@@ -251,12 +254,12 @@ impl App {
     fn back(&mut self) {
         if let Some(job) = &self.common.job {
             job.work.cancel();
+        } else if self.common.screen != Screen::Traffic {
+            self.common.screen = Screen::Traffic;
         } else if self.detail.is_zoomed {
             self.detail.is_zoomed = false;
         } else if self.detail.has_keys {
             self.detail.has_keys = false;
-        } else if self.common.screen != Screen::Traffic {
-            self.common.screen = Screen::Traffic;
         } else if self.traffic.filter.is_some() {
             self.traffic.set_filter(None, &mut self.common);
         } else if self.common.recording.is_some() {

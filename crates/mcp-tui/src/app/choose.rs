@@ -1,6 +1,7 @@
 //! What was typed, chosen or written, and what follows from it.
 
 use mcp_control::api::{Answer, Approve, Deny, Drop, ErrorAnswer, Lasting, Mark, Modify, NewBreakpoint};
+use mcp_wire::reply::REFUSED_BY_HAND;
 use serde_json::value::RawValue;
 
 use super::{App, FILTER_AFTER};
@@ -14,9 +15,6 @@ use crate::state::editor::{Editor, Wrote};
 use crate::state::menu::{Choice, Chosen, Menu};
 use crate::state::prompt::{Asking, Prompt, Typed};
 
-/// What a dropped request is answered with: the proxy's own code for it.
-const DROPPED: i64 = -32000;
-
 impl App {
     pub(super) fn prompt_key(&mut self, mut prompt: Prompt, key: Key) {
         let history = if prompt.asking.is_filter() { &self.filters } else { &self.lines };
@@ -25,6 +23,8 @@ impl App {
             Typed::Changed => {
                 if prompt.asking == Asking::Filter {
                     self.filter_due = Some(self.common.now + FILTER_AFTER);
+                } else if prompt.asking == Asking::ToolFilter {
+                    self.tools.set_words(prompt.text());
                 }
                 self.common.overlay = Overlay::Prompt(prompt);
             }
@@ -33,6 +33,8 @@ impl App {
                     self.filter_due = None;
                     let before = self.filter_before.take();
                     self.traffic.set_filter(before, &mut self.common);
+                } else if prompt.asking == Asking::ToolFilter {
+                    self.tools.leave_words();
                 }
             }
             Typed::Given(text) => {
@@ -78,9 +80,10 @@ impl App {
             Asking::Export(format) => self.export_to(format, &text),
             Asking::Search => self.sessions.search(text, common),
             Asking::AuditFilter => self.audit.set_filter(Some(text).filter(|text| !text.is_empty()), common),
+            Asking::ToolFilter => self.tools.set_words(&text),
             Asking::Ignore => self.repeater.set_ignored(&text, common),
             Asking::DropWords(sequence) => {
-                let error = ErrorAnswer { code: DROPPED, message: text };
+                let error = ErrorAnswer { code: REFUSED_BY_HAND, message: text };
                 common.act(Act::Drop(sequence, Drop { error: Some(error) }));
             }
             Asking::DenyWords(sequence) => {
@@ -135,8 +138,8 @@ impl App {
             Choice::DropWithError(sequence) => common.prompt(Asking::DropWords(sequence), "dropped by a person"),
             Choice::AnswerWithResult(sequence) => self.edit(Editing::Answer(sequence), "{\n  \"result\": {}\n}", false),
             Choice::AnswerWithError(sequence) => {
-                let text = "{\n  \"error\": { \"code\": -32000, \"message\": \"\" }\n}";
-                self.edit(Editing::Answer(sequence), text, false);
+                let text = format!("{{\n  \"error\": {{ \"code\": {REFUSED_BY_HAND}, \"message\": \"\" }}\n}}");
+                self.edit(Editing::Answer(sequence), &text, false);
             }
             Choice::Approve(sequence, lasting) => {
                 common.act(Act::Approve(sequence, Approve { lasting, raw: None }));
@@ -160,13 +163,15 @@ impl App {
         };
         let raw = message.raw.as_ref().map(|raw| raw.get());
         let instance = self.common.standing.as_ref().map(|standing| &standing.instance);
-        let url = instance.and_then(|instance| instance.server_url.as_deref());
-        let command = instance.and_then(|instance| instance.server_command.as_deref());
+        let url = instance.and_then(|instance| instance.server_url.clone());
+        let command = instance.and_then(|instance| instance.server_command.clone());
         let text = match choice {
             Choice::CopyJson => raw.map(str::to_owned),
             Choice::CopyPath => self.detail.path(),
-            Choice::CopyCurl => raw.zip(url).map(|(raw, url)| clipboard::as_curl(raw, url)),
-            Choice::CopyShell => raw.zip(command).map(|(raw, command)| clipboard::as_printf(raw, command)),
+            Choice::CopyCurl => {
+                raw.map(|raw| clipboard::as_curl(raw, url.as_deref().unwrap_or("http://127.0.0.1:8888/mcp")))
+            }
+            Choice::CopyShell => raw.map(|raw| clipboard::as_printf(raw, command.as_deref().unwrap_or("YOUR-SERVER"))),
             _ => Some(message.id.clone()),
         };
         match text {

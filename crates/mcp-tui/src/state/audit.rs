@@ -42,7 +42,7 @@ impl Audit {
 
     /// A line was clicked.
     pub fn select(&mut self, line: usize) {
-        (self.cursor.at, self.record) = (line, Scroll::default());
+        (self.cursor.at, self.record, self.is_on_record) = (line, Scroll::default(), false);
     }
 
     /// Does what the command says, if that is this screen's to do.

@@ -5,11 +5,14 @@ use ratatui_textarea::{CursorMove, TextArea};
 use serde_json::value::RawValue;
 
 use super::prompt::event;
+use crate::diff::{Diff, diff_json};
 use crate::key::Key;
 use crate::news::Editing;
 
 /// A longer text is for `$EDITOR`: here every key would cost a copy of it.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
+/// A longer text is not compared while it is typed.
+const COMPARED_BYTES_MAX: usize = 64 << 10;
 
 pub struct Editor {
     pub why: Editing,
@@ -20,6 +23,9 @@ pub struct Editor {
     pub schema: Option<(bool, String)>,
     /// It was asked whether to send what is no message any more.
     pub is_confirming: bool,
+    /// How often it was changed, and what it was against what it is, as of one of those.
+    changes: u64,
+    compared: Option<(u64, Diff)>,
 }
 
 /// What came of a key.
@@ -39,7 +45,8 @@ impl Editor {
         let mut area = TextArea::from(text.lines());
         area.set_max_histories(200);
         area.move_cursor(CursorMove::Top);
-        let mut editor = Self { why, area, fault: None, schema: None, is_confirming: false };
+        let mut editor =
+            Self { why, area, fault: None, schema: None, is_confirming: false, changes: 0, compared: None };
         editor.check();
         editor
     }
@@ -82,7 +89,22 @@ impl Editor {
         self.changed()
     }
 
+    /// What differs from a text, if neither is long. What is no JSON for a moment is not compared: every
+    /// line of it would differ.
+    pub fn compare(&mut self, original: &str) -> Option<&Diff> {
+        let is_due = self.compared.as_ref().is_none_or(|(as_of, _)| *as_of != self.changes && self.fault.is_none());
+        if is_due {
+            let text = self.text();
+            if original.len().max(text.len()) > COMPARED_BYTES_MAX {
+                return None;
+            }
+            self.compared = Some((self.changes, diff_json(original, &text, &[])));
+        }
+        self.compared.as_ref().map(|(_, diff)| diff)
+    }
+
     fn changed(&mut self) -> Wrote {
+        self.changes += 1;
         self.check();
         self.is_confirming = false;
         Wrote::Changed

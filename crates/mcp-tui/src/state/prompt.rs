@@ -30,6 +30,8 @@ pub enum Asking {
     Search,
     /// Which decisions the audit shows.
     AuditFilter,
+    /// Words that what a server offers is narrowed to.
+    ToolFilter,
     /// Paths that a comparison leaves out.
     Ignore,
     /// What whoever sent this message is told.
@@ -49,6 +51,7 @@ impl Asking {
             Self::Export(_) => "Export to",
             Self::Search => "Search all sessions for",
             Self::AuditFilter => "Filter decisions",
+            Self::ToolFilter => "Show only what has the words",
             Self::Ignore => "Leave out, paths with blanks between",
             Self::DropWords(_) => "Drop, and tell the sender",
             Self::DenyWords(_) => "Deny, and tell the sender",

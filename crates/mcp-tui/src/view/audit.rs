@@ -53,7 +53,6 @@ fn list(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let block = pane(title, !app.audit.is_on_record, theme);
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    app.hits.push((area, Hit::Pane(false)));
     let len = app.audit.decisions.as_ref().map_or(0, Vec::len);
     if len == 0 || app.audit.trouble.is_some() {
         let words = Paragraph::new(empty(app)).style(theme.style(Role::Faint)).wrap(Wrap { trim: false });
@@ -152,7 +151,7 @@ fn record(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let block = pane(title, app.audit.is_on_record, theme);
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    app.hits.push((area, Hit::Pane(true)));
+    app.hits.push((area, Hit::Beside));
     let Some(decision) = app.audit.selected().filter(|_| app.audit.trouble.is_none()) else { return };
     let lines = facts(decision, app.common.shows(decision.session.as_deref().unwrap_or_default()), theme);
     let visible = app.audit.record.visible(usize::from(inner.height), lines.len());

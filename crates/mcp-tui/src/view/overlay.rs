@@ -9,6 +9,7 @@ use super::help;
 use super::traffic::pane;
 use crate::app::App;
 use crate::mouse::Hit;
+use crate::news::Editing;
 use crate::state::common::Overlay;
 use crate::state::editor::Editor;
 use crate::state::menu::Menu;
@@ -17,6 +18,9 @@ use crate::state::prompt::Prompt;
 use crate::text;
 use crate::theme::{Role, Theme};
 
+/// Columns from which an edit is compared with what came.
+const COLUMNS_FOR_COMPARING: u16 = 110;
+
 pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let mut overlay = std::mem::take(&mut app.common.overlay);
     match &mut overlay {
@@ -24,7 +28,7 @@ pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         Overlay::Prompt(line) => prompt(line, frame, area, theme),
         Overlay::Palette(palette) => draw_palette(app, palette, frame, area, theme),
         Overlay::Menu(choices) => menu(app, choices, frame, area, theme),
-        Overlay::Editor(text) => editor(text, frame, area, theme),
+        Overlay::Editor(text) => editor(app, text, frame, area, theme),
         Overlay::Help { scroll } => help::draw(app, scroll, frame, area, theme),
     }
     app.common.overlay = overlay;
@@ -117,9 +121,9 @@ fn draw_palette(app: &App, palette: &Palette, frame: &mut Frame<'_>, area: Rect,
     let from = (palette.selected + 1).saturating_sub(rows);
     for (line, (at, entry)) in palette.found.iter().enumerate().skip(from).take(rows).enumerate() {
         let row = Rect { y: inner.y + 1 + line as u16, height: 1, ..inner };
-        let key = text::pad(&app.keymap.shown(entry.command), 7);
+        let key = text::pad(&app.keymap.shown(entry.command), 9);
         let label = format!("{} {}", text::pad(entry.name, 18), entry.does);
-        let label = text::fit(&label, usize::from(inner.width).saturating_sub(8), theme.ascii);
+        let label = text::fit(&label, usize::from(inner.width).saturating_sub(10), theme.ascii);
         frame.render_widget(
             Line::from_iter([Span::styled(format!(" {key}"), theme.style(Role::Key)), Span::raw(label)]),
             row,
@@ -130,9 +134,34 @@ fn draw_palette(app: &App, palette: &Palette, frame: &mut Frame<'_>, area: Rect,
     }
 }
 
-fn editor(editor: &mut Editor, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+fn editor(app: &App, editor: &mut Editor, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let place = middle(area, area.width.saturating_sub(4).max(20), area.height.saturating_sub(2));
     frame.render_widget(Clear, place);
+    let compared = match area.width >= COLUMNS_FOR_COMPARING {
+        true => compared(app, editor, place, theme),
+        false => None,
+    };
+    let Some((lines, beside)) = compared else { return text_box(editor, frame, place, theme) };
+    text_box(editor, frame, Rect { width: place.width - beside.width, ..place }, theme);
+    let block = pane(" received | will be sent ".to_owned(), false, theme);
+    let inner = block.inner(beside);
+    frame.render_widget(block, beside);
+    for (line, y) in lines.into_iter().zip(inner.y..inner.y + inner.height) {
+        frame.render_widget(line, Rect { y, height: 1, ..inner });
+    }
+}
+
+/// What a held message was against what is written, and where it is shown.
+fn compared(app: &App, editor: &mut Editor, place: Rect, theme: &Theme) -> Option<(Vec<Line<'static>>, Rect)> {
+    let Editing::Modify(sequence) = editor.why else { return None };
+    let message = app.common.messages.get(sequence)?;
+    let diff = editor.compare(message.raw.as_ref()?.get())?;
+    let width = place.width / 2;
+    let beside = Rect { x: place.x + place.width - width, width, ..place };
+    Some((super::diff::lines(diff, usize::from(width).saturating_sub(2), theme), beside))
+}
+
+fn text_box(editor: &mut Editor, frame: &mut Frame<'_>, place: Rect, theme: &Theme) {
     let title = format!(" {}   ctrl-e: $EDITOR   ctrl-z: undo   esc: leave ", editor.title());
     let title = text::fit(&title, usize::from(place.width).saturating_sub(2), theme.ascii);
     let block = pane(title, true, theme);

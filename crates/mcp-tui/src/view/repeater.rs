@@ -32,14 +32,14 @@ pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         let block = pane(text::fit(&title, cells(left), theme.ascii), !app.repeater.is_on_answer, theme);
         let inner = block.inner(left);
         frame.render_widget(block, left);
-        app.hits.push((left, Hit::Pane(false)));
+        app.hits.push((left, Hit::Line(0)));
         request(app, frame, inner, theme);
     }
     if let Some(right) = right {
         let block = pane(text::fit(" Answers ", cells(right), theme.ascii), app.repeater.is_on_answer, theme);
         let inner = block.inner(right);
         frame.render_widget(block, right);
-        app.hits.push((right, Hit::Pane(true)));
+        app.hits.push((right, Hit::Beside));
         answers(app, frame, inner, theme);
     }
 }

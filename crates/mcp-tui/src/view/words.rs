@@ -4,6 +4,9 @@ use mcp_control::api::{Direction, Kind, Message};
 
 use crate::text;
 
+/// Lines of one text that are shown; the raw views have all of it.
+const WRAPPED_LINES_MAX: usize = 1_000;
+
 /// Method and tool: `tools/call [read_file]`, `tools/call (response)`.
 pub fn what(message: &Message) -> String {
     let method = message.method.as_deref().map(text::clean);
@@ -56,6 +59,33 @@ pub fn quoted(value: &str) -> String {
         true => value.to_owned(),
         false => format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")),
     }
+}
+
+/// A text of several lines in lines of so many cells, broken between words where that can be. Clean.
+pub fn wrapped(words: &str, cells: usize, ascii: bool) -> Vec<String> {
+    let cells = cells.max(1);
+    let mut lines = Vec::new();
+    for paragraph in words.lines().take(WRAPPED_LINES_MAX) {
+        let mut line = String::new();
+        for word in paragraph.split(' ') {
+            let word = text::fit(word, cells, ascii);
+            let needed = text::width(&line) + 1 + text::width(&word);
+            if line.is_empty() {
+                line = word;
+            } else if needed <= cells {
+                line.push(' ');
+                line.push_str(&word);
+            } else {
+                lines.push(std::mem::replace(&mut line, word));
+            }
+        }
+        lines.push(line);
+        if lines.len() > WRAPPED_LINES_MAX {
+            break;
+        }
+    }
+    lines.truncate(WRAPPED_LINES_MAX);
+    lines
 }
 
 /// What a session or an instance is called: the first letters of its id.

@@ -44,6 +44,19 @@ fn lines() {
 }
 
 #[test]
+fn the_first_bytes_tell_whether_messages_come() {
+    for stream in ["{", "[", " \r\n{\"id\":1}", "\u{feff}{}", "Content-Length: 2", "content-type: x"] {
+        assert_eq!(opens_messages(stream.as_bytes()), Some(true), "{stream}");
+    }
+    for stream in ["q", "\u{1b}[A", "hello {}", "Contents", ":wq\n"] {
+        assert_eq!(opens_messages(stream.as_bytes()), Some(false), "{stream}");
+    }
+    for stream in ["", " \n", "C", "Content-L"] {
+        assert_eq!(opens_messages(stream.as_bytes()), None, "{stream}");
+    }
+}
+
+#[test]
 fn an_oversize_line_fails_alone() {
     let long = "x".repeat(LIMIT + 1);
     check(&format!("{{}}\n{long}\n{{}}\n"), &["Lf {}", "too large 33", "Lf {}"]);

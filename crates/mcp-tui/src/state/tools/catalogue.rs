@@ -1,0 +1,157 @@
+//! What was listed, put together: the pages of a list are one, and a list that begins anew takes the
+//! place of the one before.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use mcp_control::api::{Kind, Message};
+
+use super::offer::{Offer, Sort};
+use crate::json::Document;
+
+/// What is kept. A server that offers more than this offers too much to choose from.
+pub const OFFERS_MAX: usize = 10_000;
+pub const BYTES_MAX: usize = 64 << 20;
+
+/// Lists that were seen, and what they come to.
+#[derive(Default)]
+pub struct Catalogue {
+    lists: BTreeMap<u64, List>,
+    /// In the order in which they were listed, one sort after the other.
+    pub offers: Vec<Arc<Offer>>,
+    /// Tools by their names.
+    tools: HashMap<String, Arc<Offer>>,
+    /// There was more than is kept.
+    pub is_cut: bool,
+    /// Grows with every change.
+    pub version: u64,
+}
+
+/// One answer to a request for a list.
+struct List {
+    sort: Sort,
+    conversation: u32,
+    /// Its text is on its way.
+    is_coming: bool,
+    offers: Vec<Arc<Offer>>,
+    /// Another page follows it.
+    has_more: bool,
+}
+
+impl Catalogue {
+    /// Takes answers, in any order. Returns those that have to be fetched whole.
+    pub fn take<'a>(&mut self, messages: impl DoubleEndedIterator<Item = &'a Message>) -> Vec<u64> {
+        let mut missing = Vec::new();
+        // The newest first, for what is beyond the bound is left out.
+        for message in messages.rev() {
+            let Some(sort) = Sort::listed_by(message.method.as_deref()).filter(|_| message.kind == Kind::Response)
+            else {
+                continue;
+            };
+            let is_known = self.lists.get(&message.sequence).is_some_and(|list| !list.is_coming);
+            if is_known {
+                continue;
+            }
+            match &message.raw {
+                Some(raw) => self.read(message, sort, raw.get()),
+                None => {
+                    self.lists.insert(message.sequence, List::coming(sort, message.conversation));
+                    missing.push(message.sequence);
+                }
+            }
+        }
+        self.put_together();
+        missing
+    }
+
+    fn read(&mut self, message: &Message, sort: Sort, raw: &str) {
+        let mut list = List { is_coming: false, ..List::coming(sort, message.conversation) };
+        let Ok(document) = Document::parse(raw) else { return };
+        let (mut bytes, mut offers) = self.kept();
+        self.is_cut |= document.is_cut();
+        if let Some(result) = document.member(0, "result") {
+            list.has_more =
+                document.member(result, "nextCursor").is_some_and(|cursor| document.string(cursor).is_some());
+            let items = document.member(result, sort.member()).into_iter().flat_map(|list| document.children(list));
+            for item in items {
+                (bytes, offers) = (bytes + document.source(item).len(), offers + 1);
+                if bytes > BYTES_MAX || offers > OFFERS_MAX {
+                    self.is_cut = true;
+                    break;
+                }
+                list.offers.extend(Offer::read(sort, document.source(item), message).map(Arc::new));
+            }
+        }
+        self.lists.insert(message.sequence, list);
+    }
+
+    fn kept(&self) -> (usize, usize) {
+        let offers = self.lists.values().flat_map(|list| &list.offers);
+        offers.fold((0, 0), |(bytes, count), offer| (bytes + offer.definition.len(), count + 1))
+    }
+
+    fn put_together(&mut self) {
+        self.version += 1;
+        self.drop_replaced();
+        self.offers.clear();
+        for sort in Sort::ALL {
+            let mut places: HashMap<&str, usize> = HashMap::new();
+            let first = self.offers.len();
+            for offer in self.lists.values().filter(|list| list.sort == sort).flat_map(|list| &list.offers) {
+                match places.get(offer.name.as_str()) {
+                    Some(place) => self.offers[*place] = Arc::clone(offer),
+                    None => {
+                        places.insert(&offer.name, first + places.len());
+                        self.offers.push(Arc::clone(offer));
+                    }
+                }
+            }
+        }
+        let tools = self.offers.iter().filter(|offer| offer.sort == Sort::Tool);
+        self.tools = tools.map(|offer| (offer.name.clone(), Arc::clone(offer))).collect();
+    }
+
+    /// A list that another follows is gone, unless that is its next page.
+    fn drop_replaced(&mut self) {
+        for sort in Sort::ALL {
+            let lists: Vec<(u64, &List)> =
+                self.lists.iter().filter(|(_, list)| list.sort == sort).map(|(at, list)| (*at, list)).collect();
+            // What is on its way might yet be anything.
+            let goes_on = |pair: &[(u64, &List)]| {
+                let (before, after) = (pair[0].1, pair[1].1);
+                after.is_coming || before.is_coming || before.has_more && before.conversation == after.conversation
+            };
+            let newest_start = lists.windows(2).rposition(|pair| !goes_on(pair)).map_or(0, |at| at + 1);
+            let replaced: Vec<u64> = lists[..newest_start].iter().map(|(at, _)| *at).collect();
+            replaced.iter().for_each(|at| drop(self.lists.remove(at)));
+        }
+    }
+
+    pub fn is_coming(&self, sequence: u64) -> bool {
+        self.lists.get(&sequence).is_some_and(|list| list.is_coming)
+    }
+
+    pub fn tool(&self, name: &str) -> Option<&Arc<Offer>> {
+        self.tools.get(name)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.offers.is_empty()
+    }
+
+    /// How many there are of a sort.
+    pub fn count(&self, sort: Sort) -> usize {
+        self.offers.iter().filter(|offer| offer.sort == sort).count()
+    }
+
+    /// What all definitions come to.
+    pub fn bytes(&self) -> u64 {
+        self.offers.iter().map(|offer| offer.definition.len() as u64).sum()
+    }
+}
+
+impl List {
+    fn coming(sort: Sort, conversation: u32) -> Self {
+        Self { sort, conversation, is_coming: true, offers: Vec::new(), has_more: false }
+    }
+}

@@ -1,0 +1,32 @@
+//! The keys of a pane, in a row of it. A click is the key.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use crate::app::App;
+use crate::command::Command;
+use crate::mouse::Hit;
+use crate::text;
+use crate::theme::{Role, Theme};
+
+/// ` f forward  d drop`, as many as there is room for.
+pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme, hints: &[(Command, &'static str)]) {
+    let mut x = area.x;
+    for (command, label) in hints {
+        let key = app.keymap.shown(*command);
+        let width = (text::width(&key) + 1 + text::width(label)) as u16;
+        if key.is_empty() {
+            continue;
+        }
+        if area.height == 0 || x + width > area.x + area.width {
+            return;
+        }
+        let place = Rect { x, width, height: 1, ..area };
+        let spans =
+            [Span::styled(key, theme.style(Role::Key)), Span::styled(format!(" {label}"), theme.style(Role::Faint))];
+        frame.render_widget(Line::from_iter(spans), place);
+        app.hits.push((place, Hit::Command(*command)));
+        x += width + 2;
+    }
+}
