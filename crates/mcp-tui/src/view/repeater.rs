@@ -6,8 +6,10 @@ use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::detail::spans_line;
+use super::hints;
 use super::traffic::pane;
 use crate::app::App;
+use crate::command::Command;
 use crate::mouse::Hit;
 use crate::state::common::Common;
 use crate::state::cursor::Scroll;
@@ -22,6 +24,15 @@ const TITLE_CELLS_MAX: usize = 28;
 /// Of the one path that is left out.
 const IGNORED_CELLS_MAX: usize = 24;
 
+const OF_REQUEST: [(Command, &str); 4] =
+    [(Command::Replay, "send"), (Command::Edit, "edit"), (Command::Editor, "$EDITOR"), (Command::CloseTab, "close")];
+const OF_ANSWERS: [(Command, &str); 4] = [
+    (Command::NextView, "next run"),
+    (Command::Compare, "compare"),
+    (Command::Ignore, "leave out"),
+    (Command::Open, "to the message"),
+];
+
 pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let Some(tab) = app.repeater.tabs.get(app.repeater.shown) else { return empty(frame, area, theme) };
     let [tabs, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
@@ -33,14 +44,16 @@ pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         let inner = block.inner(left);
         frame.render_widget(block, left);
         app.hits.push((left, Hit::Line(0)));
-        request(app, frame, inner, theme);
+        let rest = hints::below(app, frame, inner, theme, &OF_REQUEST);
+        request(app, frame, rest, theme);
     }
     if let Some(right) = right {
         let block = pane(text::fit(" Answers ", cells(right), theme.ascii), app.repeater.is_on_answer, theme);
         let inner = block.inner(right);
         frame.render_widget(block, right);
         app.hits.push((right, Hit::Beside));
-        answers(app, frame, inner, theme);
+        let rest = hints::below(app, frame, inner, theme, &OF_ANSWERS);
+        answers(app, frame, rest, theme);
     }
 }
 

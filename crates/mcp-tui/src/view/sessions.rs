@@ -5,15 +5,25 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Wrap};
 
+use super::hints;
 use super::table::{self, Column};
 use super::traffic::pane;
 use super::words;
 use crate::app::App;
+use crate::command::Command;
 use crate::library::{ComparedLine, Hit as Found, SessionRow};
 use crate::mouse::Hit;
 use crate::state::sessions::{Compared, Hits, Over};
 use crate::text;
 use crate::theme::{Role, Theme};
+
+const OF_LIST: [(Command, &str); 5] = [
+    (Command::Open, "open"),
+    (Command::Mark, "mark"),
+    (Command::Compare, "compare"),
+    (Command::Filter, "search all"),
+    (Command::Export, "export"),
+];
 
 pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     match std::mem::take(&mut app.sessions.over) {
@@ -111,6 +121,8 @@ fn list(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         What::Notes,
     ];
     let columns = table::fitted(&columns, &by_weight, &[What::Name, What::Notes], usize::from(inner.width));
+    let inner = hints::below(app, frame, inner, theme, &OF_LIST);
+    let sessions = &mut app.sessions;
     let height = usize::from(inner.height).saturating_sub(1);
     let visible = sessions.cursor.visible(height, sessions.rows.len());
     let marked = &sessions.marked;
