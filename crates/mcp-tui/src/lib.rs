@@ -22,6 +22,8 @@ mod state;
 mod term;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod testing_screens;
 mod text;
 mod theme;
 mod view;

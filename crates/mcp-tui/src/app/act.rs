@@ -59,6 +59,8 @@ impl App {
     pub fn subject(&self) -> Option<u64> {
         match self.common.screen {
             Screen::Held => self.held.selected(&self.common),
+            Screen::Repeater => self.repeater.subject(),
+            Screen::Waterfall => self.waterfall.selected(),
             _ => self.traffic.selected,
         }
     }
@@ -288,10 +290,14 @@ impl App {
     fn session_name(&self) -> Option<String> {
         let standing = self.common.standing.as_ref().map(|standing| &standing.instance);
         let recording = self.common.recording.as_ref().map(|row| row.id.clone());
-        recording.or(standing.map(|instance| instance.session.clone().unwrap_or_else(|| instance.id.clone())))
+        self.exporting
+            .clone()
+            .or(recording)
+            .or(standing.map(|instance| instance.session.clone().unwrap_or_else(|| instance.id.clone())))
     }
 
     fn save(&mut self) {
+        self.exporting = None;
         if self.common.recording.is_some() {
             return self.common.prompt(Asking::Export("json".into()), &self.file_name("json"));
         }
@@ -304,6 +310,8 @@ impl App {
     }
 
     fn export(&mut self) {
+        let is_of_list = self.common.screen == Screen::Sessions;
+        self.exporting = self.sessions.subject().filter(|_| is_of_list).map(str::to_owned);
         let letters = ['j', 'n', 'a', 'm', 'h', 'c'];
         let choices =
             letters.into_iter().zip(EXPORT_FORMATS).map(|(letter, format)| (letter, format, Choice::Export(format)));

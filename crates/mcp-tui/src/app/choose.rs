@@ -79,6 +79,7 @@ impl App {
             Asking::Load => common.wish(Effect::Open(SessionRef::File(absolute(&text)))),
             Asking::Export(format) => self.export_to(format, &text),
             Asking::Search => self.sessions.search(text, common),
+            Asking::AuditFilter => self.audit.set_filter(Some(text).filter(|text| !text.is_empty()), common),
             Asking::ToolFilter => self.tools.set_words(&text),
             Asking::Ignore => self.repeater.set_ignored(&text, common),
             Asking::DropWords(sequence) => {
@@ -92,21 +93,25 @@ impl App {
     }
 
     fn export_to(&mut self, format: String, file: &str) {
-        let session = match (&self.common.recording, &self.common.standing) {
-            (Some(row), _) => row.id.clone(),
-            (None, Some(standing)) => match &standing.instance.session {
+        let other = self.exporting.take();
+        // The filter is about what is shown.
+        let filter = self.traffic.filter.clone().filter(|_| other.is_none());
+        let session = match (other, &self.common.recording, &self.common.standing) {
+            (Some(session), ..) => session,
+            (None, Some(row), _) => row.id.clone(),
+            (None, None, Some(standing)) => match &standing.instance.session {
                 Some(session) => session.clone(),
                 None => {
                     return self.common.complain("nothing is recorded (--no-record), so there is nothing to export");
                 }
             },
-            (None, None) => return self.common.complain("there is nothing to export yet"),
+            (None, None, None) => return self.common.complain("there is nothing to export yet"),
         };
         let export = Export {
             session: SessionRef::Stored(session),
             format,
             file: absolute(file),
-            filter: self.traffic.filter.clone(),
+            filter,
             redact: true,
             overwrite: false,
         };
@@ -153,7 +158,8 @@ impl App {
     fn copied(&mut self, choice: &Choice) {
         let Some(sequence) = self.subject() else { return };
         let Some(message) = self.common.messages.get(sequence).cloned() else {
-            return self.common.complain("it is not there yet; try again");
+            self.common.wish(Effect::Message { sequence });
+            return self.common.say("it is on its way; press the key again");
         };
         let raw = message.raw.as_ref().map(|raw| raw.get());
         let instance = self.common.standing.as_ref().map(|standing| &standing.instance);

@@ -28,6 +28,7 @@ impl App {
             },
             News::Message(sequence, message) => match message {
                 Ok(message) => {
+                    self.repeater.came(&message);
                     self.tools.came(&message, common);
                     common.messages.keep(*message);
                     self.detail.came(sequence, common);
@@ -35,6 +36,7 @@ impl App {
                     self.check_open_editor();
                 }
                 Err(words) => {
+                    self.repeater.failed(sequence, &words);
                     self.held.failed(sequence, &words);
                     self.detail.failed(sequence, words);
                 }
@@ -47,7 +49,10 @@ impl App {
             News::Hits(hits) => self.sessions.hits(hits, common),
             News::Opened(opened) => match opened {
                 Ok(recording) => self.opened(recording.about()),
-                Err(words) => common.complain(words),
+                Err(words) => {
+                    common.opening = None;
+                    common.complain(words);
+                }
             },
             News::Exported(exported) => {
                 common.job = None;
@@ -93,8 +98,10 @@ impl App {
 
     /// A recording is shown, or once more what is live.
     fn opened(&mut self, row: crate::library::SessionRow) {
+        let wanted = self.common.opening.take().filter(|(session, _)| *session == row.id);
         self.common.recording = Some(row);
         self.begin_anew();
+        self.common.go_to = wanted.map(|(_, sequence)| sequence);
     }
 
     pub fn show_live(&mut self) {
@@ -143,10 +150,14 @@ impl App {
             }
             Event::Outcome(outcome) => {
                 common.let_go(&outcome);
+                self.waterfall.decide(&outcome);
                 self.traffic.decide(&outcome, common);
                 self.detail.changed(outcome.sequence, common);
             }
-            Event::Verdict(verdict) => self.traffic.judge(verdict, common),
+            Event::Verdict(verdict) => {
+                self.waterfall.judge(&verdict);
+                self.traffic.judge(verdict, common);
+            }
             Event::Marked(marked) => {
                 let sequence = marked.sequence;
                 self.traffic.mark(marked, common);

@@ -8,7 +8,7 @@ use super::menu::{Choice, Menu};
 use super::palette::Palette;
 use super::prompt::{Asking, Prompt};
 use crate::command::Screen;
-use crate::library::{SessionRow, Work};
+use crate::library::{SessionRef, SessionRow, Work};
 use crate::news::{Act, Asker, Effect, Ticket};
 use crate::text;
 
@@ -50,6 +50,8 @@ pub struct Common {
     pub overlay: Overlay,
     /// A message that some screen wants shown on Traffic.
     pub go_to: Option<u64>,
+    /// A session that is being opened for one of its messages.
+    pub opening: Option<(String, u64)>,
     /// A request that some screen wants in the repeater.
     pub repeat: Option<Repeat>,
     tickets: u64,
@@ -106,14 +108,45 @@ impl Common {
 
     /// Acts on the instance, if that is ours to do; otherwise it is said why not.
     pub fn act(&mut self, act: Act) {
+        match self.cannot_act() {
+            Some(words) => self.complain(words),
+            None => self.wish(Effect::Act(act)),
+        }
+    }
+
+    /// Why nothing can be done to the instance.
+    pub fn cannot_act(&self) -> Option<&'static str> {
         if self.recording.is_some() {
-            self.complain("this is a recording; esc leads back to what is live");
+            Some("this is a recording; esc leads back to what is live")
         } else if self.ended.is_some() {
-            self.complain("the proxy has ended");
+            Some("the proxy has ended")
         } else if self.read_only {
-            self.complain("this terminal only watches (--read-only)");
+            Some("this terminal only watches (--read-only)")
         } else {
-            self.wish(Effect::Act(act));
+            None
+        }
+    }
+
+    /// Whether the messages of this session are those that are shown.
+    pub fn shows(&self, session: &str) -> bool {
+        match (&self.recording, &self.standing) {
+            (Some(row), _) => row.id == session,
+            (None, Some(standing)) => {
+                let instance = &standing.instance;
+                instance.id == session || instance.session.as_deref() == Some(session)
+            }
+            (None, None) => false,
+        }
+    }
+
+    /// Goes to a message of a session, which is opened if it is not the one that is shown.
+    pub fn open_at(&mut self, session: &str, sequence: u64) {
+        if self.shows(session) {
+            self.go_to = Some(sequence);
+        } else {
+            self.opening = Some((session.to_owned(), sequence));
+            self.wish(Effect::Open(SessionRef::Stored(session.to_owned())));
+            self.say("opening the session");
         }
     }
 
