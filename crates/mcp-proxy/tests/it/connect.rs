@@ -53,7 +53,8 @@ fn odd_lines() -> Vec<u8> {
 fn check_bytes(sent: &[u8], said: &[u8]) {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("said"), said).unwrap();
-    let script = "cat said; cat > kept";
+    // It speaks second: until a client has, nobody knows how it frames what it wants to hear.
+    let script = "dd bs=1 count=1 of=kept 2>&-; cat said; cat >> kept";
     let target = shell_words::join(["sh", "-c", script]);
     let proxy = sandbox.open_house_of(["--transport", "stdio", "--target-command", &target]);
     let mut client = sandbox.connect(&[]);
