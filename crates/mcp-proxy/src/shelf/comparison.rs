@@ -100,7 +100,7 @@ impl Half {
 
     fn cut_line(&self, which: &str) -> Option<ComparedLine> {
         let what = format!(
-            "only the first {} messages of the {which} session were compared; the other may have what seems to be missing",
+            "only the first {} messages of the {which} session were compared; what it seems to lack may come later",
             self.messages
         );
         self.is_cut.then(|| note(what))
