@@ -43,8 +43,8 @@ impl Library for Shelf {
         Ok(found.iter().map(|(hit, pieces)| rows::of_hit(hit, pieces)).collect())
     }
 
-    fn open(&self, session: &SessionRef) -> Result<Arc<dyn Recording>, Trouble> {
-        let opened = recording::open(session, &self.state).map_err(trouble)?;
+    fn open(&self, session: &SessionRef, work: &Work) -> Result<Arc<dyn Recording>, Trouble> {
+        let opened = recording::open(session, &self.state, work).map_err(trouble)?;
         Ok(Arc::new(opened))
     }
 

@@ -107,7 +107,7 @@ macro_rules! commands {
 commands! {
     Help, "help", "? F1", Everywhere, "help for this screen";
     Palette, "palette", ": ctrl-p", Everywhere, "every command, found by a few letters";
-    Filter, "filter", "/ F2", On(&[Traffic, Waterfall, Tools, Audit, Sessions]), "narrow the list; on Sessions, search all of them";
+    Filter, "filter", "/ F2", On(&[Traffic, Waterfall, Tools, Audit, Sessions]), "narrow the list; on Sessions, search all of them; in a message, find words";
     Back, "back", "esc", Everywhere, "out of what is open; take the filter away";
     Quit, "quit", "q", Everywhere, "leave; the proxy and its server go on";
     Detach, "detach", "Q", Everywhere, "leave at once";
@@ -125,6 +125,8 @@ commands! {
     PreviousPane, "previous-pane", "backtab", Everywhere, "back to the pane before";
     NextView, "next-view", "v", Everywhere, "the next view of what is selected";
     PreviousView, "previous-view", "V", Everywhere, "the view before";
+    UnfoldAll, "unfold-all", "+", On(&[Traffic]), "unfold the whole tree";
+    FoldAll, "fold-all", "-", On(&[Traffic]), "fold the whole tree";
     Zoom, "zoom", "z", Everywhere, "one pane as large as the screen, and back";
 
     Hold, "hold", "i", Everywhere, "hold every message, or let all go on";
@@ -150,7 +152,7 @@ commands! {
     Note, "note", ";", On(&[Traffic]), "write a note beside the message";
     Copy, "copy", "y", Everywhere, "copy: JSON, a path, a curl line";
     Pair, "pair", "p", On(&[Traffic, Waterfall, Audit]), "to the request or the answer that belongs to it";
-    NextMatch, "next-match", "n", On(&[Traffic]), "to the next message that the last filter matches";
+    NextMatch, "next-match", "n", On(&[Traffic]), "to the next message that the last filter matches; in a message, the next place";
     PreviousMatch, "previous-match", "N", On(&[Traffic]), "to the one before";
 
     Save, "save", "s", Everywhere, "write the session to a file";

@@ -18,8 +18,9 @@ use std::sync::Arc;
 
 use mcp_wire::scan::decode_string;
 
-pub use find::FOUND_MAX;
-pub use parse::{Fault, NODES_MAX};
+pub use parse::Fault;
+#[cfg(test)]
+use parse::NODES_MAX;
 pub(crate) use path::{push_item, push_member};
 pub(crate) use pretty::Place;
 pub use pretty::{Pretty, pretty_text};
@@ -110,11 +111,6 @@ impl Document {
     /// How many values there are.
     pub fn len(&self) -> usize {
         self.nodes.len()
-    }
-
-    /// Never: a document has a root.
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
     }
 
     /// It had more values than can be folded; the last node is the rest of the text.

@@ -19,8 +19,8 @@ pub trait Library: Send + Sync + 'static {
     /// Messages of any session that have these words, the newest first.
     fn search(&self, words: &str, limit: usize) -> Result<Vec<Hit>, Trouble>;
 
-    /// Opens a session by its id, or a session file by its path.
-    fn open(&self, session: &SessionRef) -> Result<Arc<dyn Recording>, Trouble>;
+    /// Opens a session by its id, or a session file by its path, which takes long if it is large.
+    fn open(&self, session: &SessionRef, work: &Work) -> Result<Arc<dyn Recording>, Trouble>;
 
     /// Writes a session in another format. Whatever ends it early leaves no file, or the one that was there.
     fn export(&self, export: &Export, work: &Work) -> Result<Exported, Trouble>;

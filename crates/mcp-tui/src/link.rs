@@ -11,7 +11,7 @@ use mcp_control::api::{Hand, LeaseRequest};
 use mcp_control::{Address, Client, ClientError};
 use tokio::sync::{mpsc, watch};
 
-use crate::library::{Library, Recording, SessionRef, Trouble};
+use crate::library::{Library, Recording, SessionRef, Trouble, Work};
 use crate::news::{Effect, News, Refused};
 use crate::text;
 
@@ -103,7 +103,10 @@ impl Link {
             }
             Effect::Sessions => self.look(|library| News::Sessions(library.sessions())),
             Effect::Search { words } => self.look(move |library| News::Hits(library.search(&words, LISTED_MAX))),
-            Effect::Open(session) => self.look(move |library| News::Opened(library.open(&session))),
+            Effect::Open(session) => self.look(move |library| News::Opened(library.open(&session, &Work::default()))),
+            Effect::Load(file, work) => {
+                self.look(move |library| News::Opened(library.open(&SessionRef::File(file), &work)));
+            }
             Effect::Export(export, work) => self.look(move |library| News::Exported(library.export(&export, &work))),
             Effect::Compare(left, right, work) => {
                 self.look(move |library| News::Compared(library.compare(&left, &right, &work)));

@@ -63,6 +63,8 @@ pub enum Effect {
     },
     /// Show this recording instead of the instance.
     Open(SessionRef),
+    /// The same of a session file.
+    Load(PathBuf, Work),
     /// Back to the instance.
     Leave,
     Export(Export, Work),

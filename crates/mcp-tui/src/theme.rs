@@ -141,7 +141,6 @@ pub struct Glyphs {
     /// Where a bar begins to be one, and where something happened in it.
     pub axis: &'static str,
     pub step: &'static str,
-    pub ellipsis: &'static str,
     pub recording: &'static str,
 }
 
@@ -167,7 +166,6 @@ const UNICODE: Glyphs = Glyphs {
     dot: "·",
     axis: "▏",
     step: "◆",
-    ellipsis: "…",
     recording: "●",
 };
 
@@ -193,6 +191,5 @@ const ASCII: Glyphs = Glyphs {
     dot: "-",
     axis: "|",
     step: "o",
-    ellipsis: "..",
     recording: "o",
 };

@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use mcp_control::api::{Exchange, Message, Page, PageQuery};
 use mcp_store::import::Import;
 use mcp_store::{Catalogue, Entries, Session, StateDir, StoreError};
-use mcp_tui::library::{Recording, SessionRef, SessionRow, Trouble};
+use mcp_tui::library::{Recording, SessionRef, SessionRow, Trouble, Work};
 use tempfile::TempDir;
 
 use super::{filter, rows, trouble};
 use crate::control::history::{self, Segments, Wanted};
 use crate::control::{exchange, tell};
-use crate::failure::Failure;
+use crate::failure::{Failure, exit};
 
 pub struct Opened {
     row: SessionRow,
@@ -26,39 +26,43 @@ pub struct Opened {
     _brought: Option<TempDir>,
 }
 
-pub fn open(session: &SessionRef, state: &StateDir) -> Result<Opened, Failure> {
+pub fn open(session: &SessionRef, state: &StateDir, work: &Work) -> Result<Opened, Failure> {
     let opened = match session {
         SessionRef::Stored(id) => {
             let entry = Catalogue::open(state)?.find(id)?;
             Opened::new(rows::of_entry(&entry), entry.path, None)
         }
-        SessionRef::File(path) => open_file(path, state)?,
+        SessionRef::File(path) => open_file(path, state, work)?,
     };
     // The first page need not wait for what is looked at once.
     opened.segments.alone(&opened.segment)?;
     Ok(opened)
 }
 
-fn open_file(path: &Path, state: &StateDir) -> Result<Opened, Failure> {
+fn open_file(path: &Path, state: &StateDir, work: &Work) -> Result<Opened, Failure> {
     let session = Session::open(path, Some(state))?;
     let row = rows::of_summary(session.summary(), length(path));
     let segment = session.segment().map(Path::to_owned);
     Ok(match segment {
         Some(segment) => Opened::new(row, segment, None),
         None => {
-            let (segment, dir) = bring(session, path)?;
+            let (segment, dir) = bring(session, path, work)?;
             Opened::new(row, segment, Some(dir))
         }
     })
 }
 
 /// A segment with what a session file has, in a directory of its own that nobody else can look into.
-fn bring(session: Session, path: &Path) -> Result<(PathBuf, TempDir), Failure> {
+fn bring(session: Session, path: &Path, work: &Work) -> Result<(PathBuf, TempDir), Failure> {
     let mut builder = tempfile::Builder::new();
     let dir = builder.prefix("mcp-proxy-session-").permissions(Permissions::from_mode(0o700)).tempdir()?;
     let place = StateDir::find(Some(dir.path())).expect("a directory was given");
-    let brought = Import::of(session, path)?.bring(&place, &mut |_| ControlFlow::Continue(()))?;
-    Ok((brought.expect("nobody broke it off").path, dir))
+    let brought = Import::of(session, path)?.bring(&place, &mut |messages| {
+        work.set(messages, 0);
+        if work.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    let brought = brought.ok_or_else(|| Failure::new(exit::INTERRUPTED, "interrupted: the file was not opened"))?;
+    Ok((brought.path, dir))
 }
 
 impl Opened {

@@ -57,7 +57,7 @@ fn stored(id: impl ToString) -> SessionRef {
 }
 
 fn open(library: &dyn Library, session: &SessionRef) -> Arc<dyn Recording> {
-    library.open(session).unwrap()
+    library.open(session, &Work::default()).unwrap()
 }
 
 /// Every message, a page of `limit` after the other.

@@ -8,12 +8,15 @@ use super::{App, FILTER_AFTER};
 use crate::Left;
 use crate::clipboard;
 use crate::key::Key;
-use crate::library::{Export, SessionRef, Work, expand};
+use crate::library::{Export, SessionRef, expand};
 use crate::news::{Act, Editing, Effect};
-use crate::state::common::{Job, Overlay};
+use crate::state::common::Overlay;
 use crate::state::editor::{Editor, Wrote};
 use crate::state::menu::{Choice, Chosen, Menu};
 use crate::state::prompt::{Asking, Prompt, Typed};
+
+/// A session file is verbatim; everything else is masked.
+const SAVING: &str = "saving";
 
 impl App {
     pub(super) fn prompt_key(&mut self, mut prompt: Prompt, key: Key) {
@@ -75,8 +78,12 @@ impl App {
                 let mark = self.traffic.rows.get(sequence).and_then(|row| row.message.mark.clone());
                 common.act(Act::Mark(sequence, Mark { mark, note: Some(text).filter(|text| !text.is_empty()) }));
             }
-            Asking::Save => common.act(Act::Save(absolute(&text))),
-            Asking::Load => common.wish(Effect::Open(SessionRef::File(absolute(&text)))),
+            Asking::Save => self.save_to(&text),
+            Asking::Load => {
+                let work = common.begin("opening");
+                common.wish(Effect::Load(absolute(&text), work));
+            }
+            Asking::Find => self.detail.find(&text, common),
             Asking::Export(format) => self.export_to(format, &text),
             Asking::Search => self.sessions.search(text, common),
             Asking::AuditFilter => self.audit.set_filter(Some(text).filter(|text| !text.is_empty()), common),
@@ -92,11 +99,30 @@ impl App {
         }
     }
 
+    /// Writes the session file here, where it can be seen how far that is, unless only the instance has all of
+    /// it: where nothing is recorded, or in several sessions.
+    fn save_to(&mut self, file: &str) {
+        let instance = self.common.standing.as_ref().map(|standing| &standing.instance);
+        let is_one = instance.is_some_and(|instance| instance.session.as_ref() == Some(&instance.id));
+        match (is_one, &self.common.recording) {
+            (false, None) => self.common.act(Act::Save(absolute(file))),
+            _ => {
+                self.exporting = None;
+                self.write(SAVING, "json".to_owned(), file, None);
+            }
+        }
+    }
+
     fn export_to(&mut self, format: String, file: &str) {
         let other = self.exporting.take();
         // The filter is about what is shown.
         let filter = self.traffic.filter.clone().filter(|_| other.is_none());
-        let session = match (other, &self.common.recording, &self.common.standing) {
+        self.exporting = other;
+        self.write("exporting", format, file, filter);
+    }
+
+    fn write(&mut self, title: &str, format: String, file: &str, filter: Option<String>) {
+        let session = match (self.exporting.take(), &self.common.recording, &self.common.standing) {
             (Some(session), ..) => session,
             (None, Some(row), _) => row.id.clone(),
             (None, None, Some(standing)) => match &standing.instance.session {
@@ -112,11 +138,10 @@ impl App {
             format,
             file: absolute(file),
             filter,
-            redact: true,
+            redact: title != SAVING,
             overwrite: false,
         };
-        let work = Work::default();
-        self.common.job = Some(Job { title: "exporting".into(), work: work.clone(), since: self.common.now });
+        let work = self.common.begin(title);
         self.common.wish(Effect::Export(export, work));
     }
 

@@ -5,9 +5,11 @@ use mcp_control::api::{Code, Event, Mode};
 use super::App;
 use crate::Left;
 use crate::command::Command;
-use crate::library::SessionRef;
+use crate::library::{Exported, SessionRef, Trouble};
 use crate::news::{Act, Acted, Asker, Editing, Effect, News, Refused};
+use crate::state::coach::Coach;
 use crate::state::common::Overlay;
+use crate::text;
 
 impl App {
     pub fn hear(&mut self, news: News) {
@@ -47,24 +49,17 @@ impl App {
             News::Acted(act, acted) => self.acted(act, acted),
             News::Sessions(rows) => self.sessions.list(rows, common),
             News::Hits(hits) => self.sessions.hits(hits, common),
-            News::Opened(opened) => match opened {
-                Ok(recording) => self.opened(recording.about()),
-                Err(words) => {
-                    common.opening = None;
-                    common.complain(words);
-                }
-            },
-            News::Exported(exported) => {
+            News::Opened(opened) => {
                 common.job = None;
-                match exported {
-                    Ok(done) => {
-                        let masked =
-                            if done.masked > 0 { format!(", {} values masked", done.masked) } else { String::new() };
-                        common.say(format!("{} messages written to {}{masked}", done.messages, done.file.display()));
+                match opened {
+                    Ok(recording) => self.opened(recording.about()),
+                    Err(words) => {
+                        common.opening = None;
+                        common.complain(words);
                     }
-                    Err(words) => common.complain(words),
                 }
             }
+            News::Exported(exported) => self.exported(exported),
             News::Compared(comparison) => {
                 common.job = None;
                 self.sessions.compared(comparison, common);
@@ -90,6 +85,19 @@ impl App {
             self.check_schema(editor);
         }
         self.common.overlay = overlay;
+    }
+
+    fn exported(&mut self, exported: Result<Exported, Trouble>) {
+        self.common.job = None;
+        match exported {
+            Ok(done) => {
+                let masked = if done.masked > 0 { format!(", {} values masked", done.masked) } else { String::new() };
+                let file = text::clean(&done.file.to_string_lossy()).into_owned();
+                self.common.say(format!("{} messages written to {file}{masked}", done.messages));
+                self.coach.iter_mut().for_each(Coach::saved);
+            }
+            Err(words) => self.common.complain(words),
+        }
     }
 
     fn edited_elsewhere(&mut self, why: Editing, text: &str) {

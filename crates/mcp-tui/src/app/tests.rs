@@ -369,7 +369,16 @@ fn saving_and_loading_name_a_file() {
     press(&mut app, "s enter");
     assert!(matches!(the_only(acts(&mut app)), Act::Save(file) if file.is_absolute()));
     press(&mut app, "L / x enter");
-    assert!(matches!(&app.take_effects()[..], [Effect::Open(SessionRef::File(file))] if file.to_str() == Some("/x")));
+    assert!(matches!(&app.take_effects()[..], [Effect::Load(file, _)] if file.to_str() == Some("/x")));
+    app.common.job = None;
+    let instance = &mut app.common.standing.as_mut().unwrap().instance;
+    instance.session = Some(instance.id.clone());
+    press(&mut app, "s enter");
+    let effects = app.take_effects();
+    assert!(
+        matches!(&effects[..], [Effect::Export(export, _)] if export.format == "json" && !export.redact),
+        "{effects:?}"
+    );
 }
 
 #[test]

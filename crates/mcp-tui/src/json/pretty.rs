@@ -43,6 +43,7 @@ impl Pretty {
         Self { document, noted, lines }
     }
 
+    #[cfg(test)]
     pub fn document(&self) -> &Arc<Document> {
         &self.document
     }
@@ -50,11 +51,6 @@ impl Pretty {
     /// How many lines there are.
     pub fn len(&self) -> usize {
         self.lines
-    }
-
-    /// Never: a document has a line.
-    pub fn is_empty(&self) -> bool {
-        self.lines == 0
     }
 
     /// The lines of a window; what lies outside is left out.
@@ -65,12 +61,6 @@ impl Pretty {
         let skipped = window.start % NOTED_EVERY;
         let places = places(&self.document, *from).skip(skipped).take(window.len());
         places.map(|place| line(&self.document, place)).collect()
-    }
-
-    /// What value a line belongs to.
-    pub fn node_at(&self, line: usize) -> Option<NodeId> {
-        let from = self.noted.get(line / NOTED_EVERY)?;
-        places(&self.document, *from).nth(line % NOTED_EVERY).map(|place| place.node)
     }
 }
 

@@ -61,6 +61,7 @@ impl Tree {
         tree
     }
 
+    #[cfg(test)]
     pub fn document(&self) -> &Arc<Document> {
         &self.document
     }
@@ -68,11 +69,6 @@ impl Tree {
     /// How many rows there are.
     pub fn len(&self) -> usize {
         self.order.len()
-    }
-
-    /// Never: the root has a row.
-    pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
     }
 
     /// The rows of a window; what lies outside the tree is left out.
@@ -119,11 +115,6 @@ impl Tree {
     /// Folds everything but the root.
     pub fn close_all(&mut self) {
         self.start_over(Base::Closed);
-    }
-
-    /// As it was at first.
-    pub fn reset(&mut self) {
-        self.start_over(Base::Usual);
     }
 
     pub fn parent(&self, node: NodeId) -> Option<NodeId> {

@@ -54,15 +54,6 @@ impl Wrap {
         (self.found, self.next.is_none())
     }
 
-    /// About how many lines there are, for a scroll bar.
-    pub fn guess(&self) -> usize {
-        match self.next {
-            Some(at) if at > 0 => (self.found as u128 * self.text.len() as u128 / at as u128) as usize,
-            Some(_) => self.text.len() / self.width + 1,
-            None => self.found,
-        }
-    }
-
     /// Finds lines up to this one. All of them: `usize::MAX`.
     pub fn look_to(&mut self, lines: usize) {
         while self.found < lines

@@ -154,6 +154,11 @@ impl Coach {
         self.done(Step::Filter);
     }
 
+    /// A session was written to a file.
+    pub fn saved(&mut self) {
+        self.done(Step::Save);
+    }
+
     pub fn acted(&mut self, act: &Act) {
         match act {
             Act::Mode(Mode::Intercept) => self.done(Step::Hold),

@@ -160,6 +160,13 @@ impl Common {
         self.overlay = Overlay::Menu(Menu::new(title, choices));
     }
 
+    /// Work begins that takes its time; it can be cancelled by what is returned.
+    pub fn begin(&mut self, title: &str) -> Work {
+        let work = Work::default();
+        self.job = Some(Job { title: title.to_owned(), work: work.clone(), since: self.now });
+        work
+    }
+
     pub fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }

@@ -8,8 +8,10 @@ use mcp_control::api::{Exchange, Explanation};
 pub use shown::{Shown, bytes};
 
 use super::common::Common;
+use super::prompt::Asking;
 use crate::command::Command;
 use crate::news::Effect;
+use crate::text;
 
 /// A view of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +73,8 @@ pub struct Detail {
     pub explanation: Option<Result<Explanation, String>>,
     /// Why a message could not be fetched.
     pub trouble: Option<(u64, String)>,
+    /// The words that were looked for last.
+    sought: String,
     asked: Vec<u64>,
 }
 
@@ -176,6 +180,11 @@ impl Detail {
             Command::Left => self.fold(),
             Command::Right => self.unfold(),
             Command::Open => self.toggle(),
+            Command::UnfoldAll => self.fold_all(false),
+            Command::FoldAll => self.fold_all(true),
+            Command::Filter => common.prompt(Asking::Find, &self.sought.clone()),
+            Command::NextMatch => self.go_to_match(true, common),
+            Command::PreviousMatch => self.go_to_match(false, common),
             _ => return false,
         }
         true
@@ -232,6 +241,40 @@ impl Detail {
             }
             _ => self.is_zoomed = !self.is_zoomed,
         }
+    }
+
+    fn fold_all(&mut self, is_folded: bool) {
+        match (&mut self.shown.tree, is_folded) {
+            (Some(tree), true) => tree.close_all(),
+            (Some(tree), false) => tree.open_all(),
+            (None, _) => {}
+        }
+    }
+
+    /// Looks for words in the message, in its keys and its values; the tree shows where they are.
+    pub fn find(&mut self, words: &str, common: &mut Common) {
+        self.sought = words.to_owned();
+        self.show(View::Tree, common);
+        if let Some(message) = self.of.and_then(|of| common.messages.get(of)).cloned() {
+            self.shown.tree(&message);
+        }
+        self.go_to_match(true, common);
+    }
+
+    /// To the next place that has the words, round and round.
+    fn go_to_match(&mut self, is_forward: bool, common: &mut Common) {
+        let Some(tree) = &mut self.shown.tree else { return };
+        let found = tree.find(&self.sought);
+        let here = tree.node_at(self.cursor).unwrap_or(0);
+        let next = match is_forward {
+            true => found.iter().find(|node| **node > here).or(found.first()),
+            false => found.iter().rev().find(|node| **node < here).or(found.last()),
+        };
+        let Some(node) = next.copied() else {
+            return common.say(format!("{} is not in this message", text::fit(&self.sought, 40, common.ascii)));
+        };
+        self.cursor = tree.reveal(node);
+        self.lines = tree.len();
     }
 
     /// A line was clicked.

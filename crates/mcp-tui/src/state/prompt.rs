@@ -28,6 +28,8 @@ pub enum Asking {
     Export(String),
     /// Words to look for in all sessions.
     Search,
+    /// Words to look for in the message.
+    Find,
     /// Which decisions the audit shows.
     AuditFilter,
     /// Words that what a server offers is narrowed to.
@@ -50,6 +52,7 @@ impl Asking {
             Self::Load => "Open session file",
             Self::Export(_) => "Export to",
             Self::Search => "Search all sessions for",
+            Self::Find => "Find in this message",
             Self::AuditFilter => "Filter decisions",
             Self::ToolFilter => "Show only what has the words",
             Self::Ignore => "Leave out, paths with blanks between",

@@ -3,11 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::common::{Common, Job};
+use super::common::Common;
 use super::cursor::Cursor;
 use super::prompt::Asking;
 use crate::command::{Command, Screen};
-use crate::library::{ComparedLine, Comparison, Hit, SessionRef, SessionRow, Trouble, Work};
+use crate::library::{ComparedLine, Comparison, Hit, SessionRef, SessionRow, Trouble};
 use crate::news::Effect;
 
 #[derive(Default)]
@@ -176,8 +176,7 @@ impl Sessions {
         if common.job.is_some() {
             return common.say("something is being done; esc ends it");
         }
-        let work = Work::default();
-        common.job = Some(Job { title: "comparing".into(), work: work.clone(), since: common.now });
+        let work = common.begin("comparing");
         let [one, other] = [&left, &right].map(|id| SessionRef::Stored(id.clone()));
         common.wish(Effect::Compare(one, other, work));
         self.comparing = Some((left, right));

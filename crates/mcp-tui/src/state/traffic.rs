@@ -7,7 +7,7 @@ mod tests;
 
 use mcp_control::api::{Marked, Message, Outcome, Page, PageQuery, Verdict};
 
-pub use rows::{Answered, Row, Rows};
+pub use rows::{Row, Rows};
 
 use super::common::Common;
 use crate::command::Command;
@@ -330,14 +330,14 @@ impl Traffic {
             Command::Up => self.step(-1, common),
             Command::PageDown => self.step(page, common),
             Command::PageUp => self.step(-page, common),
-            Command::First => self.to_first(common),
-            Command::Last => self.to_last(common),
+            Command::First => self.go_first(common),
+            Command::Last => self.go_last(common),
             _ => return false,
         }
         true
     }
 
-    fn to_first(&mut self, common: &mut Common) {
+    fn go_first(&mut self, common: &mut Common) {
         self.follows = false;
         match self.older {
             Some(_) => self.ask(Load::Oldest, common),
@@ -345,7 +345,7 @@ impl Traffic {
         }
     }
 
-    fn to_last(&mut self, common: &mut Common) {
+    fn go_last(&mut self, common: &mut Common) {
         self.follows = true;
         match self.is_at_end {
             true => self.selected = self.rows.last_sequence(),

@@ -141,7 +141,8 @@ fn progress(app: &App, theme: &Theme) -> Option<Line<'static>> {
             format!("{}{} ", glyphs.bar.repeat(filled), glyphs.bar_empty.repeat(20 - filled))
         }
     };
-    let text = format!(" {} {bar}{done} of {total}{rate}   esc: cancel", job.title);
+    let of = if total > 0 { format!(" of {total}") } else { String::new() };
+    let text = format!(" {} {bar}{done}{of}{rate}   esc: cancel", job.title);
     Some(Line::styled(text, theme.style(Role::Warn)))
 }
 

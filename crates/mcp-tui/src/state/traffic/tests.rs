@@ -16,7 +16,7 @@ pub fn message(sequence: u64) -> Message {
         "id": format!("id-{sequence}"), "sequence": sequence, "timestamp": "2026-11-17T10:00:00Z",
         "direction": if is_request { "client_to_server" } else { "server_to_client" }, "transport": "stdio",
         "kind": if is_request { "request" } else { "response" }, "method": "tools/call",
-        "tool": if sequence % 10 == 0 { "ten" } else { "other" },
+        "tool": if sequence.is_multiple_of(10) { "ten" } else { "other" },
         "answers": if is_request { None } else { Some(sequence - 1) }, "status": if is_request { None } else { Some("ok") },
         "duration_ns": 5_000_000, "size": 100, "conversation": 1, "raw": { "n": sequence },
     }))
@@ -25,7 +25,7 @@ pub fn message(sequence: u64) -> Message {
 
 impl Instance {
     fn page(&self, query: &PageQuery) -> Page {
-        let matches = |sequence: &u64| query.filter.is_none() || sequence % 10 == 0;
+        let matches = |sequence: &u64| query.filter.is_none() || sequence.is_multiple_of(10);
         let limit = query.limit.unwrap() as usize;
         let all = 1..=self.last;
         let sequences: Vec<u64> = match (query.before, query.after) {
@@ -167,7 +167,7 @@ fn a_filter_that_matches_little_is_looked_for_further_back() {
     play.traffic.set_filter(Some("tool:ten".into()), &mut play.common);
     play.settle();
     assert!(play.traffic.rows.len() >= 60, "{}", play.traffic.rows.len());
-    assert!(play.traffic.rows.iter().all(|row| row.message.sequence % 10 == 0));
+    assert!(play.traffic.rows.iter().all(|row| row.message.sequence.is_multiple_of(10)));
     play.key(Command::Up);
     play.traffic.set_filter(None, &mut play.common);
     play.settle();
