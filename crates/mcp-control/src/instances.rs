@@ -1,5 +1,5 @@
 //! Where running instances are found: for each a socket and a description, in one private directory
-//! that both sides find from the state directory alone. What lies there of an instance that is gone is
+//! that both sides find from the state directory alone. Some have a second socket, a door for clients. What lies there of an instance that is gone is
 //! removed by whoever comes next; what a live one needs is never touched.
 
 mod alive;
@@ -22,9 +22,11 @@ use uuid::Uuid;
 pub use find::FindError;
 use place::Place;
 
-/// The ends of the two files of an instance.
+/// The ends of the files of an instance. The door's is no longer than the socket's, so that both lie in the
+/// same directory.
 const DESCRIPTION: &str = "json";
 const SOCKET: &str = "sock";
+const DOOR: &str = "mcp";
 /// A description is a command line and some names; the system allows a command line of 2 MiB.
 const DESCRIPTION_BYTES_MAX: u64 = 4 << 20;
 
@@ -69,6 +71,13 @@ pub struct Running {
     pub socket: PathBuf,
 }
 
+impl Running {
+    /// Where MCP clients on stdio come in, if this instance lets them.
+    pub fn door(&self) -> PathBuf {
+        self.socket.with_extension(DOOR)
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum InstanceError {
     #[error("cannot {what} `{path}`")]
@@ -102,6 +111,23 @@ impl Instances {
 
     /// Announces an instance, and opens the socket that others reach it by.
     pub fn register(&self, description: &Description) -> Result<(Registration, UnixListener), InstanceError> {
+        let registration = self.announce(description)?;
+        let listener = listen(&registration.socket)?;
+        Ok((registration, listener))
+    }
+
+    /// The same, with a door for clients, which comes second. It is open before the socket is.
+    pub fn register_with_door(
+        &self,
+        description: &Description,
+    ) -> Result<(Registration, UnixListener, UnixListener), InstanceError> {
+        let registration = self.announce(description)?;
+        let door = listen(&registration.socket.with_extension(DOOR))?;
+        let listener = listen(&registration.socket)?;
+        Ok((registration, listener, door))
+    }
+
+    fn announce(&self, description: &Description) -> Result<Registration, InstanceError> {
         self.place.prepare()?;
         // Those that died are cleared away now and then; nothing depends on it.
         let _ = self.list();
@@ -110,9 +136,7 @@ impl Instances {
         // description belongs to nobody.
         let socket = self.place.socket(&description.id)?;
         let file = write(description, self.place.run(), &path)?;
-        let registration = Registration { socket, path, _lock: file };
-        let listener = listen(&registration.socket).map_err(InstanceError::io("listen on", &registration.socket))?;
-        Ok((registration, listener))
+        Ok(Registration { socket, path, _lock: file })
     }
 
     /// Everything that runs, the oldest first.
@@ -149,6 +173,7 @@ impl Instances {
         if is_live(&instance, &file) {
             return Ok(Some(instance));
         }
+        remove(&instance.door());
         remove(&instance.socket);
         remove(path);
         Ok(None)
@@ -160,8 +185,10 @@ impl Instances {
         for entry in fs::read_dir(&sockets).map_err(InstanceError::io("read", &sockets))?.flatten() {
             let path = entry.path();
             let id = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
-            let (true, Some(id)) = (path.extension().is_some_and(|end| end == SOCKET), id) else { continue };
-            if !self.place.description(&id).exists() && !alive::listens(&path) {
+            let is_socket = path.extension().is_some_and(|end| end == SOCKET || end == DOOR);
+            let (true, Some(id)) = (is_socket, id) else { continue };
+            // Nobody knocks at a door to see whether somebody is in: that would begin a conversation.
+            if !self.place.description(&id).exists() && !alive::listens(&path.with_extension(SOCKET)) {
                 remove(&path);
             }
         }
@@ -190,11 +217,14 @@ fn write(description: &Description, run: &Path, path: &Path) -> Result<File, Ins
 }
 
 /// The directory keeps others out already; the mode is for those who look at the file alone.
-fn listen(path: &Path) -> io::Result<UnixListener> {
-    let listener = UnixListener::bind(path)?;
-    fs::set_permissions(path, Permissions::from_mode(0o600))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
+fn listen(path: &Path) -> Result<UnixListener, InstanceError> {
+    let listen = || {
+        let listener = UnixListener::bind(path)?;
+        fs::set_permissions(path, Permissions::from_mode(0o600))?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    listen().map_err(InstanceError::io("listen on", path))
 }
 
 fn read(path: &Path) -> Option<(File, Description)> {
@@ -226,6 +256,7 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
+        remove(&self.socket.with_extension(DOOR));
         remove(&self.socket);
         remove(&self.path);
     }

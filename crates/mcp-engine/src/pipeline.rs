@@ -41,6 +41,8 @@ pub struct Pipeline {
     conversations: u32,
     exchanges: u64,
     policy: Policy,
+    /// The newest message that was judged by other rules than those that count.
+    judged_otherwise: u64,
     /// What people answered to rules that ask.
     answers: Answers,
     /// Calls whose clients are asked and send them again.
@@ -61,6 +63,8 @@ pub struct Pipeline {
     clients: status::Clients,
     recorder: Recorder,
     bus: Bus,
+    /// The newest message that watchers were told, or missed.
+    told: u64,
     desk: Option<Desk>,
     message_bytes_max: usize,
 }
@@ -133,6 +137,7 @@ impl Pipeline {
             conversations: 0,
             exchanges: 0,
             policy: Policy::default(),
+            judged_otherwise: 0,
             answers: Answers::default(),
             rounds: asks::Rounds::default(),
             questions: 0,
@@ -146,6 +151,7 @@ impl Pipeline {
             clients: status::Clients::default(),
             recorder,
             bus,
+            told: 0,
             desk: None,
             message_bytes_max,
         }
@@ -169,6 +175,9 @@ impl Pipeline {
         let now_ns = self.clock.now_ns();
         if let Some(audit) = &mut self.audit {
             audit.rules_changed(now_ns, &rules.version);
+        }
+        if self.policy.rules().is_none_or(|known| known.version != rules.version) {
+            self.judged_otherwise = self.sequence;
         }
         self.policy.govern(rules);
         self.bus.publish(|| Event::Changed);
@@ -345,7 +354,8 @@ impl Pipeline {
         let sequence = self.sequence;
         self.recorder.event(talk.number(), from, sequence, now_ns, text);
         let conversation = talk.number();
-        self.bus.publish(|| Event::Fault { sequence, time_ns: now_ns, from, conversation, text: text.into() });
+        let fault = || Event::Fault { sequence, time_ns: now_ns, from, conversation, text: text.into() };
+        self.bus.publish_message(sequence, now_ns, fault);
     }
 
     /// Answers every call `from` still waits on: its peer is gone.
@@ -468,8 +478,9 @@ impl Pipeline {
         Outgoing::Reply(frame)
     }
 
-    fn tell(&self, message: &ProxyMessage, lane: Lane<'_>, origin: Origin) {
-        self.bus.publish(|| Event::message(message, lane, origin));
+    fn tell(&mut self, message: &ProxyMessage, lane: Lane<'_>, origin: Origin) {
+        self.told = message.sequence;
+        self.bus.publish_message(message.sequence, message.time_ns, || Event::message(message, lane, origin));
     }
 
     /// Whether a batch must be on disk before it leaves.

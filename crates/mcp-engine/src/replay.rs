@@ -11,6 +11,7 @@ mod outcome;
 mod questions;
 mod rounds;
 mod script;
+mod twins;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -19,7 +20,7 @@ use mcp_wire::reply;
 use mcp_wire::splice::with_id;
 use mcp_wire::{Id, Kind, Message, Revision, scan};
 
-use crate::compare::{Volatile, compare_messages};
+use crate::compare::Volatile;
 use crate::transcript::{Line, Part, Transcript};
 use handles::Handles;
 use heard::Heard;
@@ -30,6 +31,7 @@ pub use heard::Count;
 pub use learn::learn;
 pub use outcome::{NoAnswer, Outcome, Outcomes, Tally, Verdict};
 pub use script::{Handshake, Script, Turn};
+pub use twins::{call_key, compare_answers, compare_calls, twins};
 
 /// For something that the server said by itself in the recording, beyond the time it took then.
 const HEARD_FOR_NS: u64 = 1_000_000_000;
@@ -350,8 +352,7 @@ impl Replay {
                 None => {
                     let call = self.transcript.line(open.line).call();
                     let is_ignored = |path: &_| self.volatile.covers(&call, path);
-                    let mut found = compare_messages(recorded.message.bytes(), answer, is_ignored);
-                    handles::forgive(&mut found);
+                    let found = compare_answers(recorded.message.bytes(), answer, is_ignored);
                     let is_same = found.is_empty() && open.extra_rounds == 0;
                     if is_same { Verdict::Same } else { Verdict::Drifted(found) }
                 }

@@ -162,7 +162,12 @@ impl Transcript {
 
     /// The answer to the request at `at`.
     pub fn answer(&self, at: usize) -> Option<&Line> {
-        self.lines[at].pair.map(|pair| &self.lines[pair])
+        self.answer_to(&self.lines[at])
+    }
+
+    /// The answer to a request of this conversation.
+    pub fn answer_to(&self, request: &Line) -> Option<&Line> {
+        request.pair.map(|pair| &self.lines[pair])
     }
 
     /// The requests of the client, with their places.

@@ -5,7 +5,7 @@ mod csv;
 mod follow;
 mod raw;
 mod show;
-mod table;
+pub mod table;
 mod verify;
 mod when;
 
@@ -15,14 +15,14 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use mcp_engine::pipeline::wall_ns;
 use mcp_filter::Filter;
-use mcp_store::audit::ledger::{Entry, Order, Wanted};
+use mcp_store::audit::ledger::{DecisionRow, Entry, Order, Wanted};
 use mcp_store::audit::{Ledger, LogFiles, logs};
 use mcp_store::{Catalogue, StateDir, StoreError};
 use mcp_wire::visible::visible;
 use uuid::Uuid;
 
 use crate::failure::{Failure, exit};
-use crate::progress::{Progress, Unit};
+use crate::progress::{Unit, Waiter};
 use crate::report::{ColorChoice, Page, say};
 use table::Table;
 
@@ -87,7 +87,7 @@ enum AuditCommand {
 pub fn audit(args: &AuditArgs, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     state.check()?;
     let logs = logs(&state.audit())?;
-    let ledger = open_ledger(state, &logs)?;
+    let ledger = open_ledger(state, &logs, &Waiter::Command)?;
     if args.verify {
         let chosen = args.instance.as_deref().map(|wanted| find_instance(wanted, &ledger, &logs)).transpose()?;
         return verify::verify(&logs, chosen, &ledger, state, args.json, color);
@@ -103,6 +103,23 @@ pub fn audit(args: &AuditArgs, state: &StateDir, color: ColorChoice) -> Result<E
         (_, _, true) => csv::print(&choice, &ledger),
         _ => list(&choice, &ledger, color),
     }
+}
+
+/// The newest decisions that match, the newest first.
+pub fn decisions(
+    filter: Option<&str>,
+    limit: usize,
+    state: &StateDir,
+    waiter: &Waiter,
+) -> Result<Vec<DecisionRow>, Failure> {
+    state.check()?;
+    let filter = filter.map(parse_filter).transpose()?;
+    let ledger = open_ledger(state, &logs(&state.audit())?, waiter)?;
+    let choice = Choice { wanted: Wanted::default(), filter, limit: None };
+    choice.newest_of(&ledger, limit, |entry| match entry {
+        Entry::Decision(row) => Some(*row),
+        Entry::Note(_) => None,
+    })
 }
 
 /// Which decisions are meant.
@@ -147,18 +164,29 @@ impl Choice {
 
     /// So many of the newest, the newest last.
     fn newest(&self, ledger: &Ledger, count: usize) -> Result<Vec<Entry>, Failure> {
-        let mut entries = Vec::new();
+        let mut entries = self.newest_of(ledger, count, Some)?;
+        entries.reverse();
+        Ok(entries)
+    }
+
+    /// So many of the newest of a kind, the newest first.
+    fn newest_of<T>(
+        &self,
+        ledger: &Ledger,
+        count: usize,
+        of_kind: impl Fn(Entry) -> Option<T>,
+    ) -> Result<Vec<T>, Failure> {
+        let mut found = Vec::new();
         ledger.each(&self.wanted, Order::NewestFirst, |entry| {
-            if entries.len() == count {
+            if found.len() == count {
                 return Ok::<_, Failure>(ControlFlow::Break(()));
             }
             if self.matches(&entry) {
-                entries.push(entry);
+                found.extend(of_kind(entry));
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        entries.reverse();
-        Ok(entries)
+        Ok(found)
     }
 }
 
@@ -199,21 +227,21 @@ fn list(choice: &Choice, ledger: &Ledger, color: ColorChoice) -> Result<ExitCode
 }
 
 /// The rows, with everything that the logs have.
-fn open_ledger(state: &StateDir, logs: &[LogFiles]) -> Result<Ledger, Failure> {
+fn open_ledger(state: &StateDir, logs: &[LogFiles], waiter: &Waiter) -> Result<Ledger, Failure> {
     if logs.is_empty() && !state.decisions().exists() {
         // Nothing to make rows of, and nothing to make for them.
         return Ok(Ledger::in_memory()?);
     }
     let mut ledger = Ledger::open(state)?;
-    match bring_up_to_date(&mut ledger, logs) {
+    match bring_up_to_date(&mut ledger, logs, waiter) {
         Err(error) if error.is_damaged_cache() => {
-            say("mcp-proxy: the table of decisions was unusable and is filled anew");
+            waiter.say("mcp-proxy: the table of decisions was unusable and is filled anew");
             drop(ledger);
             ledger = Ledger::open_anew(state)?;
-            bring_up_to_date(&mut ledger, logs)?
+            bring_up_to_date(&mut ledger, logs, waiter)?
         }
         Err(error) if error.is_busy_cache() => {
-            say("mcp-proxy: another command is reading the audit logs; the newest decisions may be missing");
+            waiter.say("mcp-proxy: another command is reading the audit logs; the newest decisions may be missing");
             ControlFlow::Continue(())
         }
         done => done?,
@@ -223,8 +251,8 @@ fn open_ledger(state: &StateDir, logs: &[LogFiles]) -> Result<Ledger, Failure> {
     .map_or(Ok(ledger), Err)
 }
 
-fn bring_up_to_date(ledger: &mut Ledger, logs: &[LogFiles]) -> Result<ControlFlow<()>, StoreError> {
-    let progress = Progress::begin("reading audit logs", Unit::Bytes, Some(ledger.backlog(logs)?));
+fn bring_up_to_date(ledger: &mut Ledger, logs: &[LogFiles], waiter: &Waiter) -> Result<ControlFlow<()>, StoreError> {
+    let progress = waiter.begin("reading audit logs", Unit::Bytes, Some(ledger.backlog(logs)?));
     ledger.update(logs, &mut |bytes| {
         if progress.advance(bytes).is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })

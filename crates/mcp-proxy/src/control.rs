@@ -5,9 +5,11 @@
 mod act;
 mod aloud;
 mod asks;
+pub mod exchange;
+mod explain;
 mod gate;
 mod heard;
-mod history;
+pub mod history;
 mod holds;
 mod hub;
 mod lease;
@@ -22,16 +24,17 @@ mod shared;
 mod site;
 mod strangers;
 mod stream;
-mod tell;
+pub mod tell;
 
 use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use mcp_control::api::Code;
-use mcp_control::instances::{Description, Instances, Registration};
+use mcp_control::instances::{Description, InstanceError, Instances, Registration};
 use mcp_engine::{Bus, Orders};
 use mcp_store::recorded::timestamp;
 use tokio::runtime::Builder;
@@ -75,6 +78,8 @@ pub struct Control {
     pub id: Uuid,
     /// Where the private socket is, once faces can connect to it; never if there is none.
     pub socket: Option<oneshot::Receiver<PathBuf>>,
+    /// The door for clients on stdio, if there is one.
+    pub door: Option<oneshot::Receiver<UnixListener>>,
     end: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -83,11 +88,12 @@ impl Control {
     /// Begins at once; everything that takes time happens on the new thread.
     pub fn start(setup: Setup) -> std::io::Result<Self> {
         let (end, ended) = oneshot::channel();
-        let (opened, socket) = oneshot::channel();
+        let ((to_socket, socket), (to_door, door)) = (oneshot::channel(), oneshot::channel());
+        let opened = Opened { socket: to_socket, door: setup.card.listens().then_some(to_door) };
         let (id, hub) = (setup.card.id, Hub::new(setup.bus.clone()));
         let begin = move || run(setup, hub, opened, ended);
         let thread = std::thread::Builder::new().name("control".into()).spawn(begin)?;
-        Ok(Self { id, socket: Some(socket), end, thread })
+        Ok(Self { id, socket: Some(socket), door: Some(door), end, thread })
     }
 
     /// Tells the faces, and takes the instance away from where it is found.
@@ -97,7 +103,14 @@ impl Control {
     }
 }
 
-fn run(setup: Setup, hub: Arc<Hub>, opened: oneshot::Sender<PathBuf>, ended: oneshot::Receiver<()>) {
+/// Who is told what was opened.
+struct Opened {
+    socket: oneshot::Sender<PathBuf>,
+    /// Where clients do not come over our own standard input.
+    door: Option<oneshot::Sender<UnixListener>>,
+}
+
+fn run(setup: Setup, hub: Arc<Hub>, opened: Opened, ended: oneshot::Receiver<()>) {
     let _nobody_after = NobodyAfter(setup.orders.clone());
     let runtime = Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(READING_THREADS).build();
     match runtime {
@@ -122,14 +135,11 @@ impl Drop for NobodyAfter {
     }
 }
 
-async fn serve(setup: Setup, hub: Arc<Hub>, opened: oneshot::Sender<PathBuf>, ended: oneshot::Receiver<()>) {
+async fn serve(setup: Setup, hub: Arc<Hub>, opened: Opened, ended: oneshot::Receiver<()>) {
     let (ending, is_ending) = watch::channel(false);
     let limits = (setup.message_bytes_max, setup.is_recorded);
     let shared = Shared::new(setup.orders, hub, setup.card, limits, setup.rules_file, is_ending);
-    let registration = setup.state.and_then(|state| register(state, &shared));
-    if let Some(registration) = &registration {
-        let _ = opened.send(registration.socket().to_owned());
-    }
+    let _registration = setup.state.and_then(|state| register(state, &shared, opened));
     if let Some(listener) = setup.tcp {
         open_tcp(listener, &shared);
     }
@@ -155,8 +165,8 @@ async fn serve(setup: Setup, hub: Arc<Hub>, opened: oneshot::Sender<PathBuf>, en
     let _ = tokio::time::timeout(GOODBYE_FOR, all_left).await;
 }
 
-/// Opens the private socket. Without it the proxy does its work all the same.
-fn register(state: PathBuf, shared: &Shared) -> Option<Registration> {
+/// Opens the private sockets. Without them the proxy does its work all the same.
+fn register(state: PathBuf, shared: &Shared, opened: Opened) -> Option<Registration> {
     let (pid, pid_started) = Description::this_process();
     let card = &shared.card;
     let description = Description {
@@ -167,13 +177,14 @@ fn register(state: PathBuf, shared: &Shared) -> Option<Registration> {
         name: card.name.clone(),
         server_command: card.server_command.clone(),
         server_url: card.server_url.clone(),
-        client_transport: if card.listen == "stdio" { "stdio" } else { "http" }.to_owned(),
+        client_transport: if card.listens() { "http" } else { "stdio" }.to_owned(),
         server_transport: card.transport.as_str().to_owned(),
         started_at: timestamp(card.started_ns),
     };
-    match Instances::below(&state).register(&description) {
+    match open(&Instances::below(&state), &description, opened.door) {
         Ok((registration, listener)) => {
             tokio::spawn(server::serve_socket(listener, shared.clone()));
+            let _ = opened.socket.send(registration.socket().to_owned());
             Some(registration)
         }
         Err(error) => {
@@ -182,6 +193,18 @@ fn register(state: PathBuf, shared: &Shared) -> Option<Registration> {
             None
         }
     }
+}
+
+fn open(
+    instances: &Instances,
+    description: &Description,
+    to_door: Option<oneshot::Sender<UnixListener>>,
+) -> Result<(Registration, UnixListener), InstanceError> {
+    let Some(to_door) = to_door else { return instances.register(description) };
+    let (registration, listener, door) = instances.register_with_door(description)?;
+    // Whoever lets clients in may have ended.
+    let _ = to_door.send(door);
+    Ok((registration, listener))
 }
 
 fn open_tcp(listener: TcpListener, shared: &Shared) {

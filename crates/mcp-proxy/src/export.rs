@@ -2,7 +2,7 @@
 
 mod output;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use mcp_filter::Filter;
@@ -12,9 +12,9 @@ use mcp_store::{Session, StateDir, Told};
 
 use crate::chosen;
 use crate::failure::{Failure, exit, quoted};
-use crate::progress::{Interrupted, Progress, Unit};
+use crate::progress::{Interrupted, Unit, Waiter};
 use crate::report::say;
-use output::Output;
+pub use output::Output;
 
 #[derive(Args)]
 pub struct ExportArgs {
@@ -47,7 +47,7 @@ pub struct ExportArgs {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum FormatArg {
+pub enum FormatArg {
     /// The session file: verbatim, nothing masked
     Json,
     /// The session, then a message a line
@@ -71,34 +71,67 @@ pub fn export(args: &ExportArgs, state: &StateDir) -> Result<(), Failure> {
     }
     let output = Output::open(&args.output)?;
     let session = args.session(state)?;
-    let chosen = args.choose(&session, format, filter.as_ref())?;
-    let mut redactor = match args.no_redact || format.is_verbatim() {
-        true => Redactor::off(),
-        false => Redactor::new(args.redact.clone()),
-    };
-    let progress = Progress::begin("exporting", Unit::Messages, Some(session.summary().messages));
-    let mut go_on = |read: u64| progress.reach(read).is_ok();
+    let part = Part { filter, only: args.only.clone(), conversation: args.conversation };
+    let redactor = if args.no_redact { Redactor::off() } else { Redactor::new(args.redact.clone()) };
     let appears_whole = output.appears_whole();
-    let written = output.write(|out| {
-        let outcome = mcp_store::export::export(&session, format, &chosen, &mut redactor, out, &mut go_on)?;
-        Ok((outcome.is_partial, outcome))
-    });
-    drop(progress);
-    let outcome = written?;
+    let outcome = write(&session, format, &part, redactor, output, &Waiter::Command)?;
     args.tell(format, &outcome);
-    if outcome.is_partial { Err(args.interrupted(&outcome, appears_whole)) } else { Ok(()) }
+    if outcome.is_partial { Err(interrupted(&args.output, &outcome, appears_whole)) } else { Ok(()) }
+}
+
+/// Which messages of a session are exported: all that fit everything that is said here.
+#[derive(Default)]
+pub struct Part {
+    pub filter: Option<Filter>,
+    /// Numbers, from and to.
+    pub only: Vec<(u64, u64)>,
+    pub conversation: Option<u32>,
+}
+
+/// Writes a part of a session. Stopped before its end, it says that what is there is not all.
+pub fn write(
+    session: &Session,
+    format: Format,
+    part: &Part,
+    redactor: Redactor,
+    output: Output,
+    waiter: &Waiter,
+) -> Result<Outcome, Failure> {
+    let chosen = part.choose(session, format, waiter)?;
+    let mut redactor = if format.is_verbatim() { Redactor::off() } else { redactor };
+    let progress = waiter.begin("exporting", Unit::Messages, Some(session.summary().messages));
+    let mut go_on = |read: u64| progress.reach(read).is_ok();
+    output.write(|out| {
+        let outcome = mcp_store::export::export(session, format, &chosen, &mut redactor, out, &mut go_on)?;
+        Ok((outcome.is_partial, outcome))
+    })
+}
+
+/// What to say of an export that was stopped.
+pub fn interrupted(path: &Path, outcome: &Outcome, appears_whole: bool) -> Failure {
+    let what = match appears_whole {
+        true => format!("interrupted; {} was not written", quoted(path)),
+        false => format!("interrupted; what was written is whole, with the first {} messages", outcome.messages),
+    };
+    Failure::new(exit::INTERRUPTED, what)
+}
+
+impl From<FormatArg> for Format {
+    fn from(format: FormatArg) -> Self {
+        match format {
+            FormatArg::Json => Self::Json,
+            FormatArg::Ndjson => Self::Ndjson,
+            FormatArg::Har => Self::Har,
+            FormatArg::Md => Self::Markdown,
+            FormatArg::Html => Self::Html,
+            FormatArg::Curl => Self::Curl,
+        }
+    }
 }
 
 impl ExportArgs {
     fn format(&self) -> Format {
-        let given = self.output_format.map(|format| match format {
-            FormatArg::Json => Format::Json,
-            FormatArg::Ndjson => Format::Ndjson,
-            FormatArg::Har => Format::Har,
-            FormatArg::Md => Format::Markdown,
-            FormatArg::Html => Format::Html,
-            FormatArg::Curl => Format::Curl,
-        });
+        let given = self.output_format.map(Format::from);
         let by_name = || match self.output.extension()?.to_str()? {
             "ndjson" | "jsonl" => Some(Format::Ndjson),
             "har" => Some(Format::Har),
@@ -115,30 +148,6 @@ impl ExportArgs {
             (Some(file), _) => Ok(Session::open(file, Some(state))?),
             (None, wanted) => chosen::open(wanted.as_deref().unwrap_or_default(), state),
         }
-    }
-
-    fn choose(&self, session: &Session, format: Format, filter: Option<&Filter>) -> Result<Chosen, Failure> {
-        if filter.is_none() && self.only.is_empty() && self.conversation.is_none() {
-            return Ok(Chosen::default());
-        }
-        let progress = Progress::begin("choosing", Unit::Messages, Some(session.summary().messages));
-        let fits = |told: &Told| {
-            self.conversation.is_none_or(|wanted| wanted == told.recorded.conversation)
-                && (self.only.is_empty()
-                    || self.only.iter().any(|(from, to)| (from..=to).contains(&&told.recorded.sequence)))
-                && filter.is_none_or(|filter| filter.matches(told))
-        };
-        let picked = Picked::look(session, format.shows_calls(), fits, &mut |read| progress.reach(read).is_ok())?;
-        drop(progress);
-        let picked = picked.ok_or(Interrupted)?;
-        if picked.count() == 0 {
-            let all = session.summary().messages;
-            return Err(Failure::new(exit::NEGATIVE, format!("none of the {all} messages of the session is meant"))
-                .hint("`mcp-proxy inspect SESSION` shows them with their numbers and conversations"));
-        }
-        // A conversation alone is taken whole, with exchanges that have no message.
-        let is_narrowed = filter.is_some() || !self.only.is_empty();
-        Ok(Chosen { conversation: self.conversation, picked: is_narrowed.then_some(picked) })
     }
 
     fn tell(&self, format: Format, outcome: &Outcome) {
@@ -162,13 +171,32 @@ impl ExportArgs {
             say(&format!("mcp-proxy: left out: {left_out}"));
         }
     }
+}
 
-    fn interrupted(&self, outcome: &Outcome, appears_whole: bool) -> Failure {
-        let what = match appears_whole {
-            true => format!("interrupted; {} was not written", quoted(&self.output)),
-            false => format!("interrupted; what was written is whole, with the first {} messages", outcome.messages),
+impl Part {
+    fn choose(&self, session: &Session, format: Format, waiter: &Waiter) -> Result<Chosen, Failure> {
+        let filter = self.filter.as_ref();
+        if filter.is_none() && self.only.is_empty() && self.conversation.is_none() {
+            return Ok(Chosen::default());
+        }
+        let progress = waiter.begin("choosing", Unit::Messages, Some(session.summary().messages));
+        let fits = |told: &Told| {
+            self.conversation.is_none_or(|wanted| wanted == told.recorded.conversation)
+                && (self.only.is_empty()
+                    || self.only.iter().any(|(from, to)| (from..=to).contains(&&told.recorded.sequence)))
+                && filter.is_none_or(|filter| filter.matches(told))
         };
-        Failure::new(exit::INTERRUPTED, what)
+        let picked = Picked::look(session, format.shows_calls(), fits, &mut |read| progress.reach(read).is_ok())?;
+        drop(progress);
+        let picked = picked.ok_or(Interrupted)?;
+        if picked.count() == 0 {
+            let all = session.summary().messages;
+            return Err(Failure::new(exit::NEGATIVE, format!("none of the {all} messages of the session is meant"))
+                .hint("`mcp-proxy inspect SESSION` shows them with their numbers and conversations"));
+        }
+        // A conversation alone is taken whole, with exchanges that have no message.
+        let is_narrowed = filter.is_some() || !self.only.is_empty();
+        Ok(Chosen { conversation: self.conversation, picked: is_narrowed.then_some(picked) })
     }
 }
 

@@ -5,6 +5,7 @@ mod approve;
 mod attach;
 mod breakpoints;
 mod change;
+mod connect;
 mod decide;
 mod gone;
 mod held;
@@ -44,6 +45,8 @@ pub enum FaceCommand {
     /// Show a running instance on this terminal: what passes, what is held, and the keys to act
     #[command(visible_alias = "tui")]
     Attach(attach::AttachArgs),
+    /// Be a client of a running instance, for client configs: its server on standard input and output
+    Connect(connect::ConnectArgs),
     /// Print the messages of a running instance as they pass
     Tail(tail::TailArgs),
     /// Hold every message for somebody to decide, or stop that and let all go on
@@ -74,6 +77,7 @@ pub enum FaceCommand {
 pub fn face(command: &FaceCommand, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     let answered = match command {
         FaceCommand::Attach(args) => attach::attach(args, state, color),
+        FaceCommand::Connect(args) => connect::connect(args, state),
         FaceCommand::Tail(args) => tail::tail(args, state, color),
         FaceCommand::Ps(args) => done(ps::ps(args, state, color)),
         FaceCommand::Hold(args) => done(hold::hold(args, state)),

@@ -1,5 +1,6 @@
-//! How far long work has come, on standard error, and Ctrl-C as a request to stop where that leaves
-//! something valid. Off a terminal nothing is shown.
+//! How far long work has come, and the wish that it stop where that leaves something valid. For a command
+//! that is a bar on standard error, which is not shown off a terminal, and Ctrl-C. A face that has the
+//! terminal to itself is told through its [`Work`].
 
 use std::io;
 use std::sync::Once;
@@ -8,6 +9,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use mcp_tui::library::Work;
 
 use crate::failure::{Failure, exit};
 use crate::report::say;
@@ -25,7 +27,44 @@ pub enum Unit {
     Bytes,
 }
 
-/// Ctrl-C was pressed: stop, and leave something valid.
+/// Who waits for long work: hears how far it has come and what it has to say, and may stop it.
+#[derive(Clone, Debug)]
+pub enum Waiter {
+    /// Whoever typed a command.
+    Command,
+    /// A face. What work has to say beside its outcome has no place on its screen.
+    Face(Work),
+}
+
+impl Waiter {
+    /// Begins work, as [`Progress::begin`] does for a command.
+    pub fn begin(&self, what: &'static str, unit: Unit, total: Option<u64>) -> Progress {
+        match self {
+            Self::Command => Progress::begin(what, unit, total),
+            Self::Face(work) => {
+                work.set(0, total.unwrap_or(0));
+                Progress(Shown::Told(work.clone()))
+            }
+        }
+    }
+
+    pub fn say(&self, text: &str) {
+        match self {
+            Self::Command => say(text),
+            Self::Face(_) => {}
+        }
+    }
+
+    /// Whether nobody wants the work any longer.
+    pub fn has_left(&self) -> bool {
+        match self {
+            Self::Command => is_interrupted(),
+            Self::Face(work) => work.is_cancelled(),
+        }
+    }
+}
+
+/// Nobody wants it any longer: stop, and leave something valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
@@ -35,38 +74,37 @@ impl From<Interrupted> for Failure {
     }
 }
 
-/// Work under way. From its beginning on, Ctrl-C no longer ends the program: the work is told by
-/// [`Progress::advance`] and stops itself. A second Ctrl-C ends the program at once.
+/// Work under way. A command's work is told of Ctrl-C from its beginning on, which then no longer ends the
+/// program: the work hears it from [`Progress::advance`] and stops itself. A second Ctrl-C ends the program at
+/// once.
 ///
 /// What is shown vanishes when this is dropped; what is to stay, a command says itself.
-pub struct Progress {
-    bar: ProgressBar,
-    begun: Instant,
-    shown: AtomicBool,
+pub struct Progress(Shown);
+
+enum Shown {
+    Bar(Bar),
+    Told(Work),
 }
 
 impl Progress {
-    /// `what` is what people read: `indexing`, `exporting`. Without a total there is no bar, only a count.
+    /// Work of a command. `what` is what people read: `indexing`, `exporting`. Without a total there is no
+    /// bar, only a count.
     pub fn begin(what: &'static str, unit: Unit, total: Option<u64>) -> Self {
-        listen();
-        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
-        bar.set_style(style(unit, total.is_some()));
-        bar.set_message(what);
-        Self { bar, begun: Instant::now(), shown: AtomicBool::new(false) }
+        Self(Shown::Bar(Bar::begin(what, unit, total)))
     }
 
     /// Work that cannot tell how far it is, and leaves nothing behind: Ctrl-C ends the program.
     pub fn waiting(what: &'static str) -> Waiting {
-        let progress = Self::begin(what, Unit::Bytes, None);
-        progress.bar.set_style(style_of("{msg} {spinner}"));
+        let bar = Bar::begin(what, Unit::Bytes, None);
+        bar.bar.set_style(style_of("{msg} {spinner}"));
         let (over, is_over) = std::sync::mpsc::sync_channel::<()>(0);
         let watch = move || {
             while let Err(RecvTimeoutError::Timeout) = is_over.recv_timeout(SHOWN_AFTER / 5) {
-                if progress.check().is_err() {
-                    drop(progress);
+                if bar.check().is_err() {
+                    drop(bar);
                     return end_at_once();
                 }
-                progress.bar.tick();
+                bar.bar.tick();
             }
         };
         // Where no thread can be had, nothing is shown.
@@ -76,28 +114,66 @@ impl Progress {
 
     /// So much more is done.
     pub fn advance(&self, by: u64) -> Result<(), Interrupted> {
-        self.bar.inc(by);
+        match &self.0 {
+            Shown::Bar(bar) => bar.bar.inc(by),
+            Shown::Told(work) => {
+                let (done, total) = work.done();
+                work.set(done + by, total);
+            }
+        }
         self.check()
     }
 
     /// So much is done in all.
     pub fn reach(&self, position: u64) -> Result<(), Interrupted> {
-        self.bar.set_position(position);
+        match &self.0 {
+            Shown::Bar(bar) => bar.bar.set_position(position),
+            Shown::Told(work) => work.set(position, work.done().1),
+        }
         self.check()
     }
 
     /// Shows what there is to show, and tells whether to stop.
     pub fn check(&self) -> Result<(), Interrupted> {
-        if !self.shown.load(Ordering::Relaxed) && self.begun.elapsed() >= SHOWN_AFTER {
-            self.shown.store(true, Ordering::Relaxed);
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        match &self.0 {
+            Shown::Bar(bar) => bar.check(),
+            Shown::Told(work) => go_on(!work.is_cancelled()),
         }
-        if is_interrupted() { Err(Interrupted) } else { Ok(()) }
     }
 
     /// Says a line above the bar, which would otherwise be drawn through it.
     pub fn say(&self, text: &str) {
-        self.bar.suspend(|| say(text));
+        if let Shown::Bar(bar) = &self.0 {
+            bar.bar.suspend(|| say(text));
+        }
+    }
+}
+
+fn go_on(is_wanted: bool) -> Result<(), Interrupted> {
+    if is_wanted { Ok(()) } else { Err(Interrupted) }
+}
+
+struct Bar {
+    bar: ProgressBar,
+    begun: Instant,
+    shown: AtomicBool,
+}
+
+impl Bar {
+    fn begin(what: &'static str, unit: Unit, total: Option<u64>) -> Self {
+        listen();
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        bar.set_style(style(unit, total.is_some()));
+        bar.set_message(what);
+        Self { bar, begun: Instant::now(), shown: AtomicBool::new(false) }
+    }
+
+    fn check(&self) -> Result<(), Interrupted> {
+        if !self.shown.load(Ordering::Relaxed) && self.begun.elapsed() >= SHOWN_AFTER {
+            self.shown.store(true, Ordering::Relaxed);
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        go_on(!is_interrupted())
     }
 }
 
@@ -116,7 +192,7 @@ impl Drop for Waiting {
     }
 }
 
-impl Drop for Progress {
+impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
@@ -208,5 +284,19 @@ mod tests {
         assert_eq!(progress.advance(1), Ok(()));
         assert_eq!(progress.reach(3), Ok(()));
         assert_eq!(Failure::from(Interrupted).code, exit::INTERRUPTED);
+    }
+
+    #[test]
+    fn a_face_hears_of_work_and_stops_it() {
+        let work = Work::default();
+        let waiter = Waiter::Face(work.clone());
+        let progress = waiter.begin("testing", Unit::Messages, Some(7));
+        assert_eq!(progress.advance(2), Ok(()));
+        assert_eq!(progress.advance(3), Ok(()));
+        assert_eq!(work.done(), (5, 7));
+        assert_eq!(progress.reach(6), Ok(()));
+        assert!(!waiter.has_left());
+        work.cancel();
+        assert_eq!((progress.reach(7), waiter.has_left(), work.done()), (Err(Interrupted), true, (7, 7)));
     }
 }

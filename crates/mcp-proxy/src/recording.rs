@@ -58,7 +58,7 @@ pub fn begin(args: &RecordingArgs, server: &ServerSide, state: Result<StateDir, 
             if !args.quiet {
                 say(&format!(
                     "mcp-proxy {short_id}: recording, verbatim and readable by you only; look with `mcp-proxy inspect {look}`, \
-                     watch with `mcp-proxy tail {short_id}`"
+                     watch with `mcp-proxy attach {short_id}`"
                 ));
             }
             Ok(recorder)

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, IsTerminal};
 use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
@@ -111,8 +112,13 @@ fn carry_out_drawn(
         None => (Pipeline::new(recorder, Bus::default(), args.message_limit), None),
     };
     let (drawn, parting) = draw(screen, control.as_mut(), plan.client)?;
-    let front =
-        Front { token: plan.token, rewrite_resource: plan.rewrite_resource, is_drawn: drawn.is_some(), parting };
+    let front = Front {
+        token: plan.token,
+        rewrite_resource: plan.rewrite_resource,
+        is_drawn: drawn.is_some(),
+        parting,
+        door: control.as_mut().and_then(|control| control.door.take()),
+    };
     let ended = match (listener, plan.server, upstream) {
         (None, ServerSide::Command { command, .. }, _) => {
             runtime.block_on(relay_stdio(&command, plan.heard, pipeline, args))
@@ -148,6 +154,7 @@ struct Front {
     rewrite_resource: bool,
     is_drawn: bool,
     parting: Option<oneshot::Receiver<Parting>>,
+    door: Option<oneshot::Receiver<UnixListener>>,
 }
 
 /// Begins to draw, if that is wanted and faces can attach.
@@ -235,6 +242,7 @@ async fn listen(
         // Who draws shows it.
         greeting: (!front.is_drawn).then_some(greeting),
         parting: front.parting,
+        door: front.door,
     };
     let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
     let ended = http::serve(listener, server, pipeline, options, tell).await?;

@@ -40,6 +40,7 @@ pub fn options(color: ColorChoice, doors: Vec<String>) -> Options {
         doors,
         who: face::who("tui"),
         own_instance: false,
+        coach: None,
     }
 }
 

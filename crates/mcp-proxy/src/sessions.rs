@@ -3,7 +3,7 @@
 mod import;
 mod indexing;
 mod prune;
-mod search;
+pub mod search;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;

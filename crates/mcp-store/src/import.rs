@@ -18,7 +18,6 @@ use crate::exchange::{AnswerHead, ExchangeMark, Headers, RequestHead, SessionEnt
 use crate::recorded::{Direction, Recorded, SessionHeader, sequence_of};
 use crate::segment::{self, End, HeadKey, Mark, Outcome, OutcomeKind, RecordHead, RecordKind, SegmentWriter};
 use crate::session::{Session, Summary};
-use crate::session_file;
 use crate::state_dir::{StateDir, create_private};
 
 /// Requests of another program's file whose answers may still come; the oldest is forgotten first, and
@@ -52,8 +51,13 @@ pub struct Import {
 impl Import {
     /// Looks at a session file or a segment.
     pub fn open(source: &Path) -> Result<Self, StoreError> {
-        let is_segment = session_file::looks_like_segment(source)?;
-        let session = Session::open(source, None)?;
+        Self::of(Session::open(source, None)?, source)
+    }
+
+    /// What lies at `source` and was opened as `session`.
+    pub fn of(session: Session, source: &Path) -> Result<Self, StoreError> {
+        // A file that was never completed is read from elsewhere.
+        let is_segment = session.segment() == Some(source);
         let summary = session.summary();
         if summary.live {
             return Err(StoreError::Live { id: summary.header.id.to_string() });

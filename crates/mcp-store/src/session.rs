@@ -77,6 +77,14 @@ impl Session {
         &self.summary
     }
 
+    /// The segment that it is read from, unless it is a session file.
+    pub fn segment(&self) -> Option<&Path> {
+        match &self.source {
+            Source::Segment(path) => Some(path),
+            Source::File(_) => None,
+        }
+    }
+
     /// Calls `visit` with each message in order. Nothing but the current one is held in memory.
     pub fn for_each<E: From<StoreError>>(&self, mut visit: impl FnMut(Recorded) -> Result<(), E>) -> Result<(), E> {
         self.for_each_entry(|entry| match entry {
@@ -171,7 +179,7 @@ fn recorded(header: &SessionHeader, record: Record) -> Recorded {
 }
 
 /// Text that means nothing if there is none.
-fn text(bytes: &[u8]) -> Option<String> {
+pub(crate) fn text(bytes: &[u8]) -> Option<String> {
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into_owned())
 }
 

@@ -4,6 +4,7 @@
 
 pub mod calls;
 pub mod child_link;
+pub mod door;
 pub mod event_log;
 pub mod http_link;
 pub mod http_reader;

@@ -5,6 +5,7 @@ pub mod bridge;
 pub mod child;
 pub mod http;
 mod os;
+pub mod peer;
 mod signals;
 pub mod stdio;
 

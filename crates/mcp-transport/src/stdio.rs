@@ -5,5 +5,6 @@ pub mod pipe;
 pub mod relay;
 pub mod session;
 pub mod stderr;
+pub mod through;
 
 pub use session::{Ended, Options, serve};

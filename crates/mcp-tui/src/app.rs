@@ -3,6 +3,8 @@
 mod act;
 mod choose;
 mod hear;
+#[cfg(test)]
+mod tests;
 
 use ratatui::layout::Rect;
 
@@ -10,7 +12,7 @@ use crate::command::{Command, Screen};
 use crate::key::Key;
 use crate::keymap::Keymap;
 use crate::mouse::Hit;
-use crate::news::Effect;
+use crate::news::{Editing, Effect};
 use crate::state::audit::Audit;
 use crate::state::breakpoints::Breakpoints;
 use crate::state::coach::Coach;
@@ -46,6 +48,8 @@ pub struct App {
     lines: History,
     /// The filter that counted before one was typed.
     filter_before: Option<String>,
+    /// The session that is exported in place of the one that is shown.
+    exporting: Option<String>,
     /// What to do next was left open: the filter is applied once typing pauses.
     filter_due: Option<u64>,
 }
@@ -72,6 +76,7 @@ impl App {
             filters: History::default(),
             lines: History::default(),
             filter_before: None,
+            exporting: None,
             filter_due: None,
         }
     }
@@ -126,7 +131,7 @@ impl App {
         let is_done = match common.screen {
             Screen::Traffic => self.traffic_command(command),
             Screen::Held => self.held.command(command, common),
-            Screen::Repeater => self.repeater.command(command, common),
+            Screen::Repeater => self.repeater_command(command),
             Screen::Waterfall => self.waterfall.command(command, common),
             Screen::Tools => self.tools.command(command, common),
             Screen::Breakpoints => self.breakpoints.command(command, common),
@@ -151,7 +156,7 @@ impl App {
                 self.held.enter(common);
             }
             Screen::Repeater => self.repeater.enter(common),
-            Screen::Waterfall => self.waterfall.enter(common),
+            Screen::Waterfall => self.waterfall.enter(self.traffic.filter.clone(), common),
             Screen::Tools => self.tools.enter(common),
             Screen::Breakpoints => self.breakpoints.enter(common),
             Screen::Audit => self.audit.enter(common),
@@ -184,6 +189,17 @@ impl App {
         true
     }
 
+    fn repeater_command(&mut self, command: Command) -> bool {
+        if !matches!(command, Command::Edit | Command::Editor) {
+            return self.repeater.command(command, &mut self.common);
+        }
+        match self.repeater.edited_text() {
+            Some((tab, text)) => self.edit(Editing::Request(tab), &text, command == Command::Editor),
+            None => self.common.say("there is nothing to edit yet"),
+        }
+        true
+    }
+
     fn palette_key(&mut self, mut palette: Palette, key: Key) {
         use crate::state::palette::Picked;
         match palette.key(key) {
@@ -209,8 +225,12 @@ impl App {
     pub fn select_line(&mut self, line: usize) {
         match self.common.screen {
             Screen::Held => self.held.select_line(line, &mut self.common),
+            Screen::Repeater => self.repeater.is_on_answer = false,
+            Screen::Waterfall => self.waterfall.select(line),
             Screen::Tools => self.tools.select_line(line),
             Screen::Breakpoints => self.breakpoints.select_line(line),
+            Screen::Audit => self.audit.select(line),
+            Screen::Sessions => self.sessions.select(line),
             _ => {}
         }
     }
@@ -220,7 +240,9 @@ impl App {
         match self.common.screen {
             Screen::Traffic => Some(&mut self.detail.has_keys),
             Screen::Held => Some(&mut self.held.is_on_message),
+            Screen::Repeater => Some(&mut self.repeater.is_on_answer),
             Screen::Tools => Some(&mut self.tools.is_on_definition),
+            Screen::Audit => Some(&mut self.audit.is_on_record),
             _ => None,
         }
     }
@@ -270,11 +292,10 @@ impl App {
 
     /// When [`App::tick`] is due at the latest, in milliseconds from now.
     pub fn tick_within(&self) -> u64 {
-        let is_counting = !self.common.held().is_empty() || self.common.job.is_some();
-        match self.filter_due {
-            Some(due) => due.saturating_sub(self.common.now).max(1),
-            None if is_counting => 250,
-            None => 500,
-        }
+        let is_moving = self.common.screen == Screen::Waterfall && self.waterfall.has_open();
+        let is_counting = !self.common.held().is_empty() || self.common.job.is_some() || is_moving;
+        let usual = if is_counting { 250 } else { 500 };
+        let due = [self.filter_due, self.repeater.due()].into_iter().flatten().min();
+        due.map_or(usual, |due| due.saturating_sub(self.common.now).clamp(1, usual))
     }
 }

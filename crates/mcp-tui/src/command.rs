@@ -160,6 +160,7 @@ commands! {
     Remove, "remove", "d del", On(&[Breakpoints]), "take the breakpoint away";
     ChangeBreakpoint, "change-breakpoint", "m", On(&[Breakpoints]), "change the breakpoint's filter";
     Refresh, "refresh", "ctrl-r", Everywhere, "look again, draw anew";
+    SkipStep, "skip-step", ">", Everywhere, "in the demo: on to the next step";
     Suspend, "suspend", "ctrl-z", Everywhere, "to the shell; `fg` comes back";
 
     ToTraffic, "traffic", "1", Everywhere, "screen: what passes";

@@ -112,6 +112,20 @@ mod tests {
         assert_eq!(Keymap::default().check(), Ok(()));
     }
 
+    /// `UPDATE_DOCS=1 cargo test -p mcp-tui` writes the table.
+    #[test]
+    fn the_documentation_has_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tui.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (before, rest) = page.split_once("<!-- keys -->\n").unwrap();
+        let (table, after) = rest.split_once("<!-- /keys -->").unwrap();
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(path, format!("{before}<!-- keys -->\n{}<!-- /keys -->{after}", reference())).unwrap();
+        } else {
+            assert!(table == reference(), "docs/tui.md is not what the table of commands says");
+        }
+    }
+
     #[test]
     fn a_file_changes_keys() {
         let map = Keymap::with("# mine\n[keys]\nforward = \"ctrl-o F5\"\n\nfilter = \"/\" # as in vi\n").unwrap();

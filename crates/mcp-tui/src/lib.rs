@@ -22,6 +22,8 @@ mod state;
 mod term;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod testing_screens;
 mod text;
 mod theme;
 mod view;
@@ -32,6 +34,7 @@ use std::sync::Arc;
 use library::{Library, SessionRef};
 use mcp_control::Address;
 use state::coach::Coach;
+pub use state::coach::Stage;
 use state::common::Common;
 use theme::Palette;
 
@@ -68,8 +71,8 @@ pub struct Options {
     pub who: String,
     /// This process carries the messages.
     pub own_instance: bool,
-    /// Lead through what can be done.
-    pub coach: bool,
+    /// Lead through what can be done; how far that has come is told here.
+    pub coach: Option<Stage>,
 }
 
 /// What is shown.
@@ -112,15 +115,12 @@ pub fn run(source: Source, library: Arc<dyn Library>, options: Options) -> Resul
             Source::Recording(session) => (None, Some(session)),
         };
         let (mut link, news) = link::Link::new(address, library, options.who.clone());
-        if link.has_instance() && !options.read_only {
-            link.carry_out(news::Effect::Lease { take: false });
-        }
         session.into_iter().for_each(|session| link.open(session));
         let mut common = Common::default();
         (common.read_only, common.own_instance) = (options.read_only, options.own_instance);
         (common.doors, common.ascii) = (options.doors.clone(), options.ascii);
         let mut app = app::App::new(common, keymap);
-        app.coach = options.coach.then(Coach::default);
+        app.coach = options.coach.clone().map(Coach::new);
         run::Runner { app, link, news, theme: theme(&options) }.run().await
     });
     // Whoever still reads a recording does so for nobody.

@@ -4,6 +4,7 @@
 mod act;
 mod listen;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_control::api::{Hand, LeaseRequest};
@@ -24,6 +25,8 @@ pub struct Link {
     library: Arc<dyn Library>,
     /// What is shown in place of the instance.
     recording: Option<Arc<dyn Recording>>,
+    /// Counts what was shown: an answer that is late is about something else.
+    shown: Arc<AtomicU64>,
     news: mpsc::Sender<News>,
 }
 
@@ -51,7 +54,7 @@ impl Link {
             tokio::spawn(listen::listen(client.clone(), watched, news.clone()));
             Instance { client, who, wanted, lease: Arc::default() }
         });
-        (Self { instance, library, recording: None, news }, heard)
+        (Self { instance, library, recording: None, shown: Arc::default(), news }, heard)
     }
 
     pub fn has_instance(&self) -> bool {
@@ -61,6 +64,7 @@ impl Link {
     /// From now on pages are those of a recording, or of the instance again.
     pub fn show(&mut self, recording: Option<Arc<dyn Recording>>) {
         self.recording = recording;
+        self.shown.fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn carry_out(&mut self, effect: Effect) {
@@ -136,9 +140,12 @@ impl Link {
         F: Future<Output = News> + Send + 'static,
     {
         let Some(recording) = self.recording.clone() else { return self.ask(of_instance) };
-        let news = self.news.clone();
+        let (news, still) = (self.news.clone(), self.still_shown());
         tokio::task::spawn_blocking(move || {
-            let _ = news.blocking_send(of_recording(&*recording));
+            let answer = of_recording(&*recording);
+            if still() {
+                let _ = news.blocking_send(answer);
+            }
         });
     }
 
@@ -147,10 +154,19 @@ impl Link {
         F: Future<Output = News> + Send + 'static,
     {
         let Some(instance) = &self.instance else { return };
-        let (client, news) = (instance.client.clone(), self.news.clone());
+        let (client, news, still) = (instance.client.clone(), self.news.clone(), self.still_shown());
         tokio::spawn(async move {
-            let _ = news.send(question(client).await).await;
+            let answer = question(client).await;
+            if still() {
+                let _ = news.send(answer).await;
+            }
         });
+    }
+
+    /// Whether what is shown now is shown then.
+    fn still_shown(&self) -> impl Fn() -> bool + Send + 'static {
+        let (shown, now) = (Arc::clone(&self.shown), self.shown.load(Ordering::Relaxed));
+        move || shown.load(Ordering::Relaxed) == now
     }
 
     /// Asks the library, which may take its time.
@@ -166,7 +182,10 @@ impl Link {
         let news = self.news.clone();
         tokio::spawn(async move {
             let request = LeaseRequest { holder: instance.who.clone(), take };
-            let leased = instance.client.take_lease(&request).await.map(|grant| instance.keep(grant.token));
+            let leased = instance.client.take_lease(&request).await.map(|grant| {
+                instance.keep(grant.token);
+                grant.since
+            });
             let _ = news.send(News::Leased(leased.map_err(refused))).await;
         });
     }

@@ -24,6 +24,9 @@ pub enum Hit {
     Line(usize),
     /// The pane beside that list.
     Beside,
+    /// A request of the repeater, and a run of the one that is shown.
+    Request(usize),
+    Run(usize),
 }
 
 /// Lines that one turn of the wheel moves.
@@ -82,6 +85,8 @@ fn click(app: &mut App, hit: Hit, line: usize) {
         Hit::Screen(screen) => app.show(screen),
         Hit::Line(at) => app.select_line(at),
         Hit::Beside => app.is_beside().into_iter().for_each(|is| *is = true),
+        Hit::Request(tab) => app.repeater.show_tab(tab),
+        Hit::Run(run) => app.repeater.show_run(run),
     }
     app.settle();
 }

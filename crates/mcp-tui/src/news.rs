@@ -150,7 +150,8 @@ pub enum News {
     Events(Vec<Event>),
     /// Nobody tells anything any more, and why; it is tried again.
     Lost(Trouble),
-    Leased(Result<(), Refused>),
+    /// We have the lease, since then.
+    Leased(Result<String, Refused>),
     Page(Ticket, Result<Page, Trouble>),
     Message(u64, Result<Box<Message>, Trouble>),
     Exchange(u64, Result<Exchange, Trouble>),

@@ -130,7 +130,8 @@ impl Runner {
                 }
                 Effect::Leave => self.app.common.say("there is nothing live to go back to; `q` leaves"),
                 Effect::Copy(text) => {
-                    let copied = clipboard::copy_sequence(&text, std::env::var_os("TMUX").is_some()).map(|sequence| term.write(sequence.as_bytes()));
+                    let copied = clipboard::copy_sequence(&text, std::env::var_os("TMUX").is_some())
+                        .map(|sequence| term.write(sequence.as_bytes()));
                     self.app.hear(News::Copied(copied.map(|_| ())));
                 }
                 Effect::Suspend if self.app.common.own_instance => {

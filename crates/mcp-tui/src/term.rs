@@ -75,3 +75,83 @@ fn give_back_on_panic() {
         }));
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+    use std::process::{Command, Stdio};
+
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::{Termios, tcgetattr};
+
+    use super::*;
+
+    /// Set for the process that takes the terminal.
+    const ENDS_BY: &str = "MCP_TUI_TEST_ENDS_BY";
+
+    /// Run by itself this does nothing; the tests below run it in a process on a terminal of its own.
+    #[test]
+    fn takes_the_terminal() {
+        let Some(end) = std::env::var_os(ENDS_BY) else { return };
+        let mut term = Term::take().unwrap();
+        term.terminal.draw(|frame| frame.render_widget("drawn", frame.area())).unwrap();
+        match end.to_str() {
+            Some("panic") => panic!("as a bug would"),
+            Some("other thread") => drop(std::thread::spawn(|| panic!("elsewhere")).join()),
+            _ => drop(term),
+        }
+    }
+
+    fn modes(of: &Termios) -> String {
+        format!("{:?}", (of.input_modes, of.output_modes, of.control_modes, of.local_modes))
+    }
+
+    #[track_caller]
+    fn is_given_back(end: &str) -> String {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&ours).unwrap();
+        unlockpt(&ours).unwrap();
+        let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
+        let theirs = File::options().read(true).write(true).open(name).unwrap();
+        let before = modes(&tcgetattr(&theirs).unwrap());
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "term::tests::takes_the_terminal", "--nocapture"])
+            .env(ENDS_BY, end)
+            .stdin(Stdio::from(OwnedFd::from(theirs.try_clone().unwrap())))
+            .stdout(Stdio::from(OwnedFd::from(theirs.try_clone().unwrap())))
+            .stderr(Stdio::from(OwnedFd::from(theirs.try_clone().unwrap())))
+            .spawn()
+            .unwrap();
+        let mut screen = File::from(ours);
+        let reading = std::thread::spawn(move || {
+            let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
+            while let Ok(count @ 1..) = screen.read(&mut piece) {
+                shown.extend_from_slice(&piece[..count]);
+            }
+            String::from_utf8_lossy(&shown).into_owned()
+        });
+        child.wait().unwrap();
+        assert_eq!(modes(&tcgetattr(&theirs).unwrap()), before, "{end}");
+        drop(theirs);
+        let shown = reading.join().unwrap();
+        let (entered, left) = (shown.find("\x1b[?1049h").expect("entered"), shown.rfind("\x1b[?1049l").expect("left"));
+        assert!(entered < left && shown[left..].contains("\x1b[?25h"), "the cursor is shown again: {shown:?}");
+        shown
+    }
+
+    #[test]
+    fn the_terminal_is_given_back() {
+        is_given_back("itself");
+    }
+
+    #[test]
+    fn the_terminal_is_given_back_by_a_panic_before_its_words() {
+        for end in ["panic", "other thread"] {
+            let shown = is_given_back(end);
+            let (left, words) = (shown.find("\x1b[?1049l").unwrap(), shown.find("panicked at").unwrap());
+            assert!(left < words, "{shown:?}");
+        }
+    }
+}

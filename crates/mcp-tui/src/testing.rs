@@ -25,7 +25,7 @@ pub const ASCII: Theme = Theme { palette: Palette::Plain, ascii: true };
 /// A terminal that is attached to an instance and has its lease.
 pub fn app() -> App {
     let mut app = App::new(Common::default(), Keymap::default());
-    app.common.has_lease = true;
+    app.hear(News::Leased(Ok(snapshot().lease.expect("somebody has it").since)));
     app.hear(News::Events(vec![Event::Snapshot(Box::new(snapshot()))]));
     app.take_effects();
     app

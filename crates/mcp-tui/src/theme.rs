@@ -138,6 +138,9 @@ pub struct Glyphs {
     pub bar: &'static str,
     pub bar_empty: &'static str,
     pub dot: &'static str,
+    /// Where a bar begins to be one, and where something happened in it.
+    pub axis: &'static str,
+    pub step: &'static str,
     pub ellipsis: &'static str,
     pub recording: &'static str,
 }
@@ -162,6 +165,8 @@ const UNICODE: Glyphs = Glyphs {
     bar: "█",
     bar_empty: "░",
     dot: "·",
+    axis: "▏",
+    step: "◆",
     ellipsis: "…",
     recording: "●",
 };
@@ -186,6 +191,8 @@ const ASCII: Glyphs = Glyphs {
     bar: "#",
     bar_empty: ".",
     dot: "-",
+    axis: "|",
+    step: "o",
     ellipsis: "..",
     recording: "o",
 };

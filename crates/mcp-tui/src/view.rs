@@ -12,6 +12,9 @@ pub mod hints;
 pub mod overlay;
 pub mod repeater;
 pub mod sessions;
+pub mod table;
+#[cfg(test)]
+mod tests;
 pub mod tools;
 pub mod traffic;
 pub mod waterfall;

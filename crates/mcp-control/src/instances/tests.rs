@@ -62,6 +62,22 @@ fn an_instance_is_found_while_it_is_registered() {
 }
 
 #[test]
+fn a_door_lies_beside_the_socket_and_is_as_private() {
+    let state = state();
+    let instances = Instances::below(state.path());
+    let (registration, _socket, door) = instances.register_with_door(&description(7, None)).unwrap();
+    let found = instances.find(None).unwrap();
+    assert_eq!(found.door().parent(), found.socket.parent());
+    assert_eq!(fs::metadata(found.door()).unwrap().mode() & 0o777, 0o600);
+    // Whoever looks for instances does not come in.
+    assert_eq!(door.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    std::os::unix::net::UnixStream::connect(found.door()).unwrap();
+    door.accept().unwrap();
+    drop(registration);
+    assert_eq!(names(&state.path().join("run")), [""; 0]);
+}
+
+#[test]
 fn an_instance_is_meant_by_id_beginning_or_name() {
     let state = state();
     let instances = Instances::below(state.path());
@@ -95,8 +111,10 @@ fn what_the_dead_left_is_cleared_away() {
     drop((registration, listener));
     fs::write(&path, kept).unwrap();
     drop(UnixListener::bind(&socket).unwrap());
-    let orphan = socket.with_file_name(format!("{}.sock", Uuid::from_u128(9)));
-    drop(UnixListener::bind(&orphan).unwrap());
+    for end in ["sock", "mcp"] {
+        drop(UnixListener::bind(socket.with_file_name(format!("{}.{end}", Uuid::from_u128(9)))).unwrap());
+    }
+    drop(UnixListener::bind(socket.with_extension("mcp")).unwrap());
     assert_eq!(instances.list().unwrap(), []);
     assert_eq!(names(&state.path().join("run")), [""; 0]);
 }

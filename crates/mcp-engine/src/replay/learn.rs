@@ -1,35 +1,28 @@
 //! What may differ, learned from two recordings of the same calls.
 
-use std::collections::{HashMap, VecDeque};
-
-use super::handles;
-use crate::compare::{Volatile, compare_messages};
-use crate::transcript::{META, Transcript, params_key};
-
-/// Handles are new each time; calls that differ in nothing else are the same.
-const WITHOUT: [&str; 4] = [META, "cursor", "requestState", "taskId"];
+use super::twins::{call_key, compare_answers, twins};
+use crate::compare::Volatile;
+use crate::transcript::{Line, Transcript};
 
 /// Pairs equal calls in their order and remembers where their answers differ. Returns how many pairs
 /// there were.
 pub fn learn(volatile: &mut Volatile, one: &Transcript, other: &Transcript) -> usize {
-    let mut calls: HashMap<(String, Vec<u8>), VecDeque<usize>> = HashMap::new();
-    for (at, line) in other.calls() {
-        calls.entry((line.call(), params_key(&line.message, &WITHOUT))).or_default().push_back(at);
-    }
+    let (ones, others) = (lines(one), lines(other));
     let mut pairs = 0;
-    for (at, line) in one.calls() {
-        let call = line.call();
-        let key = (call, params_key(&line.message, &WITHOUT));
-        let twin = calls.get_mut(&key).and_then(VecDeque::pop_front);
-        let (Some(recorded), Some(again)) = (one.answer(at), twin.and_then(|twin| other.answer(twin))) else {
+    for (line, twin) in ones.iter().zip(twins(&ones, &others, call_key)) {
+        let again = twin.and_then(|twin| other.answer_to(others[twin]));
+        let (Some(recorded), Some(again)) = (one.answer_to(line), again) else {
             continue;
         };
-        let mut found = compare_messages(recorded.message.bytes(), again.message.bytes(), |_| false);
-        handles::forgive(&mut found);
-        found.kept.iter().for_each(|difference| volatile.learn(&key.0, &difference.path));
+        let found = compare_answers(recorded.message.bytes(), again.message.bytes(), |_| false);
+        found.kept.iter().for_each(|difference| volatile.learn(&line.call(), &difference.path));
         pairs += 1;
     }
     pairs
+}
+
+fn lines(transcript: &Transcript) -> Vec<&Line> {
+    transcript.calls().map(|(_, line)| line).collect()
 }
 
 #[cfg(test)]

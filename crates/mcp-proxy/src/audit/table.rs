@@ -123,7 +123,8 @@ fn what(row: &DecisionRow) -> String {
     }
 }
 
-fn words(outcome: &OutcomeRow) -> String {
+/// `ok`, `error -32602`
+pub fn words(outcome: &OutcomeRow) -> String {
     let status = visible(&outcome.status);
     match outcome.code {
         Some(code) => format!("{status} {code}"),

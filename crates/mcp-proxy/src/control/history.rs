@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use mcp_control::api::{Page, PageQuery};
 use mcp_filter::Filter;
-use mcp_store::{StoreError, Told};
+use mcp_store::{ExchangeOf, StoreError, Told};
 
 use super::reply::Refusal;
 use super::shared::Shared;
 use super::tell;
 
-pub use parts::{Library, Part, Parts};
+pub use parts::{Part, Parts, Segments};
 
 /// Messages on a page, unless fewer or more are asked for, and at most.
 const LIMIT: u32 = 100;
@@ -31,7 +31,7 @@ pub struct Found {
 }
 
 /// What is asked for, within its bounds.
-struct Wanted {
+pub struct Wanted {
     from: From,
     limit: usize,
     filter: Option<Filter>,
@@ -45,7 +45,7 @@ enum From {
 }
 
 impl Wanted {
-    fn of(query: &PageQuery, filter: Option<Filter>) -> Result<Self, Refusal> {
+    pub fn of(query: &PageQuery, filter: Option<Filter>) -> Result<Self, Refusal> {
         check_sequences(&[query.before, query.after])?;
         let from = match (query.before, query.after) {
             (None, None) => From::Before(u64::MAX),
@@ -64,7 +64,7 @@ pub async fn page(shared: &Shared, query: &PageQuery, filter: Option<Filter>) ->
     let wanted = Wanted::of(query, filter)?;
     match remembered::look(shared).await? {
         Some(messages) => Ok(remembered::page(&messages, &wanted)),
-        None => read(shared, move |library, parts| library.page(parts, &wanted)).await,
+        None => read(shared, move |segments, parts| segments.page(parts, &wanted)).await,
     }
 }
 
@@ -74,19 +74,25 @@ pub async fn one(shared: &Shared, sequence: u64) -> Result<Option<(Told, u64)>, 
         Some(messages) => {
             Ok(messages.into_iter().find(|told| told.recorded.sequence == sequence).map(|told| (told, 0)))
         }
-        None => read(shared, move |library, parts| library.one(parts, sequence)).await,
+        None => read(shared, move |segments, parts| segments.one(parts, sequence)).await,
     }
+}
+
+/// The HTTP exchange that a recorded message came in. `None` if there is no such message, or, within, if
+/// it came in none.
+pub async fn exchange(shared: &Shared, sequence: u64) -> Result<Option<Option<ExchangeOf>>, Refusal> {
+    read(shared, move |library, parts| library.exchange(parts, sequence)).await
 }
 
 /// Reads the recording, on a thread where that may take its time.
 async fn read<R: Send + 'static>(
     shared: &Shared,
-    read: impl FnOnce(&Library, &Parts) -> Result<R, StoreError> + Send + 'static,
+    read: impl FnOnce(&Segments, &Parts) -> Result<R, StoreError> + Send + 'static,
 ) -> Result<R, Refusal> {
     let parts = shared.parts().await?;
     let _turn = shared.readers.acquire().await.map_err(|_| Refusal::ending())?;
-    let library = Arc::clone(&shared.library);
-    let found = tokio::task::spawn_blocking(move || read(&library, &parts)).await;
+    let segments = Arc::clone(&shared.segments);
+    let found = tokio::task::spawn_blocking(move || read(&segments, &parts)).await;
     let cannot = |error: &dyn std::fmt::Display| Refusal::internal(format!("the history cannot be read: {error}"));
     found.map_err(|error| cannot(&error))?.map_err(|error| cannot(&error))
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::TcpListener as StdTcpListener;
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use mcp_transport::peer::is_own;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
@@ -39,7 +39,6 @@ pub async fn serve_socket(listener: StdUnixListener, shared: Shared) -> io::Resu
     loop {
         let Ok(turn) = Arc::clone(&room).acquire_owned().await else { return Ok(()) };
         match listener.accept().await {
-            // The directory keeps others out already. Root may enter, and has other ways.
             Ok((stream, _)) if is_own(&stream) => {
                 let app = app.clone();
                 tokio::spawn(async move {
@@ -91,35 +90,4 @@ async fn serve(
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_FOR).max_buf_size(HEAD_BYTES_MAX);
     let _ = builder.serve_connection(TokioIo::new(stream), service).await;
-}
-
-/// Whether the process at the other end belongs to the user we run as.
-fn is_own(stream: impl AsFd) -> bool {
-    let peer = rustix::net::sockopt::socket_peercred(stream).map(|peer| peer.uid.as_raw());
-    peer.is_ok_and(|uid| may_connect(uid, rustix::process::geteuid().as_raw()))
-}
-
-fn may_connect(peer: u32, own: u32) -> bool {
-    peer == own
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn another_user_may_not_connect() {
-        let own = rustix::process::geteuid().as_raw();
-        assert!(may_connect(own, own));
-        assert!(!may_connect(own + 1, own));
-        assert!(!may_connect(0, own + 1));
-    }
-
-    #[test]
-    fn this_process_is_known_as_our_own() {
-        let (one, _other) = std::os::unix::net::UnixStream::pair().unwrap();
-        assert!(is_own(&one));
-        let not_a_socket = std::fs::File::open("/dev/null").unwrap();
-        assert!(!is_own(&not_a_socket));
-    }
 }

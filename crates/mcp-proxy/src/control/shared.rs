@@ -12,7 +12,7 @@ use mcp_store::{SessionHeader, Transport};
 use tokio::sync::{Mutex, Semaphore, watch};
 use uuid::Uuid;
 
-use super::history::{Library, Part, Parts};
+use super::history::{Part, Parts, Segments};
 use super::hub::Hub;
 use super::lease::Leases;
 use super::reply::Refusal;
@@ -34,7 +34,7 @@ pub struct Inner {
     pub message_bytes_max: usize,
     /// Whether there is a recording to read.
     pub is_recorded: bool,
-    pub library: Arc<Library>,
+    pub segments: Arc<Segments>,
     pub readers: Semaphore,
     /// Where the rules were read from.
     pub rules_file: Option<PathBuf>,
@@ -54,6 +54,13 @@ pub struct Card {
     pub server_url: Option<String>,
     pub transport: Transport,
     pub listen: String,
+}
+
+impl Card {
+    /// Whether clients come to a listener, and not over our standard input.
+    pub fn listens(&self) -> bool {
+        self.listen != "stdio"
+    }
 }
 
 /// How the data path stands.
@@ -88,7 +95,7 @@ impl Shared {
             card,
             message_bytes_max,
             is_recorded,
-            library: Arc::default(),
+            segments: Arc::default(),
             readers: Semaphore::new(READERS_MAX),
             rules_file,
             answering: Mutex::default(),

@@ -6,7 +6,18 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 const LEGACY_REVISION: &str = "2025-11-25";
-const TOOLS: [&str; 6] = ["add", "count", "book_trip", "divide", "chatter", "crash"];
+
+/// Name, what it does, and the arguments it takes with their types.
+const TOOLS: [(&str, &str, &[(&str, &str)]); 8] = [
+    ("add", "Adds two numbers", &[("a", "number"), ("b", "number")]),
+    ("count", "Counts, and reports its progress", &[("to", "integer")]),
+    ("book_trip", "Books a trip, and asks when", &[("to", "string")]),
+    ("divide", "Divides two numbers", &[("a", "number"), ("b", "number")]),
+    ("chatter", "Prints where only messages may stand", &[]),
+    ("write_note", "Writes a note", &[("title", "string"), ("text", "string")]),
+    ("delete_note", "Deletes a note", &[("title", "string")]),
+    ("crash", "Ends in the middle of a call", &[]),
+];
 const MODERN_REVISION: &str = "2026-07-28";
 
 /// Serves on standard input and output until its client is gone, or a call makes it crash.
@@ -113,6 +124,8 @@ impl Server {
                 write_line("DEBUG about to answer, wish me luck")?;
                 text("done")
             }
+            "write_note" => text(&format!("written: {}", arguments["title"].as_str().unwrap_or_default())),
+            "delete_note" => text(&format!("deleted: {}", arguments["title"].as_str().unwrap_or_default())),
             "crash" => Outcome::Crash,
             tool => Outcome::Error(-32602, format!("no such tool: {tool}")),
         })
@@ -151,8 +164,12 @@ fn text(text: &str) -> Outcome {
     Outcome::Result(json!({ "content": [{ "type": "text", "text": text }] }))
 }
 
-fn tool(name: &str) -> Value {
-    json!({ "name": name, "description": format!("The demo's {name}"), "inputSchema": { "type": "object" } })
+fn tool((name, does, arguments): (&str, &str, &[(&str, &str)])) -> Value {
+    let properties: serde_json::Map<String, Value> =
+        arguments.iter().map(|(name, kind)| ((*name).to_owned(), json!({ "type": kind }))).collect();
+    let required: Vec<&str> = arguments.iter().map(|(name, _)| *name).collect();
+    let schema = json!({ "type": "object", "properties": properties, "required": required });
+    json!({ "name": name, "description": does, "inputSchema": schema })
 }
 
 fn is_modern(request: &Value) -> bool {

@@ -15,7 +15,7 @@ const BUFFER: usize = 256 * 1024;
 
 pub enum Output {
     Standard,
-    File { path: PathBuf, beside: NamedTempFile },
+    File { path: PathBuf, beside: NamedTempFile, replaces: bool },
     Other { path: PathBuf, file: File },
 }
 
@@ -29,20 +29,35 @@ impl Output {
             Failure::new(exit::CANNOT_RUN, format!("cannot write {}: {error}", quoted(path)))
                 .hint("give --output a file in a directory of yours, or leave it out for standard output")
         };
-        let path = path.to_owned();
-        match std::fs::metadata(&path) {
+        match std::fs::metadata(path) {
             Ok(meta) if meta.is_dir() => Err(fault(io::ErrorKind::IsADirectory.into())),
             Ok(meta) if !meta.is_file() => {
-                let file = File::options().write(true).open(&path).map_err(fault)?;
-                Ok(Self::Other { path, file })
+                let file = File::options().write(true).open(path).map_err(fault)?;
+                Ok(Self::Other { path: path.to_owned(), file })
             }
-            _ => {
-                let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-                // Only its owner may read it from the beginning on.
-                let beside = tempfile::Builder::new().prefix(".mcp-export-").tempfile_in(dir).map_err(fault)?;
-                Ok(Self::File { path, beside })
-            }
+            _ => Self::beside(path, true).map_err(fault),
         }
+    }
+
+    /// A file and nothing else, which takes the place of another only if it `replaces`.
+    pub fn file(path: &Path, replaces: bool) -> Result<Self, Failure> {
+        match std::fs::symlink_metadata(path) {
+            Ok(_) if !replaces => Err(Failure::usage(format!("{} is there already", quoted(path)))),
+            Ok(meta) if meta.is_dir() => Err(not_written(path)(io::ErrorKind::IsADirectory.into())),
+            Ok(meta) if !meta.is_file() => {
+                let what = format!("cannot write {}: it is not a plain file", quoted(path));
+                Err(Failure::new(exit::CANNOT_RUN, what))
+            }
+            _ => Self::beside(path, replaces).map_err(not_written(path)),
+        }
+    }
+
+    /// What is written stands beside the file until all of it is there.
+    fn beside(path: &Path, replaces: bool) -> io::Result<Self> {
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // Only its owner may read it from the beginning on.
+        let beside = tempfile::Builder::new().prefix(".mcp-export-").tempfile_in(dir)?;
+        Ok(Self::File { path: path.to_owned(), beside, replaces })
     }
 
     /// Whether nothing is there until all is.
@@ -65,14 +80,15 @@ impl Output {
                 out.flush().map_err(not_written(&path))?;
                 Ok(outcome)
             }
-            Self::File { path, mut beside } => {
+            Self::File { path, mut beside, replaces } => {
                 let mut out = BufWriter::with_capacity(BUFFER, beside.as_file_mut());
                 let (is_partial, outcome) = fill(&mut out)?;
                 out.flush().map_err(not_written(&path))?;
                 drop(out);
                 if !is_partial {
                     beside.as_file().sync_data().map_err(not_written(&path))?;
-                    beside.persist(&path).map_err(|error| not_written(&path)(error.error))?;
+                    let put = if replaces { beside.persist(&path) } else { beside.persist_noclobber(&path) };
+                    put.map_err(|error| not_written(&path)(error.error))?;
                 }
                 Ok(outcome)
             }

@@ -7,13 +7,13 @@ use mcp_store::index::{Pace, Recording};
 use mcp_store::{Entry, Index, StateDir, StoreError};
 
 use crate::failure::{Failure, exit};
-use crate::progress::{Progress, Unit};
+use crate::progress::{Unit, Waiter};
 use crate::report::{self, say};
 
 /// `sessions reindex`: makes the index anew from the recordings.
 pub fn reindex(entries: &[Entry], state: &StateDir) -> Result<(), Failure> {
     let begun = Instant::now();
-    let messages = match bring_up_to_date(&mut Index::open_anew(state)?, entries)? {
+    let messages = match bring_up_to_date(&mut Index::open_anew(state)?, entries, &Waiter::Command)? {
         Brought::UpToDate(messages) => messages,
         Brought::Interrupted(messages) => return Err(interrupted(messages)),
     };
@@ -34,9 +34,9 @@ pub enum Brought {
 }
 
 /// Adds what is not in the index yet.
-pub fn bring_up_to_date(index: &mut Index, entries: &[Entry]) -> Result<Brought, StoreError> {
+pub fn bring_up_to_date(index: &mut Index, entries: &[Entry], waiter: &Waiter) -> Result<Brought, StoreError> {
     let recordings: Vec<Recording> = entries.iter().map(Recording::from).collect();
-    let progress = Progress::begin("indexing", Unit::Messages, Some(index.backlog(&recordings)?));
+    let progress = waiter.begin("indexing", Unit::Messages, Some(index.backlog(&recordings)?));
     let mut messages = 0;
     let done = index.update(&recordings, Pace::Foreground, &mut |added| {
         messages += added;
@@ -48,13 +48,14 @@ pub fn bring_up_to_date(index: &mut Index, entries: &[Entry]) -> Result<Brought,
 /// Does `work` with the index. One that turns out to be damaged is made anew, and the work done again.
 pub fn with_index<T>(
     state: &StateDir,
+    waiter: &Waiter,
     mut work: impl FnMut(&mut Index) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
     let mut index = Index::open(state)?;
-    index.findings.iter().for_each(|finding| say(&format!("mcp-proxy: {finding}")));
+    index.findings.iter().for_each(|finding| waiter.say(&format!("mcp-proxy: {finding}")));
     match work(&mut index) {
         Err(error) if error.is_damaged_cache() => {
-            say("mcp-proxy: the index was unusable and is filled anew");
+            waiter.say("mcp-proxy: the index was unusable and is filled anew");
             drop(index);
             work(&mut Index::open_anew(state)?)
         }
@@ -67,7 +68,7 @@ pub fn forget(removed: &[uuid::Uuid], state: &StateDir) {
     if removed.is_empty() || !state.index().exists() {
         return;
     }
-    if let Err(error) = with_index(state, |index| index.forget(removed)) {
+    if let Err(error) = with_index(state, &Waiter::Command, |index| index.forget(removed)) {
         let failure = Failure::from(error);
         say(&format!(
             "mcp-proxy: words of what was removed stay in the index until the next search ({})",

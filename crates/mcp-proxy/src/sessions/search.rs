@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::indexing::{self, Brought};
 use crate::failure::{Failure, exit};
-use crate::progress::{Progress, Unit, is_interrupted};
+use crate::progress::{Unit, Waiter};
 use crate::report::{ColorChoice, Page, Style, say};
 
 /// Who asks for more has a script that reads it.
@@ -48,6 +48,7 @@ struct Search<'a> {
     entries: Vec<&'a Entry>,
     session: Option<Uuid>,
     limit: usize,
+    waiter: &'a Waiter,
 }
 
 pub fn search(
@@ -56,43 +57,82 @@ pub fn search(
     state: &StateDir,
     color: ColorChoice,
 ) -> Result<ExitCode, Failure> {
-    let query = query(&args.query)?;
+    let query = if args.query.is_empty() { None } else { Some(query(&args.query.join(" "))?) };
     let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
     let session = args.session.as_deref().map(|wanted| catalogue.find(wanted)).transpose()?;
     let session = session.map(|entry| entry.header.id);
     let all = catalogue.entries()?;
     let entries = all.iter().filter(|entry| session.is_none_or(|id| id == entry.header.id)).collect();
-    let search = Search { query, filter, entries, session, limit: args.limit as usize };
-    let hits = match &search.query {
-        None => search.by_filter_alone()?,
-        Some(_) => {
-            let found = indexing::with_index(state, |index| search.by_words(index, &all))?;
-            found.map_err(indexing::interrupted)?
-        }
-    };
-    show(&hits, args, search.query.as_ref(), &all, color)
+    let search = Search { query, filter, entries, session, limit: args.limit as usize, waiter: &Waiter::Command };
+    let hits = search.run(state, &all)?;
+    show(&hits, args, &search, &all, color)
 }
 
-fn query(words: &[String]) -> Result<Option<Query>, Failure> {
-    if words.is_empty() {
-        return Ok(None);
-    }
-    let typed = words.join(" ");
+/// The newest messages with these words, the newest first, each with the pieces of it around them.
+pub fn by_words(
+    typed: &str,
+    limit: usize,
+    state: &StateDir,
+    waiter: &Waiter,
+) -> Result<Vec<(Hit, Vec<Piece>)>, Failure> {
+    let query = Some(query(typed)?);
+    let all = Catalogue::open(state)?.entries()?;
+    let limit = limit.min(LIMIT_MAX as usize);
+    let search = Search { query, filter: None, entries: all.iter().collect(), session: None, limit, waiter };
+    let hits = search.run(state, &all)?;
+    let mut found = Vec::new();
+    search.each_piece(&hits, &all, |hit, pieces| {
+        found.push((hit.clone(), pieces));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn query(typed: &str) -> Result<Query, Failure> {
     let nothing = || {
-        Failure::usage(format!("there is no letter and no digit in `{}` to search for", visible(&typed)))
+        Failure::usage(format!("there is no letter and no digit in `{}` to search for", visible(typed)))
             .hint("give words, \"words in a row\", or the beginning of a word with a * after it")
     };
-    Query::parse(&typed).map(Some).ok_or_else(nothing)
+    Query::parse(typed).ok_or_else(nothing)
 }
 
 impl Search<'_> {
+    /// Up to one more than will be shown.
+    fn run(&self, state: &StateDir, all: &[Entry]) -> Result<Vec<Hit>, Failure> {
+        if self.query.is_none() {
+            return Ok(self.by_filter_alone()?);
+        }
+        let found = indexing::with_index(state, self.waiter, |index| self.by_words(index, all))?;
+        found.map_err(indexing::interrupted)
+    }
+
+    /// Gives out what is shown of each message.
+    fn each_piece(
+        &self,
+        hits: &[Hit],
+        entries: &[Entry],
+        mut take: impl FnMut(&Hit, Vec<Piece>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let snippets = self.query.as_ref().map(Snippets::new).transpose()?;
+        let mut reader = MessageReader::new(entries);
+        for hit in hits.iter().take(self.limit) {
+            let text = reader.read(hit).map(|message| text_of(&message)).unwrap_or_default();
+            let pieces = match &snippets {
+                Some(snippets) => snippets.of(&text)?,
+                None => beginning(&text),
+            };
+            take(hit, pieces)?;
+        }
+        Ok(())
+    }
+
     /// Up to one more than will be shown; or, if it was interrupted, how many messages were indexed.
     fn by_words(&self, index: &mut Index, all: &[Entry]) -> Result<Result<Vec<Hit>, u64>, StoreError> {
-        match indexing::bring_up_to_date(index, all) {
+        match indexing::bring_up_to_date(index, all, self.waiter) {
             Ok(Brought::UpToDate(_)) => {}
             Ok(Brought::Interrupted(messages)) => return Ok(Err(messages)),
             Err(error) if error.is_busy_cache() => {
-                say("mcp-proxy: another command is indexing; the newest messages are not searched yet");
+                self.waiter.say("mcp-proxy: another command is indexing; the newest messages are not searched yet");
             }
             Err(error) => return Err(error),
         }
@@ -120,7 +160,8 @@ impl Search<'_> {
     }
 
     fn enough(&self, hits: &[Hit]) -> ControlFlow<()> {
-        if hits.len() > self.limit || is_interrupted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let is_enough = hits.len() > self.limit || self.waiter.has_left();
+        if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     /// Whether a message matches that is judged by itself.
@@ -140,7 +181,7 @@ impl Search<'_> {
 
     fn by_filter_alone(&self) -> Result<Vec<Hit>, StoreError> {
         let total = self.entries.iter().map(|entry| entry.messages).sum();
-        let progress = Progress::begin("searching", Unit::Messages, Some(total));
+        let progress = self.waiter.begin("searching", Unit::Messages, Some(total));
         let mut hits = Vec::new();
         for entry in &self.entries {
             hits.extend(pick(entry, None, self.limit + 1, |told| {
@@ -155,7 +196,7 @@ impl Search<'_> {
     }
 
     fn judge(&self, told: &Told) -> ControlFlow<(), bool> {
-        if is_interrupted() {
+        if self.waiter.has_left() {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(self.filter.as_ref().is_none_or(|filter| filter.matches(told)))
@@ -169,24 +210,17 @@ impl Search<'_> {
 fn show(
     hits: &[Hit],
     args: &SearchArgs,
-    query: Option<&Query>,
+    search: &Search,
     entries: &[Entry],
     color: ColorChoice,
 ) -> Result<ExitCode, Failure> {
-    let snippets = query.map(Snippets::new).transpose()?;
-    let mut reader = MessageReader::new(entries);
     let mut page = Page::new(color);
-    for hit in hits.iter().take(args.limit as usize) {
-        let text = reader.read(hit).map(|message| text_of(&message)).unwrap_or_default();
-        let pieces = match &snippets {
-            Some(snippets) => snippets.of(&text)?,
-            None => beginning(&text),
-        };
+    search.each_piece(hits, entries, |hit, pieces| {
         let line = if args.json { as_json(hit, &pieces) } else { as_line(&page, hit, &pieces) };
-        page.line(&line)?;
-    }
+        Ok(page.line(&line)?)
+    })?;
     page.end()?;
-    if is_interrupted() {
+    if search.waiter.has_left() {
         return Err(Failure::new(exit::INTERRUPTED, "interrupted; there may be more than was shown"));
     }
     if hits.is_empty() {
@@ -205,21 +239,28 @@ fn as_line(page: &Page, hit: &Hit, pieces: &[Piece]) -> String {
         hit.session.to_string()[..8].to_owned(),
         page.styled(Style::Faint, &format!("#{:03}", hit.sequence)),
         hit.direction.arrow().to_string(),
-        match &hit.method {
-            Some(method) => visible(method).to_string(),
-            None => hit.kind.clone(),
-        },
+        what(hit),
     ];
-    parts.extend(hit.tool.as_ref().map(|tool| format!("[{}]", visible(tool))));
     parts.extend(hit.status.as_ref().filter(|status| *status != "ok").map(|status| page.styled(Style::Bad, status)));
-    let snippet: String = pieces
-        .iter()
-        .map(|piece| {
-            let text = visible(&on_one_line(&piece.text)).to_string();
-            if piece.is_hit { page.styled(Style::Heading, &format!("«{text}»")) } else { text }
-        })
-        .collect();
-    format!("{}  {}", parts.join(" "), snippet.trim())
+    format!("{}  {}", parts.join(" "), snippet(pieces, |found| page.styled(Style::Heading, &found)))
+}
+
+/// `tools/call [read_file]`
+pub fn what(hit: &Hit) -> String {
+    let method = hit.method.as_deref().map_or_else(|| hit.kind.clone(), |method| visible(method).to_string());
+    match &hit.tool {
+        Some(tool) => format!("{method} [{}]", visible(tool)),
+        None => method,
+    }
+}
+
+/// The pieces on one line, with « and » around what was found.
+pub fn snippet(pieces: &[Piece], style: impl Fn(String) -> String) -> String {
+    let shown = pieces.iter().map(|piece| {
+        let text = visible(&on_one_line(&piece.text)).to_string();
+        if piece.is_hit { style(format!("«{text}»")) } else { text }
+    });
+    shown.collect::<String>().trim().to_owned()
 }
 
 /// An id as it was: 1 and "1" are two.

@@ -73,7 +73,7 @@ fn returned(of: u64) -> CallOutcome<'static> {
 }
 
 /// Two logs: one of a proxy that ended, one of another that was killed.
-fn two_logs(sandbox: &Sandbox) {
+pub fn two_logs(sandbox: &Sandbox) {
     let mut log = begin(sandbox, 1);
     let number = log.decision(&call("read_file"));
     log.flush().unwrap();

@@ -129,7 +129,7 @@ fn sessions_are_noted_shown_and_removed() {
     let (_, errors) = proxy.end();
     assert!(errors.contains("recording, verbatim and readable by you only"), "{errors}");
     let id = errors.strip_prefix("mcp-proxy ").unwrap().split(':').next().unwrap();
-    let hints = format!("look with `mcp-proxy inspect {id}`, watch with `mcp-proxy tail {id}`\n");
+    let hints = format!("look with `mcp-proxy inspect {id}`, watch with `mcp-proxy attach {id}`\n");
     assert!(errors.contains(&hints), "{errors}");
     sandbox.stdout(["sessions", "note", "mine", "verdict=fine", "by=me"]);
     let shown = sandbox.stdout(["sessions", "show", "mine"]);

@@ -4,19 +4,21 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
-use mcp_control::api::{Event, EventsQuery, LeaseRequest, Mark, Notes, PageQuery};
+use mcp_control::api::{Event, EventsQuery, Header, LeaseRequest, Mark, Notes, PageQuery, RuleVerdict};
 use mcp_control::{Address, Client};
 use serde_json::json;
 
+use crate::ask_kit::write_rules;
 use crate::control_kit::{Answer, Attached, over_tcp, request};
-use crate::kit::{PATIENCE, until};
+use crate::http_kit::{self, MODERN, Origin, STREAM};
+use crate::kit::{PATIENCE, Sandbox, until};
 
 #[test]
 fn everything_that_is_described_is_there() {
     let instance = Attached::begin(&["--quiet"], &["tools"]);
     let document = instance.ask("GET", "/openapi.json", "").json();
     let paths = document["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 24, "{:?}", paths.keys().collect::<Vec<_>>());
+    assert_eq!(paths.len(), 26, "{:?}", paths.keys().collect::<Vec<_>>());
     for (path, methods) in paths {
         // Only a real message has a stream or an answer; what counts is that the path is known.
         let path = path.replace("{sequence}", "1").replace("{name}", "b1");
@@ -65,6 +67,12 @@ fn what_is_wrong_is_said() {
         ("GET", "/v1/messages?after=9223372036854775808", "", 400, "bad_request"),
         ("GET", "/v1/messages?nonsense=1", "", 400, "bad_request"),
         ("GET", "/v1/messages?filter=toll:x", "", 400, "bad_filter"),
+        ("GET", "/v1/messages/1/exchange", "", 404, "not_found"),
+        ("GET", "/v1/messages/9/exchange", "", 404, "not_found"),
+        ("GET", "/v1/messages/1/explain", "", 404, "not_found"),
+        ("GET", "/v1/messages/9/explain", "", 404, "not_found"),
+        ("GET", "/v1/events?per_second=0", "", 400, "bad_request"),
+        ("GET", "/v1/events?per_second=10001", "", 400, "bad_request"),
         ("GET", "/v1/events?filter=(", "", 400, "bad_filter"),
         ("GET", "/v1/events?lease=x", "", 423, "locked"),
         ("POST", "/v1/held/1/forward", "", 404, "not_held"),
@@ -436,4 +444,168 @@ fn faces_hear_of_each_other_and_of_the_end() {
         }
         assert!(matches!(last, Some(Event::End(_))), "{last:?}");
     });
+}
+
+/// Reads on until so many messages were told or missed; tells which, and how many held ones.
+fn told_and_missed(instance: &Attached, events: &mut mcp_control::Events, count: u64) -> (Vec<u64>, u64, u64) {
+    let (mut told, mut missed, mut held) = (Vec::new(), 0, 0);
+    while told.len() as u64 + missed < count {
+        match instance.next(events) {
+            Event::Message(message) => told.push(message.sequence),
+            Event::Gap(gap) => missed += gap.missed,
+            Event::Held(_) => held += 1,
+            _ => {}
+        }
+    }
+    (told, missed, held)
+}
+
+#[test]
+fn a_face_says_how_much_it_wants_to_be_told() {
+    /// Their messages are a burst, and no more than that.
+    const CALLS: u64 = 500;
+    let mut instance = Attached::begin(&["--quiet"], &["tools"]);
+    assert_eq!(instance.ask("POST", "/v1/breakpoints", r#"{"filter":"> tool:held"}"#).status, 200);
+    let slow = EventsQuery { per_second: Some(1), ..EventsQuery::default() };
+    let mut slow = instance.runtime.block_on(instance.client.events(&slow)).unwrap();
+    assert!(matches!(instance.next(&mut slow), Event::Snapshot(_)));
+    let call_all = |instance: &mut Attached| {
+        let calls = (1..=CALLS).map(|id| format!("{}\n", crate::hold_kit::call(id, "echo", "x")));
+        instance.proxy.send(calls.collect::<String>().as_bytes());
+        (1..=CALLS).for_each(|_| drop(instance.proxy.json()));
+    };
+    call_all(&mut instance);
+    let (told, missed, _) = told_and_missed(&instance, &mut slow, 2 * CALLS);
+    assert_eq!((told, missed), ((1..=2 * CALLS).collect(), 0));
+    // Another face changes nothing for this one, which has spent what it had.
+    let all = EventsQuery { after: Some(0), ..EventsQuery::default() };
+    let mut all = instance.runtime.block_on(instance.client.events(&all)).unwrap();
+    assert!(matches!(instance.next(&mut all), Event::Snapshot(_)));
+    let (told, missed, _) = told_and_missed(&instance, &mut all, 2 * CALLS);
+    assert_eq!((told.len() as u64, missed), (2 * CALLS, 0));
+    call_all(&mut instance);
+    instance.proxy.send(format!("{}\n", crate::hold_kit::call(1_000, "held", "x")).as_bytes());
+    let (told, missed, held) = told_and_missed(&instance, &mut slow, 2 * CALLS + 1);
+    assert!((1..CALLS).contains(&(told.len() as u64)) && missed > CALLS, "{} told, {missed} missed", told.len());
+    // What is held is told, however many messages are left out.
+    if held == 0 {
+        while !matches!(instance.next(&mut slow), Event::Held(held) if held.sequence == 4 * CALLS + 1) {}
+    }
+    assert_eq!(instance.ask("POST", "/v1/held/forward", "").status, 200);
+    while !matches!(instance.next(&mut slow), Event::Outcome(outcome) if outcome.sequence == 4 * CALLS + 1) {}
+    assert_eq!(instance.proxy.json()["id"], 1_000);
+    // The only face that is left is told what it missed, though nothing comes after.
+    drop(all);
+    until("one face is left", || instance.runtime.block_on(instance.client.snapshot()).unwrap().faces == 1);
+    let before = instance.runtime.block_on(instance.client.instance()).unwrap().messages;
+    (0..3).for_each(|_| call_all(&mut instance));
+    let mut missed = 0;
+    loop {
+        match instance.next(&mut slow) {
+            Event::Message(message) if message.sequence > before => {}
+            Event::Gap(gap) => missed += gap.missed,
+            Event::Snapshot(snapshot) if snapshot.last_sequence == before + 6 * CALLS && missed > 4 * CALLS => break,
+            _ => {}
+        }
+    }
+    assert!(instance.proxy.end().0.success());
+}
+
+#[test]
+fn the_heads_of_an_exchange_are_told() {
+    let (sandbox, origin) = (Sandbox::new(), Origin::start());
+    let proxy = sandbox.listen_to("streamable-http", &origin.url("/mcp"), &["--quiet"]);
+    let instances = mcp_control::Instances::below(sandbox.state().root());
+    let socket = instances.find(None).unwrap().socket;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let control = Client::new(Address::Socket(socket));
+    let mut client = proxy.client();
+    let headers = ["Authorization: Bearer secret", "X-Kind: odd", MODERN];
+    client.send(&http_kit::post("/mcp?x=1", &headers, http_kit::call(1, "ping")));
+    let mut call = origin.call();
+    // What has not come yet is not told.
+    let open = runtime.block_on(control.exchange(1)).unwrap();
+    assert_eq!((open.number, open.status, open.response, open.ended_at), (1, None, vec![], None));
+    let event = [b"id: e7\ndata: ", http_kit::result(1).as_bytes(), b"\n\n"].concat();
+    call.send(STREAM);
+    call.send(http_kit::chunk(event));
+    call.send(http_kit::LAST_CHUNK);
+    assert!(client.response().is_whole);
+    let mut exchange = mcp_control::api::Exchange::default();
+    until("the exchange is over", || {
+        exchange = runtime.block_on(control.exchange(2)).unwrap();
+        exchange.ended_at.is_some()
+    });
+    assert_eq!((exchange.method.as_deref(), exchange.target.as_deref()), (Some("POST"), Some("/mcp?x=1")));
+    assert_eq!((exchange.number, exchange.status, exchange.event_id.as_deref()), (1, Some(200), Some("e7")));
+    let value = |headers: &[Header], name: &str| {
+        let found = headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+        found.map(|header| header.value.clone())
+    };
+    assert_eq!(value(&exchange.request, "x-kind").as_deref(), Some("odd"));
+    assert_eq!(value(&exchange.request, "authorization").as_deref(), Some("Bearer ***"));
+    assert_eq!(value(&exchange.response, "content-type").as_deref(), Some("text/event-stream"));
+    assert!(exchange.started_at <= exchange.answered_at && exchange.answered_at <= exchange.ended_at);
+    assert_eq!(exchange.ending, None);
+    let request = runtime.block_on(control.exchange(1)).unwrap();
+    assert_eq!(request, mcp_control::api::Exchange { event_id: None, ..exchange });
+    let unknown = runtime.block_on(control.exchange(3)).unwrap_err();
+    assert_eq!(unknown.to_string(), "there is no message #3");
+    proxy.end();
+}
+
+#[test]
+fn without_http_or_a_recording_there_is_no_exchange() {
+    for (flags, why) in [
+        (&["--quiet"][..], "#1 came in no HTTP exchange"),
+        (&["--quiet", "--no-record"], "nothing is recorded, so nothing is known of HTTP exchanges"),
+    ] {
+        let mut instance = Attached::begin(flags, &["tools"]);
+        instance.call(1, "x");
+        let error = instance.runtime.block_on(instance.client.exchange(1)).unwrap_err();
+        assert_eq!(error.to_string(), why);
+        assert!(instance.proxy.end().0.success());
+    }
+}
+
+#[test]
+fn it_is_told_why_a_message_is_judged_as_it_is() {
+    let sandbox = Sandbox::new();
+    let rule = |name: &str, filter: &str, verdict: &str| json!({ "name": name, "match": filter, "verdict": verdict });
+    let mut rules = vec![rule("noted", "tool:delete_*", "observe")];
+    rules.extend((0..298).map(|at| rule(&format!("other-{at}"), &format!("tool:other_{at}"), "deny")));
+    rules.extend([rule("deletes", "op:delete", "deny"), rule("all", "tool:*", "allow")]);
+    write_rules(&sandbox, &rules);
+    let proxy = sandbox.run(&["--quiet", "--rules", "rules.json"], &["tools"]);
+    let mut instance = Attached::to(sandbox, proxy);
+    instance.proxy.send(format!("{}\n", crate::hold_kit::call(1, "delete_repo", "x")).as_bytes());
+    assert_eq!(instance.proxy.json()["error"]["code"], -32000);
+    let told = instance.runtime.block_on(instance.client.explain(1)).unwrap();
+    assert_eq!((told.verdict, told.operation.as_deref()), (Some(RuleVerdict::Deny), Some("delete")));
+    assert_eq!(told.reasons, ["verb `delete`"]);
+    assert_eq!(told.recorded.and_then(|verdict| verdict.rule).as_deref(), Some("deletes"));
+    assert_eq!((told.rules.len(), told.rules_omitted, told.rules_changed), (201, 100, false));
+    let of_note: Vec<_> = told.rules.iter().filter(|rule| rule.matches || rule.decides).collect();
+    let of_note: Vec<_> = of_note.iter().map(|rule| (&*rule.name, rule.decides, rule.note.as_deref())).collect();
+    assert_eq!(of_note, [("noted", false, Some("it only notes that it matches")), ("deletes", true, None)]);
+    // An answer of the proxy's own is nothing that rules decide about.
+    let told = instance.runtime.block_on(instance.client.explain(2)).unwrap();
+    assert_eq!((told.verdict, told.rules.len(), told.reasons.len()), (None, 0, 1), "{:?}", told.reasons);
+    // Other rules count from now on, and it is said that they did not then.
+    let asks = json!({ "name": "asks", "match": "op:delete", "verdict": "ask", "timeout": "30s" });
+    write_rules(&instance.sandbox, &[asks, rule("late", "tool:delete_repo", "allow")]);
+    let mut told = instance.runtime.block_on(instance.client.explain(1)).unwrap();
+    until("the rules are read again", || {
+        told = instance.runtime.block_on(instance.client.explain(1)).unwrap();
+        told.rules_changed
+    });
+    assert_eq!((told.verdict, told.rules.len()), (Some(RuleVerdict::Ask), 2));
+    assert_eq!(told.recorded.map(|verdict| verdict.verdict).as_deref(), Some("deny"));
+    assert_eq!(told.rules[0].note.as_deref(), Some("deny if nobody answers within 30s"));
+    assert_eq!(told.rules[1].note.as_deref(), Some("a rule before it decides"));
+    instance.call(3, "x");
+    let told = instance.runtime.block_on(instance.client.explain(3)).unwrap();
+    assert_eq!((told.verdict, told.rules_changed), (Some(RuleVerdict::Allow), false));
+    assert!(told.rules.iter().all(|rule| !rule.decides && !rule.matches));
+    assert!(instance.proxy.end().0.success());
 }

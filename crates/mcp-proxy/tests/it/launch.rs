@@ -82,7 +82,7 @@ fn listening_on_stdio_is_no_reason_to_draw() {
     assert!(!is_drawn(&sandbox.shown_instance()));
     terminal.types(&[REQUEST, b"\x04"].concat());
     assert_eq!(started.code(), Some(0));
-    assert!(terminal.shown().contains(ANSWER), "{}", terminal.shown());
+    until("the answer is shown", || terminal.shown().contains(ANSWER));
 }
 
 #[test]
@@ -111,9 +111,8 @@ fn a_client_that_speaks_at_once_is_served_and_its_terminal_left_alone() {
         terminal.types(&[REQUEST, b"\x04"].concat());
         assert_eq!(started.code(), Some(0));
         assert_eq!(terminal.modes(), before);
-        let shown = terminal.shown();
-        assert_eq!(shown.matches(ANSWER).count(), 2, "{shown}");
-        assert!(!shown.contains('\u{1b}'), "{shown:?}");
+        until("both answers are shown", || terminal.shown().matches(ANSWER).count() == 2);
+        assert!(!terminal.shown().contains('\u{1b}'), "{:?}", terminal.shown());
     }
 }
 

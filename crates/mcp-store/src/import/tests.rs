@@ -1,6 +1,7 @@
 use super::*;
 use crate::recorded::Transport;
 use crate::segment::{AuditId, Verdict, VerdictKind};
+use crate::session_file;
 
 struct Place {
     dir: tempfile::TempDir,

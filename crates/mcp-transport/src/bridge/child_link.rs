@@ -5,7 +5,6 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use mcp_engine::Side;
 use mcp_wire::Deframer;
 use mcp_wire::reply::Refusal;
@@ -28,7 +27,7 @@ const LAST_WORDS_LINES: usize = 20;
 
 pub struct ChildLink {
     program: String,
-    stdin: Outflow,
+    pub stdin: Outflow,
 }
 
 impl ChildLink {
@@ -56,10 +55,6 @@ impl ChildLink {
         Ok(())
     }
 
-    pub fn send(&self, message: &Bytes) {
-        self.stdin.push(message);
-    }
-
     pub async fn room(&self) {
         self.stdin.room().await;
     }
@@ -69,7 +64,7 @@ impl ChildLink {
 async fn attend(talk: &Rc<Talk>, link: &ChildLink, mut stdout: Pipe, mut child: Child, last_words: &LastWords) {
     let mut deframer = Deframer::new(talk.hub.message_bytes_max);
     let status = {
-        let mut reading = std::pin::pin!(read(talk, &mut stdout, &mut deframer));
+        let mut reading = std::pin::pin!(read(talk, link, &mut stdout, &mut deframer));
         let mut speaks = true;
         loop {
             tokio::select! {
@@ -112,7 +107,7 @@ async fn attend(talk: &Rc<Talk>, link: &ChildLink, mut stdout: Pipe, mut child: 
     let _ = tokio::task::spawn_blocking(move || drop(child)).await;
 }
 
-async fn read(talk: &Rc<Talk>, stdout: &mut Pipe, deframer: &mut Deframer) {
+async fn read(talk: &Rc<Talk>, link: &ChildLink, stdout: &mut Pipe, deframer: &mut Deframer) {
     let mut cuts = Vec::new();
     loop {
         talk.client_room().await;
@@ -124,6 +119,7 @@ async fn read(talk: &Rc<Talk>, stdout: &mut Pipe, deframer: &mut Deframer) {
             deframer.cut(&mut cuts);
         }
         if !cuts.is_empty() {
+            link.stdin.note_line_ends(&cuts);
             talk.from_server_cuts(&mut cuts);
         }
         if at_end {

@@ -4,9 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
-use bytes::Bytes;
 use mcp_wire::framing::encode;
-use mcp_wire::{Frame, Framing, Gather};
+use mcp_wire::{Cut, Ending, FrameRef, Framing, Gather};
 use tokio::sync::Notify;
 
 use crate::stdio::pipe::Pipe;
@@ -24,17 +23,43 @@ pub struct Outflow {
     /// Nobody reads.
     broken: Cell<bool>,
     framing: Cell<Option<Framing>>,
+    /// How whoever reads it ends lines of its own.
+    crlf: Cell<bool>,
+    /// The last line had no end, because its sender ended first; what follows begins anew.
+    in_half_line: Cell<bool>,
 }
 
 impl Outflow {
-    /// Adds a message, as a line unless its reader wants otherwise.
-    pub fn push(&self, message: &Bytes) {
+    /// Adds a message, as a line unless its reader wants otherwise. One that came as a line leaves as it
+    /// came.
+    pub fn push(&self, frame: FrameRef<'_>) {
         if self.broken.get() || self.closed.get() {
             return;
         }
-        let frame = Frame::composed(message.clone());
-        encode((&frame).into(), self.framing.get().unwrap_or(Framing::Line), b"\n", &mut self.waiting.borrow_mut());
+        let framing = self.framing.get().unwrap_or(Framing::Line);
+        let line_end: &[u8] = if self.crlf.get() { b"\r\n" } else { b"\n" };
+        let waiting = &mut self.waiting.borrow_mut();
+        if self.in_half_line.replace(framing == Framing::Line && frame.ending == Ending::EndOfStream) {
+            waiting.copy(line_end);
+        }
+        encode(frame, framing, line_end, waiting);
         self.wake();
+    }
+
+    /// Remembers how the lines in `cuts` end, which its reader wrote.
+    pub fn note_line_ends(&self, cuts: &[Cut]) {
+        let ending = cuts.iter().rev().find_map(|cut| match cut {
+            Cut::Frame(frame) => Some(frame.ending),
+            Cut::TooLarge { .. } | Cut::Unframed { .. } => None,
+        });
+        if let Some(ending) = ending {
+            self.crlf.set(ending == Ending::CrLf);
+        }
+    }
+
+    /// Whether something has yet to be written.
+    pub fn is_behind(&self) -> bool {
+        !self.waiting.borrow().is_empty()
     }
 
     /// Whoever reads it speaks `framing`.

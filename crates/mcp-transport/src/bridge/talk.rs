@@ -10,7 +10,7 @@ use mcp_engine::{Conversation, Lane, Outbox, Pipeline, Release, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_event;
 use mcp_wire::reply::Refusal;
-use mcp_wire::{Cut, Gather, Id, Message};
+use mcp_wire::{Cut, Frame, FrameRef, Gather, Id, Message};
 use tokio::sync::Notify;
 
 use super::child_link::ChildLink;
@@ -34,7 +34,7 @@ pub struct Talk {
 
 /// The side a client is on.
 pub enum ClientEnd {
-    /// Our standard output.
+    /// What a client on stdio reads: our standard output, or a connection through the door.
     Pipe(Rc<Outflow>),
     /// The stream of an SSE connection.
     Stream(Rc<Outlet>),
@@ -146,13 +146,13 @@ impl Talk {
             Side::Server => (back, onward),
         };
         if let Some(unasks) = &release.unasks {
-            self.deliver(unasks.frame().bytes);
+            self.deliver(unasks.frame());
         }
         if let Some(outgoing) = to_server {
-            self.send(outgoing.frame().bytes.clone());
+            self.send_frame(outgoing.frame());
         }
         if let Some(outgoing) = to_client {
-            self.deliver(outgoing.frame().bytes);
+            self.deliver(outgoing.frame());
         }
     }
 
@@ -182,31 +182,35 @@ impl Talk {
             self.when_released(parked.sequence, Self::released);
         }
         for outgoing in &out.to_server {
-            self.send(outgoing.frame().bytes.clone());
+            self.send_frame(outgoing.frame());
         }
         for outgoing in &out.to_client {
-            self.deliver(outgoing.frame().bytes);
+            self.deliver(outgoing.frame());
         }
     }
 
     pub fn send(&self, message: Bytes) {
+        self.send_frame((&Frame::composed(message)).into());
+    }
+
+    fn send_frame(&self, frame: FrameRef<'_>) {
         match self.server.get() {
-            Some(ServerEnd::Child(link)) => link.send(&message),
-            Some(ServerEnd::Http(link)) => link.queue.push(message.into()),
-            Some(ServerEnd::Sse(link)) => link.queue.push(message.into()),
+            Some(ServerEnd::Child(link)) => link.stdin.push(frame),
+            Some(ServerEnd::Http(link)) => link.queue.push(frame.bytes.clone().into()),
+            Some(ServerEnd::Sse(link)) => link.queue.push(frame.bytes.clone().into()),
             None => {}
         }
     }
 
-    fn deliver(&self, message: &Bytes) {
+    fn deliver(&self, frame: FrameRef<'_>) {
         match &self.client {
-            ClientEnd::Pipe(pipe) => pipe.push(message),
+            ClientEnd::Pipe(pipe) => pipe.push(frame),
             ClientEnd::Stream(outlet) => {
                 let mut event = Gather::default();
-                encode_event(None, message, &mut event);
+                encode_event(None, frame.bytes, &mut event);
                 outlet.push(event.to_bytes());
             }
-            ClientEnd::Session(session) => session.deliver(message),
+            ClientEnd::Session(session) => session.deliver(frame.bytes),
         }
     }
 

@@ -33,6 +33,7 @@ use super::strict;
 use crate::bridge::child_link::ChildLink;
 use crate::bridge::event_log::EventId;
 use crate::bridge::http_link::HttpLink;
+use crate::bridge::outflow::Outflow;
 use crate::bridge::outlet::{Outlet, OutletBody};
 use crate::bridge::session::Session;
 use crate::bridge::sse_link::SseLink;
@@ -63,6 +64,8 @@ pub struct Crossings {
     shared: RefCell<HashMap<Box<[u8]>, Rc<Talk>>>,
     /// SSE connections, by the id in their message endpoint.
     streams: RefCell<HashMap<Uuid, Rc<Talk>, RandomState>>,
+    /// Clients on stdio that came through the door, for as long as somebody sees to them.
+    piped: RefCell<Vec<Rc<Talk>>>,
     children: Rc<Cell<usize>>,
 }
 
@@ -97,29 +100,53 @@ impl Crossings {
             table.borrow_mut().drain().for_each(|(_, talk)| talk.end());
         }
         self.shared.borrow_mut().drain().for_each(|(_, talk)| talk.end());
+        for talk in self.piped.borrow().iter() {
+            let refusal = if talk.hub.has_failed() { Refusal::NotRecorded } else { Refusal::StreamLost };
+            talk.answer_open_calls(&refusal);
+            talk.end();
+        }
     }
 
-    /// Calls on the streams of connections, and answers that wait there. Those of sessions are counted
+    /// Nobody sees to a client on stdio any more.
+    pub fn left(&self, talk: &Rc<Talk>) {
+        self.piped.borrow_mut().retain(|other| !Rc::ptr_eq(other, talk));
+    }
+
+    /// How many clients on stdio are seen to.
+    pub fn piped(&self) -> usize {
+        self.piped.borrow().len()
+    }
+
+    /// Calls on the streams of connections and on pipes, and answers that wait there. Those of sessions are counted
     /// where they are kept.
     pub fn open_calls(&self) -> usize {
         let of_stream = |talk: &Rc<Talk>| {
-            let is_unread = matches!(&talk.client, ClientEnd::Stream(outlet) if outlet.waiting() > 0);
+            let is_unread = match &talk.client {
+                ClientEnd::Stream(outlet) => outlet.waiting() > 0,
+                ClientEnd::Pipe(out) => out.is_behind(),
+                ClientEnd::Session(_) => false,
+            };
             talk.conversation.borrow().open_calls(Side::Client) + usize::from(is_unread)
         };
-        self.streams.borrow().values().map(of_stream).sum()
+        self.streams.borrow().values().chain(self.piped.borrow().iter()).map(of_stream).sum()
     }
 
     /// The conversation with this number, if it lasts.
     pub fn talk(&self, number: u32) -> Option<Rc<Talk>> {
-        let (sessions, shared, streams) = (self.sessions.borrow(), self.shared.borrow(), self.streams.borrow());
-        let mut all = sessions.values().chain(shared.values()).chain(streams.values());
-        all.find(|talk| talk.conversation.borrow().number() == number && !talk.is_over()).cloned()
+        self.find(|talk| talk.conversation.borrow().number() == number)
     }
 
     /// Whether any conversation lasts.
     pub fn is_any_open(&self) -> bool {
+        self.find(|_| true).is_some()
+    }
+
+    /// A conversation that lasts and is meant.
+    fn find(&self, is_meant: impl Fn(&Talk) -> bool) -> Option<Rc<Talk>> {
         let (sessions, shared, streams) = (self.sessions.borrow(), self.shared.borrow(), self.streams.borrow());
-        sessions.values().chain(shared.values()).chain(streams.values()).any(|talk| !talk.is_over())
+        let piped = self.piped.borrow();
+        let mut all = sessions.values().chain(shared.values()).chain(streams.values()).chain(piped.iter());
+        all.find(|talk| !talk.is_over() && is_meant(talk)).cloned()
     }
 
     /// Server processes that are still there.
@@ -128,8 +155,15 @@ impl Crossings {
     }
 
     fn len(&self) -> usize {
-        self.sessions.borrow().len() + self.shared.borrow().len() + self.streams.borrow().len()
+        self.sessions.borrow().len() + self.shared.borrow().len() + self.streams.borrow().len() + self.piped()
     }
+}
+
+/// Begins a conversation with a client on stdio.
+pub fn begin_piped(site: &Rc<Site>, out: Rc<Outflow>) -> Result<Rc<Talk>, Refusal> {
+    let talk = begin(site, ClientEnd::Pipe(out)).map_err(|refused| refused.refusal)?;
+    site.crossings.piped.borrow_mut().push(Rc::clone(&talk));
+    Ok(talk)
 }
 
 /// Begins a conversation with a server of its own.

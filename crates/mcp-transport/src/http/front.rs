@@ -150,11 +150,12 @@ impl Front {
 const SERVERS_FOR: Duration = Duration::from_secs(10);
 
 impl Front {
-    /// Ends every conversation that has a server of its own, and sees the servers gone.
+    /// Ends every conversation that has a server of its own, and sees the servers gone, and clients on stdio
+    /// with what is left for them.
     pub async fn end_servers(&self) {
         self.site.crossings.end_all();
         let gone = async {
-            while self.site.crossings.children() > 0 {
+            while self.site.crossings.children() + self.site.crossings.piped() > 0 {
                 sleep(LOOK_AGAIN).await;
             }
         };

@@ -2,17 +2,20 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
 use std::rc::Rc;
 use std::time::Duration;
 
 use mcp_engine::{Pipeline, StoreFailed};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use super::front::Front;
 use super::gate::Gate;
 use super::hub::Hub;
 use super::site::{Server, Site};
+use crate::bridge::door;
 use crate::signals::Signals;
 
 /// How many clients may wait to be taken.
@@ -30,6 +33,8 @@ pub struct Options {
     pub greeting: Option<String>,
     /// Where it is heard that a user who watched from within this process is done.
     pub parting: Option<oneshot::Receiver<Parting>>,
+    /// Where clients on stdio come in, once it is open.
+    pub door: Option<oneshot::Receiver<UnixListener>>,
 }
 
 /// What a user who watched from within this process wants in the end.
@@ -80,6 +85,7 @@ pub async fn serve(
             site.inject(injection);
         }
     });
+    let door = options.door.map(|door| tokio::task::spawn_local(door::serve(Rc::clone(&site), door)));
     let front = Front::new(listener, Rc::clone(&site));
     let mut interrupted = false;
     tokio::select! {
@@ -88,6 +94,8 @@ pub async fn serve(
         interrupt = signals.next() => interrupted = interrupt,
         () = parted(&site, options.parting) => {}
     }
+    // Nobody comes in any more.
+    door.iter().for_each(JoinHandle::abort);
     hub.end_holds();
     tokio::select! {
         () = front.drain(options.drain) => {}

@@ -8,6 +8,7 @@ use crate::Left;
 use crate::command::{Command, Screen};
 use crate::library::EXPORT_FORMATS;
 use crate::news::{Act, Editing, Effect};
+use crate::state::coach::Coach;
 use crate::state::common::{Overlay, Repeat};
 use crate::state::editor::{Editor, TEXT_BYTES_MAX};
 use crate::state::menu::Choice;
@@ -48,6 +49,7 @@ impl App {
             Command::Export => self.export(),
             Command::Zoom => self.detail.is_zoomed = !self.detail.is_zoomed,
             Command::Refresh => self.refresh(),
+            Command::SkipStep => self.coach.iter_mut().for_each(Coach::skip),
             Command::Suspend => self.common.wish(Effect::Suspend),
             _ => {}
         }
@@ -57,6 +59,8 @@ impl App {
     pub fn subject(&self) -> Option<u64> {
         match self.common.screen {
             Screen::Held => self.held.selected(&self.common),
+            Screen::Repeater => self.repeater.subject(),
+            Screen::Waterfall => self.waterfall.selected(),
             _ => self.traffic.selected,
         }
     }
@@ -286,10 +290,14 @@ impl App {
     fn session_name(&self) -> Option<String> {
         let standing = self.common.standing.as_ref().map(|standing| &standing.instance);
         let recording = self.common.recording.as_ref().map(|row| row.id.clone());
-        recording.or(standing.map(|instance| instance.session.clone().unwrap_or_else(|| instance.id.clone())))
+        self.exporting
+            .clone()
+            .or(recording)
+            .or(standing.map(|instance| instance.session.clone().unwrap_or_else(|| instance.id.clone())))
     }
 
     fn save(&mut self) {
+        self.exporting = None;
         if self.common.recording.is_some() {
             return self.common.prompt(Asking::Export("json".into()), &self.file_name("json"));
         }
@@ -302,6 +310,8 @@ impl App {
     }
 
     fn export(&mut self) {
+        let is_of_list = self.common.screen == Screen::Sessions;
+        self.exporting = self.sessions.subject().filter(|_| is_of_list).map(str::to_owned);
         let letters = ['j', 'n', 'a', 'm', 'h', 'c'];
         let choices =
             letters.into_iter().zip(EXPORT_FORMATS).map(|(letter, format)| (letter, format, Choice::Export(format)));

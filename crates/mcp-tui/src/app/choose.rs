@@ -1,6 +1,7 @@
 //! What was typed, chosen or written, and what follows from it.
 
 use mcp_control::api::{Answer, Approve, Deny, Drop, ErrorAnswer, Lasting, Mark, Modify, NewBreakpoint};
+use mcp_wire::reply::REFUSED_BY_HAND;
 use serde_json::value::RawValue;
 
 use super::{App, FILTER_AFTER};
@@ -13,9 +14,6 @@ use crate::state::common::{Job, Overlay};
 use crate::state::editor::{Editor, Wrote};
 use crate::state::menu::{Choice, Chosen, Menu};
 use crate::state::prompt::{Asking, Prompt, Typed};
-
-/// What a dropped request is answered with: the proxy's own code for it.
-const DROPPED: i64 = -32000;
 
 impl App {
     pub(super) fn prompt_key(&mut self, mut prompt: Prompt, key: Key) {
@@ -81,10 +79,11 @@ impl App {
             Asking::Load => common.wish(Effect::Open(SessionRef::File(absolute(&text)))),
             Asking::Export(format) => self.export_to(format, &text),
             Asking::Search => self.sessions.search(text, common),
+            Asking::AuditFilter => self.audit.set_filter(Some(text).filter(|text| !text.is_empty()), common),
             Asking::ToolFilter => self.tools.set_words(&text),
             Asking::Ignore => self.repeater.set_ignored(&text, common),
             Asking::DropWords(sequence) => {
-                let error = ErrorAnswer { code: DROPPED, message: text };
+                let error = ErrorAnswer { code: REFUSED_BY_HAND, message: text };
                 common.act(Act::Drop(sequence, Drop { error: Some(error) }));
             }
             Asking::DenyWords(sequence) => {
@@ -94,21 +93,25 @@ impl App {
     }
 
     fn export_to(&mut self, format: String, file: &str) {
-        let session = match (&self.common.recording, &self.common.standing) {
-            (Some(row), _) => row.id.clone(),
-            (None, Some(standing)) => match &standing.instance.session {
+        let other = self.exporting.take();
+        // The filter is about what is shown.
+        let filter = self.traffic.filter.clone().filter(|_| other.is_none());
+        let session = match (other, &self.common.recording, &self.common.standing) {
+            (Some(session), ..) => session,
+            (None, Some(row), _) => row.id.clone(),
+            (None, None, Some(standing)) => match &standing.instance.session {
                 Some(session) => session.clone(),
                 None => {
                     return self.common.complain("nothing is recorded (--no-record), so there is nothing to export");
                 }
             },
-            (None, None) => return self.common.complain("there is nothing to export yet"),
+            (None, None, None) => return self.common.complain("there is nothing to export yet"),
         };
         let export = Export {
             session: SessionRef::Stored(session),
             format,
             file: absolute(file),
-            filter: self.traffic.filter.clone(),
+            filter,
             redact: true,
             overwrite: false,
         };
@@ -135,8 +138,8 @@ impl App {
             Choice::DropWithError(sequence) => common.prompt(Asking::DropWords(sequence), "dropped by a person"),
             Choice::AnswerWithResult(sequence) => self.edit(Editing::Answer(sequence), "{\n  \"result\": {}\n}", false),
             Choice::AnswerWithError(sequence) => {
-                let text = "{\n  \"error\": { \"code\": -32000, \"message\": \"\" }\n}";
-                self.edit(Editing::Answer(sequence), text, false);
+                let text = format!("{{\n  \"error\": {{ \"code\": {REFUSED_BY_HAND}, \"message\": \"\" }}\n}}");
+                self.edit(Editing::Answer(sequence), &text, false);
             }
             Choice::Approve(sequence, lasting) => {
                 common.act(Act::Approve(sequence, Approve { lasting, raw: None }));
@@ -155,7 +158,8 @@ impl App {
     fn copied(&mut self, choice: &Choice) {
         let Some(sequence) = self.subject() else { return };
         let Some(message) = self.common.messages.get(sequence).cloned() else {
-            return self.common.complain("it is not there yet; try again");
+            self.common.wish(Effect::Message { sequence });
+            return self.common.say("it is on its way; press the key again");
         };
         let raw = message.raw.as_ref().map(|raw| raw.get());
         let instance = self.common.standing.as_ref().map(|standing| &standing.instance);

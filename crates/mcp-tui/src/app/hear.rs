@@ -1,8 +1,11 @@
 //! What is heard from outside, and where it goes.
 
-use mcp_control::api::{Code, Event};
+use mcp_control::api::{Code, Event, Mode};
 
 use super::App;
+use crate::Left;
+use crate::command::Command;
+use crate::library::SessionRef;
 use crate::news::{Act, Acted, Asker, Editing, Effect, News, Refused};
 use crate::state::common::Overlay;
 
@@ -25,6 +28,7 @@ impl App {
             },
             News::Message(sequence, message) => match message {
                 Ok(message) => {
+                    self.repeater.came(&message);
                     self.tools.came(&message, common);
                     common.messages.keep(*message);
                     self.detail.came(sequence, common);
@@ -32,6 +36,7 @@ impl App {
                     self.check_open_editor();
                 }
                 Err(words) => {
+                    self.repeater.failed(sequence, &words);
                     self.held.failed(sequence, &words);
                     self.detail.failed(sequence, words);
                 }
@@ -44,7 +49,10 @@ impl App {
             News::Hits(hits) => self.sessions.hits(hits, common),
             News::Opened(opened) => match opened {
                 Ok(recording) => self.opened(recording.about()),
-                Err(words) => common.complain(words),
+                Err(words) => {
+                    common.opening = None;
+                    common.complain(words);
+                }
             },
             News::Exported(exported) => {
                 common.job = None;
@@ -90,8 +98,10 @@ impl App {
 
     /// A recording is shown, or once more what is live.
     fn opened(&mut self, row: crate::library::SessionRow) {
+        let wanted = self.common.opening.take().filter(|(session, _)| *session == row.id);
         self.common.recording = Some(row);
         self.begin_anew();
+        self.common.go_to = wanted.map(|(_, sequence)| sequence);
     }
 
     pub fn show_live(&mut self) {
@@ -117,11 +127,16 @@ impl App {
                 let was_lost = common.lost.take().is_some();
                 snapshot.held.iter().for_each(|held| common.messages.see(&held.message));
                 common.stand(snapshot);
-                if is_live && (is_first || was_lost) {
-                    self.traffic.begin(common);
+                let newest = common.standing.as_ref().map_or(0, |standing| standing.last_sequence);
+                match is_live {
+                    true if is_first || was_lost => self.traffic.begin(common),
+                    // Something passed that was not told of.
+                    true if newest > self.traffic.newest => self.traffic.miss(),
+                    _ => {}
                 }
             }
             Event::Message(message) | Event::Fault(message) if is_live => {
+                common.meet(&message);
                 self.repeater.see(&message, common);
                 self.tools.see(&message);
                 self.waterfall.see(&message);
@@ -129,19 +144,20 @@ impl App {
             }
             Event::Message(_) | Event::Fault(_) => {}
             Event::Held(held) => {
-                if let Some(coach) = &mut self.coach {
-                    coach.held();
-                }
                 common.messages.see(&held.message);
                 common.hold(*held);
                 self.tools.want(common);
             }
             Event::Outcome(outcome) => {
                 common.let_go(&outcome);
+                self.waterfall.decide(&outcome);
                 self.traffic.decide(&outcome, common);
                 self.detail.changed(outcome.sequence, common);
             }
-            Event::Verdict(verdict) => self.traffic.judge(verdict, common),
+            Event::Verdict(verdict) => {
+                self.waterfall.judge(&verdict);
+                self.traffic.judge(verdict, common);
+            }
             Event::Marked(marked) => {
                 let sequence = marked.sequence;
                 self.traffic.mark(marked, common);
@@ -157,23 +173,29 @@ impl App {
                 common.standing.iter_mut().for_each(|standing| standing.instance.policy = Some(governed.clone()));
                 common.wish(Effect::Policy);
             }
-            Event::Lease(state) => {
-                if let Some(standing) = &mut common.standing {
-                    standing.has_face = state.lease.is_some();
-                    standing.lease = state.lease;
-                }
-            }
+            Event::Lease(state) => common.lease(state.lease),
             Event::Gap(_) if is_live => self.traffic.miss(),
             Event::Gap(_) => {}
-            Event::End(ended) => {
-                common.ended = Some(ended.why.clone());
-                common.say(format!("{}; what it told can still be read", ended.why));
-            }
+            Event::End(ended) => self.ended(ended.why),
         }
     }
 
-    fn leased(&mut self, leased: Result<(), Refused>) {
-        self.common.has_lease = leased.is_ok();
+    /// The instance is no more. What it recorded can be read on.
+    fn ended(&mut self, why: String) {
+        let session = self.common.standing.as_ref().and_then(|standing| standing.instance.session.clone());
+        match session.filter(|_| !self.common.own_instance && self.common.recording.is_none()) {
+            Some(session) => {
+                self.common.say(format!("{why}; this is its recording"));
+                self.common.wish(Effect::Open(SessionRef::Stored(session)));
+            }
+            None if self.common.recording.is_some() => self.common.say(why.clone()),
+            None => self.common.wish(Effect::End(Left::InstanceEnded(why.clone()))),
+        }
+        self.common.ended = Some(why);
+    }
+
+    fn leased(&mut self, leased: Result<String, Refused>) {
+        self.common.leased(leased.as_ref().ok().cloned());
         if let Err(refused) = leased {
             match refused.code {
                 Some(Code::Locked) => self.common.say(format!("{}; `T` takes control", refused.words)),
@@ -197,11 +219,15 @@ impl App {
                 common.say(format!("{messages} messages written to {}", files.join(", ")));
             }
             (Act::AddBreakpoint(new), Acted::Named(name)) => common.say(format!("{name} holds {}", new.filter)),
-            (Act::Mode(mode), Acted::Released(released)) => common.say(match (mode, released) {
-                (mcp_control::api::Mode::Intercept, _) => "every message is held from now on".to_owned(),
-                (_, 0) => "everything goes on at once".to_owned(),
-                (_, released) => format!("everything goes on at once, and {released} that were held"),
-            }),
+            (Act::Mode(Mode::Intercept), _) => {
+                // What is held next comes last.
+                self.traffic.motion(Command::Last, common);
+                common.say("every message is held from now on");
+            }
+            (Act::Mode(Mode::Passthrough), Acted::Released(released @ 1..)) => {
+                common.say(format!("everything goes on at once, and {released} that were held"));
+            }
+            (Act::Mode(Mode::Passthrough), _) => common.say("everything goes on at once"),
             (Act::ForwardAll, Acted::Released(released)) => common.say(format!("{released} sent on")),
             (Act::Forward(sequence), _) => common.say(format!("#{sequence} sent on as it came")),
             (Act::Modify(sequence, _), _) => common.say(format!("#{sequence} sent on as you wrote it")),

@@ -1,20 +1,91 @@
-//! What was decided.
+//! What was decided, by rules and by people.
+
+#[cfg(test)]
+mod tests;
 
 use super::common::Common;
+use super::cursor::{Cursor, Scroll};
+use super::prompt::Asking;
 use crate::command::Command;
 use crate::library::{Decision, Trouble};
+use crate::news::Effect;
 
 #[derive(Default)]
-pub struct Audit {}
+pub struct Audit {
+    /// The newest first; absent until they came.
+    pub decisions: Option<Vec<Decision>>,
+    pub is_loading: bool,
+    pub trouble: Option<Trouble>,
+    pub filter: Option<String>,
+    pub cursor: Cursor,
+    /// Keys go to the record and not to the list.
+    pub is_on_record: bool,
+    pub record: Scroll,
+}
 
 impl Audit {
     /// The screen is shown.
-    pub fn enter(&mut self, _common: &mut Common) {}
-
-    /// Does what the command says, if that is this screen's to do.
-    pub fn command(&mut self, _command: Command, _common: &mut Common) -> bool {
-        false
+    pub fn enter(&mut self, common: &mut Common) {
+        self.is_loading = true;
+        common.wish(Effect::Audit { filter: self.filter.clone() });
     }
 
-    pub fn list(&mut self, _decisions: Result<Vec<Decision>, Trouble>, _common: &mut Common) {}
+    pub fn set_filter(&mut self, filter: Option<String>, common: &mut Common) {
+        self.filter = filter;
+        self.cursor = Cursor::default();
+        self.enter(common);
+    }
+
+    pub fn selected(&self) -> Option<&Decision> {
+        self.decisions.as_ref()?.get(self.cursor.at)
+    }
+
+    /// A line was clicked.
+    pub fn select(&mut self, line: usize) {
+        (self.cursor.at, self.record, self.is_on_record) = (line, Scroll::default(), false);
+    }
+
+    /// Does what the command says, if that is this screen's to do.
+    pub fn command(&mut self, command: Command, common: &mut Common) -> bool {
+        let len = self.decisions.as_ref().map_or(0, Vec::len);
+        if self.is_on_record && self.record.motion(command) {
+            return true;
+        }
+        if self.cursor.motion(command, len) {
+            self.record = Scroll::default();
+            return true;
+        }
+        match command {
+            Command::Filter => common.prompt(Asking::AuditFilter, self.filter.as_deref().unwrap_or_default()),
+            Command::NextPane | Command::PreviousPane => self.is_on_record = !self.is_on_record,
+            Command::Open | Command::Pair => self.go_to_message(common),
+            Command::Back if common.job.is_some() => return false,
+            Command::Back if self.is_on_record => self.is_on_record = false,
+            Command::Back if self.filter.is_some() => self.set_filter(None, common),
+            _ => return false,
+        }
+        true
+    }
+
+    fn go_to_message(&self, common: &mut Common) {
+        let Some(decision) = self.selected() else { return };
+        match (&decision.session, decision.sequence) {
+            (Some(session), Some(sequence)) => common.open_at(session, sequence),
+            _ => common.say("no recorded message belongs to this decision"),
+        }
+    }
+
+    pub fn list(&mut self, decisions: Result<Vec<Decision>, Trouble>, _common: &mut Common) {
+        self.is_loading = false;
+        match decisions {
+            Ok(decisions) => {
+                let selected = self.selected().map(|decision| decision.audit_id.clone());
+                let at = selected.and_then(|id| decisions.iter().position(|decision| decision.audit_id == id));
+                // Whoever looks at the newest goes on to do so.
+                self.cursor.at = at.filter(|_| self.cursor.at > 0).unwrap_or(0);
+                (self.decisions, self.trouble) = (Some(decisions), None);
+            }
+            Err(words) => self.trouble = Some(words),
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! What all screens share: how the instance stands, who may act, what was said last, what is to be done.
 
-use mcp_control::api::{Direction, Held, Message, Mode, Outcome, Snapshot};
+use mcp_control::api::{Direction, Held, Lease, Message, Mode, Outcome, Snapshot, Speaker};
 
 use super::cache::Cache;
 use super::editor::Editor;
@@ -8,11 +8,14 @@ use super::menu::{Choice, Menu};
 use super::palette::Palette;
 use super::prompt::{Asking, Prompt};
 use crate::command::Screen;
-use crate::library::{SessionRow, Work};
+use crate::library::{SessionRef, SessionRow, Work};
 use crate::news::{Act, Asker, Effect, Ticket};
+use crate::text;
 
 /// How long a word to the user stays, in milliseconds.
 const WORD_FOR: u64 = 6_000;
+/// Clients that are remembered by their names, as an instance tells of them.
+const SPEAKERS_MAX: usize = 64;
 
 #[derive(Default)]
 pub struct Common {
@@ -26,6 +29,9 @@ pub struct Common {
     pub recording: Option<SessionRow>,
     /// We have the lease.
     pub has_lease: bool,
+    /// Since when, which tells it from that of somebody who is called the same.
+    leased_since: Option<String>,
+    is_lease_asked: bool,
     pub read_only: bool,
     /// Why nothing is told at the moment.
     pub lost: Option<String>,
@@ -44,6 +50,8 @@ pub struct Common {
     pub overlay: Overlay,
     /// A message that some screen wants shown on Traffic.
     pub go_to: Option<u64>,
+    /// A session that is being opened for one of its messages.
+    pub opening: Option<(String, u64)>,
     /// A request that some screen wants in the repeater.
     pub repeat: Option<Repeat>,
     tickets: u64,
@@ -100,14 +108,45 @@ impl Common {
 
     /// Acts on the instance, if that is ours to do; otherwise it is said why not.
     pub fn act(&mut self, act: Act) {
+        match self.cannot_act() {
+            Some(words) => self.complain(words),
+            None => self.wish(Effect::Act(act)),
+        }
+    }
+
+    /// Why nothing can be done to the instance.
+    pub fn cannot_act(&self) -> Option<&'static str> {
         if self.recording.is_some() {
-            self.complain("this is a recording; esc leads back to what is live");
+            Some("this is a recording; esc leads back to what is live")
         } else if self.ended.is_some() {
-            self.complain("the proxy has ended");
+            Some("the proxy has ended")
         } else if self.read_only {
-            self.complain("this terminal only watches (--read-only)");
+            Some("this terminal only watches (--read-only)")
         } else {
-            self.wish(Effect::Act(act));
+            None
+        }
+    }
+
+    /// Whether the messages of this session are those that are shown.
+    pub fn shows(&self, session: &str) -> bool {
+        match (&self.recording, &self.standing) {
+            (Some(row), _) => row.id == session,
+            (None, Some(standing)) => {
+                let instance = &standing.instance;
+                instance.id == session || instance.session.as_deref() == Some(session)
+            }
+            (None, None) => false,
+        }
+    }
+
+    /// Goes to a message of a session, which is opened if it is not the one that is shown.
+    pub fn open_at(&mut self, session: &str, sequence: u64) {
+        if self.shows(session) {
+            self.go_to = Some(sequence);
+        } else {
+            self.opening = Some((session.to_owned(), sequence));
+            self.wish(Effect::Open(SessionRef::Stored(session.to_owned())));
+            self.say("opening the session");
         }
     }
 
@@ -192,9 +231,58 @@ impl Common {
         }
     }
 
+    /// Messages say who speaks; what the instance said of that may be older.
+    pub fn meet(&mut self, message: &Message) {
+        let (Some(standing), true) = (&mut self.standing, message.client.is_some() || message.revision.is_some())
+        else {
+            return;
+        };
+        let said = Speaker {
+            conversation: message.conversation,
+            client: message.client.clone(),
+            revision: message.revision.clone(),
+        };
+        let speakers = &mut standing.instance.conversations;
+        match speakers.iter().position(|speaker| speaker.conversation == message.conversation) {
+            Some(at) => speakers[at] = said,
+            None if speakers.len() < SPEAKERS_MAX => speakers.push(said),
+            None => {}
+        }
+    }
+
     pub fn stand(&mut self, standing: Box<Snapshot>) {
         self.standing_at = self.now;
+        let lease = standing.lease.clone();
         self.standing = Some(standing);
+        self.lease(lease);
+    }
+
+    /// Somebody has the lease, or nobody has: then it can be ours.
+    pub fn lease(&mut self, lease: Option<Lease>) {
+        let is_ours = lease.as_ref().is_some_and(|lease| Some(&lease.since) == self.leased_since.as_ref());
+        let is_lost = self.has_lease && !is_ours;
+        match &lease {
+            Some(lease) if is_lost => {
+                self.say(format!("{} has taken control; `T` takes it back", text::clean(&lease.holder)));
+            }
+            Some(_) => {}
+            None if !self.read_only && !self.is_lease_asked => {
+                self.is_lease_asked = true;
+                self.wish(Effect::Lease { take: false });
+            }
+            None => {}
+        }
+        self.has_lease = is_ours;
+        if let Some(standing) = &mut self.standing {
+            standing.has_face = lease.is_some();
+            standing.lease = lease;
+        }
+    }
+
+    pub fn leased(&mut self, since: Option<String>) {
+        self.is_lease_asked = false;
+        self.has_lease = since.is_some();
+        self.leased_since = since;
     }
 }
 

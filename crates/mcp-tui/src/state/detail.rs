@@ -5,7 +5,7 @@ mod shown;
 
 use mcp_control::api::{Exchange, Explanation};
 
-pub use shown::Shown;
+pub use shown::{Shown, bytes};
 
 use super::common::Common;
 use crate::command::Command;

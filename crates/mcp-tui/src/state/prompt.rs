@@ -28,6 +28,8 @@ pub enum Asking {
     Export(String),
     /// Words to look for in all sessions.
     Search,
+    /// Which decisions the audit shows.
+    AuditFilter,
     /// Words that what a server offers is narrowed to.
     ToolFilter,
     /// Paths that a comparison leaves out.
@@ -48,6 +50,7 @@ impl Asking {
             Self::Load => "Open session file",
             Self::Export(_) => "Export to",
             Self::Search => "Search all sessions for",
+            Self::AuditFilter => "Filter decisions",
             Self::ToolFilter => "Show only what has the words",
             Self::Ignore => "Leave out, paths with blanks between",
             Self::DropWords(_) => "Drop, and tell the sender",
@@ -56,7 +59,7 @@ impl Asking {
     }
 
     pub fn is_filter(&self) -> bool {
-        matches!(self, Self::Filter | Self::Breakpoint(_))
+        matches!(self, Self::Filter | Self::AuditFilter | Self::Breakpoint(_))
     }
 }
 

@@ -2,6 +2,8 @@
 //! away is fetched page by page when somebody goes there. A filter is applied by whoever has the messages.
 
 mod rows;
+#[cfg(test)]
+mod tests;
 
 use mcp_control::api::{Marked, Message, Outcome, Page, PageQuery, Verdict};
 

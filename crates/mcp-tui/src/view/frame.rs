@@ -18,21 +18,22 @@ use crate::theme::{Role, Theme};
 pub fn title(app: &App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let right = standing(app, theme);
     let right_width = right.width() as u16;
-    let style = theme.style(Role::Title);
     let room = usize::from(area.width.saturating_sub(right_width + 1));
-    let left = text::fit(&format!(" mcp-proxy {}", about(app)), room, theme.ascii);
-    frame.render_widget(Line::styled(left, style), area);
+    let left = text::fit(&about(app, room, theme), room, theme.ascii);
+    frame.render_widget(Line::styled(left, theme.style(Role::Title)), area);
     let at = area.x + area.width.saturating_sub(right_width);
     frame.render_widget(right, Rect { x: at, width: right_width.min(area.width), ..area });
 }
 
-/// Transport, target, who speaks to whom, and in which revision.
-fn about(app: &App) -> String {
+/// Transport, target, who speaks to whom, and in which revision. The target may be long, and gives way.
+fn about(app: &App, room: usize, theme: &Theme) -> String {
+    /// What is left of a target at least.
+    const TARGET_CELLS_MIN: usize = 12;
     if let Some(row) = &app.common.recording {
         let name = row.name.as_deref().unwrap_or(&row.server);
-        return format!("— recording {} — {}", words::short_id(&row.id), text::clean(name));
+        return format!(" mcp-proxy — recording {} — {}", words::short_id(&row.id), text::clean(name));
     }
-    let Some(standing) = &app.common.standing else { return "— connecting".to_owned() };
+    let Some(standing) = &app.common.standing else { return " mcp-proxy — connecting".to_owned() };
     let instance = &standing.instance;
     let transport = match instance.transport {
         Transport::Stdio => "stdio",
@@ -42,15 +43,14 @@ fn about(app: &App) -> String {
     let target = instance.server_command.as_deref().or(instance.server_url.as_deref()).unwrap_or_default();
     let name = instance.name.as_deref().map(|name| format!("{}: ", text::clean(name))).unwrap_or_default();
     let speaker = instance.conversations.last();
-    let client = speaker.and_then(|speaker| speaker.client.as_deref());
-    let revision = speaker.and_then(|speaker| speaker.revision.as_deref());
-    let who = match (client, revision) {
-        (Some(client), Some(revision)) => format!(" — {} · {}", text::clean(client), era(revision)),
-        (Some(client), None) => format!(" — {}", text::clean(client)),
-        (None, Some(revision)) => format!(" — {}", era(revision)),
-        (None, None) => String::new(),
-    };
-    format!("— {transport} — {name}{}{who} — {}", text::clean(target), words::short_id(&instance.id))
+    let client = speaker.and_then(|speaker| speaker.client.as_deref()).map(|client| text::clean(client).into_owned());
+    let revision = speaker.and_then(|speaker| speaker.revision.as_deref()).map(era);
+    let who: Vec<String> = [client, revision].into_iter().flatten().collect();
+    let who = if who.is_empty() { String::new() } else { format!(" — {}", who.join(" · ")) };
+    let before = format!(" mcp-proxy — {transport} — {name}");
+    let after = format!("{who} — {}", words::short_id(&instance.id));
+    let left = room.saturating_sub(text::width(&before) + text::width(&after)).max(TARGET_CELLS_MIN);
+    format!("{before}{}{after}", text::fit(target, left, theme.ascii))
 }
 
 /// `modern 2026-07-28`, `legacy 2025-11-25`
@@ -189,10 +189,11 @@ pub fn keys(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     if area.height == 0 {
         return;
     }
-    let mut x = area.x;
+    let (mut x, mut is_full) = (area.x, false);
     let mut put = |app: &mut App, key: String, label: &str, hit: Hit, is_here: bool| {
         let width = (text::width(&key) + text::width(label) + 3) as u16;
-        if x + width > area.x + area.width {
+        is_full |= x + width > area.x + area.width;
+        if is_full {
             return;
         }
         let place = Rect { x, width, ..area };

@@ -30,3 +30,21 @@ pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme, hin
         x += width + 2;
     }
 }
+
+/// Rows of a pane below which its keys are left to help.
+const ROWS_FOR_HINTS: u16 = 8;
+
+/// Draws the keys into the last row of a pane, if it is high enough; what is left of it.
+pub fn below(
+    app: &mut App,
+    frame: &mut Frame<'_>,
+    area: Rect,
+    theme: &Theme,
+    hints: &[(Command, &'static str)],
+) -> Rect {
+    if area.height < ROWS_FOR_HINTS {
+        return area;
+    }
+    draw(app, frame, Rect { y: area.y + area.height - 1, height: 1, ..area }, theme, hints);
+    Rect { height: area.height - 1, ..area }
+}

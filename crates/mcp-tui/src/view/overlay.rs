@@ -121,9 +121,9 @@ fn draw_palette(app: &App, palette: &Palette, frame: &mut Frame<'_>, area: Rect,
     let from = (palette.selected + 1).saturating_sub(rows);
     for (line, (at, entry)) in palette.found.iter().enumerate().skip(from).take(rows).enumerate() {
         let row = Rect { y: inner.y + 1 + line as u16, height: 1, ..inner };
-        let key = text::pad(&app.keymap.shown(entry.command), 7);
+        let key = text::pad(&app.keymap.shown(entry.command), 9);
         let label = format!("{} {}", text::pad(entry.name, 18), entry.does);
-        let label = text::fit(&label, usize::from(inner.width).saturating_sub(8), theme.ascii);
+        let label = text::fit(&label, usize::from(inner.width).saturating_sub(10), theme.ascii);
         frame.render_widget(
             Line::from_iter([Span::styled(format!(" {key}"), theme.style(Role::Key)), Span::raw(label)]),
             row,

@@ -1,5 +1,6 @@
 //! The list of messages beside the one that is looked at.
 
+use mcp_control::api::Kind;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -146,6 +147,7 @@ fn ending(row: &Row, theme: &Theme) -> (String, Role) {
             };
             (answered.duration_ns, status, is_bad)
         }
+        None if own.is_empty() && message.kind == Kind::Request => return (theme.glyphs().waiting.into(), Role::Faint),
         _ => (message.duration_ns, own, words::is_bad(message)),
     };
     let time = time.map(|ns| format!("{} ", text::human_time(ns))).unwrap_or_default();

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcp_store::{Pages, SparseIndex, StoreError, Told};
+use mcp_store::{ExchangeOf, Pages, SparseIndex, StoreError, Told};
 
 use super::{Found, From, Wanted};
 
@@ -28,12 +28,19 @@ pub struct Parts {
 
 /// Opened segments.
 #[derive(Default)]
-pub struct Library {
+pub struct Segments {
     open: Mutex<Vec<(PathBuf, Pages)>>,
 }
 
-impl Library {
-    pub(super) fn page(&self, parts: &Parts, wanted: &Wanted) -> Result<Found, StoreError> {
+impl Segments {
+    /// A session by itself, with what it has now.
+    pub fn alone(&self, segment: &Path) -> Result<Parts, StoreError> {
+        let part = Part { segment: segment.to_owned(), earlier: 0, index: None };
+        let last_sequence = self.with(&part, Pages::last)?;
+        Ok(Parts { parts: vec![part], last_sequence })
+    }
+
+    pub fn page(&self, parts: &Parts, wanted: &Wanted) -> Result<Found, StoreError> {
         match wanted.from {
             From::Before(before) => self.before(parts, before, wanted),
             From::After(after) => self.after(parts, after, wanted),
@@ -93,6 +100,25 @@ impl Library {
         let Some(part) = parts.parts.iter().rev().find(|part| part.earlier < sequence) else { return Ok(None) };
         let told = self.with(part, |pages| pages.one(sequence - part.earlier))?;
         Ok(told.map(|told| (told, part.earlier)))
+    }
+
+    /// The HTTP exchange of a message, as [`super::exchange`] tells it. What of it does not stand in the
+    /// session of the message stands in the one before or after, save if it lasted very long.
+    pub fn exchange(&self, parts: &Parts, sequence: u64) -> Result<Option<Option<ExchangeOf>>, StoreError> {
+        let Some(at) = parts.parts.iter().rposition(|part| part.earlier < sequence) else { return Ok(None) };
+        let part = &parts.parts[at];
+        let Some(told) = self.with(part, |pages| pages.one(sequence - part.earlier))? else { return Ok(None) };
+        let Some(number) = told.recorded.exchange else { return Ok(Some(None)) };
+        let mut exchange = self.with(part, |pages| pages.exchange(number))?;
+        let before = at.checked_sub(1).filter(|_| exchange.request.is_none());
+        let after = Some(at + 1).filter(|_| exchange.end.is_none());
+        for beside in [before, after].into_iter().flatten().filter_map(|at| parts.parts.get(at)) {
+            let more = self.with(beside, |pages| pages.exchange(number))?;
+            exchange.request = exchange.request.or(more.request);
+            exchange.answer = exchange.answer.or(more.answer);
+            exchange.end = exchange.end.or(more.end);
+        }
+        Ok(Some(Some(ExchangeOf { number, event_id: told.recorded.event_id, exchange })))
     }
 
     /// Reads in a segment, which is kept open. Whoever reads at the same time opens it again.
@@ -167,7 +193,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let parts = run(dir.path());
         let filter = (!filter.is_empty()).then(|| Filter::parse(filter).unwrap());
-        let found = Library::default().page(&parts, &Wanted { from, limit, filter }).unwrap();
+        let found = Segments::default().page(&parts, &Wanted { from, limit, filter }).unwrap();
         let sequences: Vec<u64> =
             found.messages.iter().map(|(told, earlier)| told.recorded.sequence + earlier).collect();
         assert_eq!((sequences.as_slice(), found.older, found.newer), (expected, older, newer));
@@ -200,10 +226,10 @@ mod tests {
     #[test]
     fn a_page_ends_where_it_says() {
         let dir = tempfile::tempdir().unwrap();
-        let (parts, library) = (Parts { last_sequence: 5, ..run(dir.path()) }, Library::default());
+        let (parts, segments) = (Parts { last_sequence: 5, ..run(dir.path()) }, Segments::default());
         for (from, expected) in [(From::Before(u64::MAX), vec![4, 5]), (From::After(3), vec![4, 5])] {
             let limit = if matches!(from, From::After(_)) { 9 } else { 2 };
-            let found = library.page(&parts, &Wanted { from, limit, filter: None }).unwrap();
+            let found = segments.page(&parts, &Wanted { from, limit, filter: None }).unwrap();
             let sequences: Vec<_> =
                 found.messages.iter().map(|(told, earlier)| told.recorded.sequence + earlier).collect();
             assert_eq!((sequences, found.newer, found.last_sequence), (expected, Some(5), 5));
@@ -213,12 +239,12 @@ mod tests {
     #[test]
     fn one_is_found_in_its_session() {
         let dir = tempfile::tempdir().unwrap();
-        let (parts, library) = (run(dir.path()), Library::default());
+        let (parts, segments) = (run(dir.path()), Segments::default());
         for sequence in 1..=8 {
-            let (told, earlier) = library.one(&parts, sequence).unwrap().unwrap();
+            let (told, earlier) = segments.one(&parts, sequence).unwrap().unwrap();
             assert_eq!(told.recorded.sequence + earlier, sequence);
         }
-        assert!(library.one(&parts, 0).unwrap().is_none() && library.one(&parts, 9).unwrap().is_none());
-        assert!(library.open.lock().unwrap().len() <= OPEN_MAX);
+        assert!(segments.one(&parts, 0).unwrap().is_none() && segments.one(&parts, 9).unwrap().is_none());
+        assert!(segments.open.lock().unwrap().len() <= OPEN_MAX);
     }
 }

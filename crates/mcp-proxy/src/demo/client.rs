@@ -1,0 +1,82 @@
+//! A client that does as it is told, in front of a proxy of its own.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::{SERVER_WORD, broken};
+use crate::failure::Failure;
+
+pub struct ScriptedClient {
+    proxy: Child,
+    to_proxy: ChildStdin,
+    from_proxy: BufReader<ChildStdout>,
+    /// How many messages it has sent.
+    pub sent: usize,
+    next_id: u64,
+}
+
+impl ScriptedClient {
+    /// Starts a proxy with these flags, and the bundled server behind it.
+    pub fn start(state_dir: &Path, flags: &[&str]) -> Result<Self, Failure> {
+        let program = std::env::current_exe()?;
+        let mut proxy = Command::new(&program)
+            .args(["run", "--quiet", "--name", "demo", "--state-dir"])
+            .arg(state_dir)
+            .args(flags)
+            .arg("--")
+            .arg(&program)
+            .arg(SERVER_WORD)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let (Some(to_proxy), Some(from_proxy)) = (proxy.stdin.take(), proxy.stdout.take()) else {
+            return Err(broken("the proxy has no pipes"));
+        };
+        Ok(Self { proxy, to_proxy, from_proxy: BufReader::new(from_proxy), sent: 0, next_id: 1 })
+    }
+
+    /// The number of the proxy's process.
+    pub fn proxy_id(&self) -> u32 {
+        self.proxy.id()
+    }
+
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, Failure> {
+        self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// Sends a request and reads up to its answer; what the server asks meanwhile is answered.
+    pub fn ask(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
+        loop {
+            let mut line = String::new();
+            if self.from_proxy.read_line(&mut line)? == 0 {
+                return Err(broken("the proxy ended early"));
+            }
+            let message: Value = serde_json::from_str(&line).map_err(|error| broken(&error.to_string()))?;
+            if message["method"] == "elicitation/create" {
+                let answer = json!({ "action": "accept", "content": { "when": "tomorrow" } });
+                self.send(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": answer }))?;
+            } else if message["id"] == id && message.get("method").is_none() {
+                return Ok(message);
+            }
+        }
+    }
+
+    pub fn send(&mut self, message: &Value) -> Result<(), Failure> {
+        self.sent += 1;
+        writeln!(self.to_proxy, "{message}")?;
+        Ok(())
+    }
+
+    pub fn end(mut self) -> Result<(), Failure> {
+        drop(self.to_proxy);
+        self.proxy.wait()?;
+        Ok(())
+    }
+}
