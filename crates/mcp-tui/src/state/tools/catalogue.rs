@@ -36,12 +36,14 @@ struct List {
     offers: Vec<Arc<Offer>>,
     /// Another page follows it.
     has_more: bool,
+    is_cut: bool,
 }
 
 impl Catalogue {
     /// Takes answers, in any order. Returns those that have to be fetched whole.
     pub fn take<'a>(&mut self, messages: impl DoubleEndedIterator<Item = &'a Message>) -> Vec<u64> {
         let mut missing = Vec::new();
+        let mut whole = Vec::new();
         // The newest first, for what is beyond the bound is left out.
         for message in messages.rev() {
             let Some(sort) = Sort::listed_by(message.method.as_deref()).filter(|_| message.kind == Kind::Response)
@@ -49,11 +51,12 @@ impl Catalogue {
                 continue;
             };
             let is_known = self.lists.get(&message.sequence).is_some_and(|list| !list.is_coming);
-            if is_known {
+            if is_known || whole.contains(&sort) {
                 continue;
             }
             match &message.raw {
-                Some(raw) => self.read(message, sort, raw.get()),
+                Some(raw) if !self.read(message, sort, raw.get()) => whole.push(sort),
+                Some(_) => {}
                 None => {
                     self.lists.insert(message.sequence, List::coming(sort, message.conversation));
                     missing.push(message.sequence);
@@ -64,25 +67,32 @@ impl Catalogue {
         missing
     }
 
-    fn read(&mut self, message: &Message, sort: Sort, raw: &str) {
+    /// Reads a list, unless one that is known already has taken its place. Then so have all before it.
+    fn read(&mut self, message: &Message, sort: Sort, raw: &str) -> bool {
         let mut list = List { is_coming: false, ..List::coming(sort, message.conversation) };
-        let Ok(document) = Document::parse(raw) else { return };
+        let Ok(document) = Document::parse(raw) else { return true };
+        let result = document.member(0, "result");
+        let cursor = result.and_then(|result| document.member(result, "nextCursor"));
+        list.has_more = cursor.is_some_and(|cursor| document.string(cursor).is_some());
+        let mut newer = self.lists.range(message.sequence + 1..).map(|(_, list)| list);
+        if newer.find(|newer| newer.sort == sort).is_some_and(|newer| !list.goes_on_in(newer)) {
+            return false;
+        }
         let (mut bytes, mut offers) = self.kept();
-        self.is_cut |= document.is_cut();
-        if let Some(result) = document.member(0, "result") {
-            list.has_more =
-                document.member(result, "nextCursor").is_some_and(|cursor| document.string(cursor).is_some());
+        list.is_cut = document.is_cut();
+        if let Some(result) = result {
             let items = document.member(result, sort.member()).into_iter().flat_map(|list| document.children(list));
             for item in items {
                 (bytes, offers) = (bytes + document.source(item).len(), offers + 1);
                 if bytes > BYTES_MAX || offers > OFFERS_MAX {
-                    self.is_cut = true;
+                    list.is_cut = true;
                     break;
                 }
                 list.offers.extend(Offer::read(sort, document.source(item), message).map(Arc::new));
             }
         }
         self.lists.insert(message.sequence, list);
+        true
     }
 
     fn kept(&self) -> (usize, usize) {
@@ -93,6 +103,7 @@ impl Catalogue {
     fn put_together(&mut self) {
         self.version += 1;
         self.drop_replaced();
+        self.is_cut = self.lists.values().any(|list| list.is_cut);
         self.offers.clear();
         for sort in Sort::ALL {
             let mut places: HashMap<&str, usize> = HashMap::new();
@@ -116,12 +127,8 @@ impl Catalogue {
         for sort in Sort::ALL {
             let lists: Vec<(u64, &List)> =
                 self.lists.iter().filter(|(_, list)| list.sort == sort).map(|(at, list)| (*at, list)).collect();
-            // What is on its way might yet be anything.
-            let goes_on = |pair: &[(u64, &List)]| {
-                let (before, after) = (pair[0].1, pair[1].1);
-                after.is_coming || before.is_coming || before.has_more && before.conversation == after.conversation
-            };
-            let newest_start = lists.windows(2).rposition(|pair| !goes_on(pair)).map_or(0, |at| at + 1);
+            let newest_start =
+                lists.windows(2).rposition(|pair| !pair[0].1.goes_on_in(pair[1].1)).map_or(0, |at| at + 1);
             let replaced: Vec<u64> = lists[..newest_start].iter().map(|(at, _)| *at).collect();
             replaced.iter().for_each(|at| drop(self.lists.remove(at)));
         }
@@ -151,7 +158,12 @@ impl Catalogue {
 }
 
 impl List {
+    /// Whether the list that came after it is its next page. What is on its way might yet be anything.
+    fn goes_on_in(&self, next: &Self) -> bool {
+        self.is_coming || next.is_coming || self.has_more && self.conversation == next.conversation
+    }
+
     fn coming(sort: Sort, conversation: u32) -> Self {
-        Self { sort, conversation, is_coming: true, offers: Vec::new(), has_more: false }
+        Self { sort, conversation, is_coming: true, offers: Vec::new(), has_more: false, is_cut: false }
     }
 }

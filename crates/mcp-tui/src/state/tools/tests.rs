@@ -35,6 +35,7 @@ fn pages_of_a_list_are_one_and_the_newest_list_counts() {
     check(vec![page_of(2, b), tools(4, &format!("{a},{other_b}"))], "b a");
     check(vec![tools(2, a), page_of(4, b), tools(6, r#"{"name":"c"}"#)], "b c");
     check(vec![page_of(2, a), tools(4, b), tools(6, a)], "a");
+    check(vec![page_of(2, r#"{"name":"old"}"#), tools(4, a), page_of(6, b), tools(8, a)], "b a");
     check(vec![tools(2, a), listed(4, "prompts/list", &listing("prompts", b))], "a b");
     let mut of_another_client = tools(4, b);
     of_another_client.conversation = 2;
@@ -75,6 +76,9 @@ fn too_many_are_cut_and_that_is_known() {
     let many: Vec<String> = (0..=catalogue::OFFERS_MAX).map(|tool| format!(r#"{{"name":"t{tool}"}}"#)).collect();
     let app = shown(vec![tools(2, &many.join(","))]);
     assert_eq!((app.tools.found.len(), app.tools.catalogue.is_cut), (catalogue::OFFERS_MAX, true));
+    // What was replaced takes no room.
+    let app = shown(vec![tools(2, &many[..6_000].join(",")), tools(4, &many[..6_000].join(","))]);
+    assert_eq!((app.tools.found.len(), app.tools.catalogue.is_cut), (6_000, false));
 }
 
 #[test]
