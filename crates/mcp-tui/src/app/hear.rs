@@ -226,7 +226,9 @@ impl App {
             (_, Acted::Saved { files, messages }) => {
                 common.say(format!("{messages} messages written to {}", files.join(", ")));
             }
-            (Act::AddBreakpoint(new), Acted::Named(name)) => common.say(format!("{name} holds {}", new.filter)),
+            (Act::AddBreakpoint(new) | Act::ChangeBreakpoint(_, new), Acted::Named(name)) => {
+                common.say(format!("{name} holds {}", new.filter))
+            }
             (Act::Mode(Mode::Intercept), _) => {
                 // What is held next comes last.
                 self.traffic.motion(Command::Last, common);

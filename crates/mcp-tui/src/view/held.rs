@@ -292,7 +292,7 @@ fn asked(facts: &mut Facts<'_>, question: &Question, message: &Message) {
         (None, Some(method)) => format!("send {method}"),
         (None, None) => "send this".to_owned(),
     };
-    let operation = question.operation.as_deref().map(|word| format!(", which is to {word}")).unwrap_or_default();
+    let operation = question.operation.as_deref().map(|word| format!(" (operation: {word})")).unwrap_or_default();
     let words = format!("? rule {} asks: may {client} {does}{operation}?", question.rule);
     facts.say(Role::Title, &text::clean(&words));
     if let Some(message) = &question.message {

@@ -141,9 +141,14 @@ fn editor(app: &App, editor: &mut Editor, frame: &mut Frame<'_>, area: Rect, the
         true => compared(app, editor, place, theme),
         false => None,
     };
-    let Some((lines, beside)) = compared else { return text_box(editor, frame, place, theme) };
-    text_box(editor, frame, Rect { width: place.width - beside.width, ..place }, theme);
-    let block = pane(" received | will be sent ".to_owned(), false, theme);
+    let waits = waits(app, editor).unwrap_or((String::new(), Role::Text));
+    let Some((lines, beside)) = compared else { return text_box(editor, waits, frame, place, theme) };
+    text_box(editor, waits, frame, Rect { width: place.width - beside.width, ..place }, theme);
+    let title = match editor.fault {
+        None => " received | will be sent ",
+        Some(_) => " received | will be sent, when it last was JSON ",
+    };
+    let block = pane(title.to_owned(), false, theme);
     let inner = block.inner(beside);
     frame.render_widget(block, beside);
     for (line, y) in lines.into_iter().zip(inner.y..inner.y + inner.height) {
@@ -161,7 +166,23 @@ fn compared(app: &App, editor: &mut Editor, place: Rect, theme: &Theme) -> Optio
     Some((super::diff::lines(diff, usize::from(width).saturating_sub(2), theme), beside))
 }
 
-fn text_box(editor: &mut Editor, frame: &mut Frame<'_>, place: Rect, theme: &Theme) {
+/// How long the message still waits that somebody writes for, and whether it waits at all.
+fn waits(app: &App, editor: &Editor) -> Option<(String, Role)> {
+    let (Editing::Modify(sequence) | Editing::Answer(sequence)) = editor.why else { return None };
+    let Some(held) = app.common.held_message(sequence) else {
+        return Some((format!("#{sequence} is held no longer"), Role::Bad));
+    };
+    let left = app.common.remaining(held)?;
+    Some((format!("waits for {} s", left / 1000), Role::Warn))
+}
+
+fn text_box(
+    editor: &mut Editor,
+    (waits, waits_role): (String, Role),
+    frame: &mut Frame<'_>,
+    place: Rect,
+    theme: &Theme,
+) {
     let title = format!(" {}   ctrl-e: $EDITOR   ctrl-z: undo   esc: leave ", editor.title());
     let title = text::fit(&title, usize::from(place.width).saturating_sub(2), theme.ascii);
     let block = pane(title, true, theme);
@@ -179,9 +200,8 @@ fn text_box(editor: &mut Editor, frame: &mut Frame<'_>, place: Rect, theme: &The
         (None, Some((false, words))) => (format!("{} {words}", theme.glyphs().error), Role::Warn),
         (None, None) => (format!("{} JSON", theme.glyphs().ok), Role::Good),
     };
-    let words = text::fit(&text::clean(&words), usize::from(inner.width), theme.ascii);
-    frame.render_widget(
-        Line::styled(words, theme.style(role)),
-        Rect { y: inner.y + inner.height - 1, height: 1, ..inner },
-    );
+    let room = usize::from(inner.width).saturating_sub(text::width(&waits) + 1);
+    let words = text::pad(&text::fit(&text::clean(&words), room, theme.ascii), room + 1);
+    let spans = [Span::styled(words, theme.style(role)), Span::styled(waits, theme.style(waits_role))];
+    frame.render_widget(Line::from_iter(spans), Rect { y: inner.y + inner.height - 1, height: 1, ..inner });
 }

@@ -209,9 +209,10 @@ fn description(offer: &Offer, width: usize, theme: &Theme) -> Vec<Line<'static>>
     offer.title.iter().for_each(|title| say(Role::Title, title));
     say(Role::Text, offer.description.as_deref().unwrap_or("it has no description"));
     say(Role::Text, "\n");
-    let said = if offer.hints.is_empty() { "nothing".to_owned() } else { offer.hints.join(", ") };
-    if offer.sort == Sort::Tool {
-        say(Role::Faint, &format!("the server says that it is: {said}"));
+    match offer.hints.is_empty() {
+        _ if offer.sort != Sort::Tool => {}
+        true => say(Role::Faint, "the server does not say what calling it may do"),
+        false => say(Role::Faint, &format!("the server says that it is {}", offer.hints.join(", "))),
     }
     say(Role::Faint, &format!("its definition has {}", text::human_size(offer.definition.len() as u64)));
     lines

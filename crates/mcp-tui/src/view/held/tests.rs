@@ -1,4 +1,4 @@
-use mcp_control::api::{Event, Governed};
+use mcp_control::api::{Event, Governed, Outcome, OutcomeKind};
 
 use super::*;
 use crate::news::News;
@@ -99,6 +99,11 @@ fn an_edit_is_compared_and_checked_as_it_is_typed() {
     press(&mut app, "del del del del del 2");
     insta::assert_snapshot!("editing", render(&mut app, 120, 40, &PLAIN));
     assert!(!render(&mut app, 100, 40, &PLAIN).contains("received"));
+    press(&mut app, "x");
+    assert!(render(&mut app, 120, 40, &PLAIN).contains("when it last was JSON"));
+    let outcome = Outcome { sequence: 143, what: OutcomeKind::Released, by: String::new(), held_ns: 1, edited: false };
+    hear(&mut app, Event::Outcome(outcome));
+    assert!(render(&mut app, 120, 40, &PLAIN).contains("#143 is held no longer"));
     is_drawn_safely(&mut app);
 }
 
