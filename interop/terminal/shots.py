@@ -9,6 +9,7 @@ import html
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -153,7 +154,7 @@ def walk(terminal, shot):
     terminal.keys(">")
     terminal.keys(">")
     terminal.keys("i")
-    terminal.wait("held 0")
+    terminal.wait("⏸ #")
     shot("traffic")
     terminal.keys("m")
     terminal.wait("ctrl-s sends it on")
@@ -199,7 +200,7 @@ def main():
     with tempfile.TemporaryDirectory() as home:
         # The title shows the server's command: a short one reads better.
         program = pathlib.Path(home, "mcp-proxy")
-        program.symlink_to(args.proxy.resolve())
+        shutil.copy(args.proxy, program)
         terminal = Terminal(home)
         try:
             terminal.start(f"cd {home} && ./mcp-proxy demo")

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 const LEGACY_REVISION: &str = "2025-11-25";
 
 /// Name, what it does, and the arguments it takes with their types.
-const TOOLS: [(&str, &str, &[(&str, &str)]); 8] = [
+type Tool = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const TOOLS: [Tool; 8] = [
     ("add", "Adds two numbers", &[("a", "number"), ("b", "number")]),
     ("count", "Counts, and reports its progress", &[("to", "integer")]),
     ("book_trip", "Books a trip, and asks when", &[("to", "string")]),
@@ -164,7 +166,7 @@ fn text(text: &str) -> Outcome {
     Outcome::Result(json!({ "content": [{ "type": "text", "text": text }] }))
 }
 
-fn tool((name, does, arguments): (&str, &str, &[(&str, &str)])) -> Value {
+fn tool((name, does, arguments): Tool) -> Value {
     let properties: serde_json::Map<String, Value> =
         arguments.iter().map(|(name, kind)| ((*name).to_owned(), json!({ "type": kind }))).collect();
     let required: Vec<&str> = arguments.iter().map(|(name, _)| *name).collect();
