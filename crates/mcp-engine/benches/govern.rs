@@ -17,6 +17,8 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 const BATCH: u64 = 64;
+const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"0"}}}"#;
+const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"bench","version":"0"}}}"#;
 
 /// What rules are about.
 #[derive(Clone, Copy)]
@@ -70,7 +72,9 @@ impl Play {
             pipeline = pipeline.governed_by(Arc::new(rules), Audit::new(log, instance, None));
         }
         let talk = pipeline.begin_conversation();
-        Self { pipeline, talk, out: Outbox::default(), _dir: dir }
+        let mut play = Self { pipeline, talk, out: Outbox::default(), _dir: dir };
+        play.round(&[Bytes::from_static(INITIALIZE)], &[Bytes::from_static(INITIALIZED)]);
+        play
     }
 
     fn round(&mut self, calls: &[Bytes], answers: &[Bytes]) {
@@ -95,7 +99,7 @@ fn govern(c: &mut Criterion) {
     };
     let answer = |id: u64| {
         let content = r#"[{"type":"text","text":"hello"}]"#;
-        Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":{content}}}}}"#))
+        Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":{content},"isError":false}}}}"#))
     };
     let calls: Vec<Bytes> = (0..BATCH).map(call).collect();
     let answers: Vec<Bytes> = (0..BATCH).map(answer).collect();

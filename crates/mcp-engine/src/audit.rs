@@ -228,7 +228,7 @@ fn without_answer(
     Recording { session, .. }: Recording,
     began_ns: u64,
     time_ns: u64,
-) -> CallOutcome<'static> {
+) -> CallOutcome {
     let latency_ns = time_ns.saturating_sub(began_ns);
     CallOutcome { of, time_ns, session, sequence: 0, status, code: None, latency_ns }
 }

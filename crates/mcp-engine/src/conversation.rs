@@ -195,7 +195,7 @@ impl Conversation {
 
     /// Whether `message` is an answer that is not for the client.
     pub(crate) fn keeps(&mut self, message: &ProxyMessage) -> bool {
-        if message.from == Side::Client || !message.message.glance().kind.is_response() {
+        if self.not_its_own.is_empty() || message.from == Side::Client || !message.message.glance().kind.is_response() {
             return false;
         }
         let Some(id) = message.message.id() else { return false };

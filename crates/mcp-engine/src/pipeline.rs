@@ -212,7 +212,11 @@ impl Pipeline {
                     self.keep_noise(talk, frame, now_ns)
                 }
                 Cut::Frame(frame) => {
-                    let message = self.stamp(talk, from, None, framed(frame), now_ns);
+                    let message = match self.policy.is_governed() {
+                        true => Message::scanned(frame.bytes),
+                        false => Message::new(frame.bytes),
+                    };
+                    let message = self.stamp(talk, from, None, (message, frame.ending, frame.bom), now_ns);
                     self.pass_message(talk, from, Lane::PIPE, message, out);
                 }
                 Cut::TooLarge { size, head, tail } => self.refuse_too_large(talk, from, (size, &head, &tail), out),

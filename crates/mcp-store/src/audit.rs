@@ -1,6 +1,6 @@
 //! The audit log: a line for every decision that rules or people made, and one for how the call went.
-//! Lines are JSON, redacted, numbered, and each carries the hash of the one before it, so that whoever
-//! changes, drops or moves one has to change every line after it.
+//! Lines are JSON, redacted, numbered, and the hash of each depends on that of the one before it, so that
+//! whoever changes, drops or moves one has to change every line after it.
 //!
 //! An instance writes one log, in parts of a bounded size. `docs/audit.md` describes the lines.
 
@@ -68,7 +68,7 @@ pub struct Decision<'a> {
 
 /// How a call went on that was decided about.
 #[derive(Clone, Copy, Debug)]
-pub struct CallOutcome<'a> {
+pub struct CallOutcome {
     /// The number of the decision.
     pub of: u64,
     pub time_ns: u64,
@@ -76,7 +76,7 @@ pub struct CallOutcome<'a> {
     pub session: Uuid,
     pub sequence: u64,
     /// `ok`, `error`, `input_required`, `cancelled`, `lost`, or what else became of it.
-    pub status: &'a str,
+    pub status: &'static str,
     pub code: Option<i64>,
     pub latency_ns: u64,
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A crash of the machine, not only of the process, loses at most this much.
 const SYNC_AFTER: Duration = Duration::from_millis(100);
@@ -89,8 +89,44 @@ fn sync_when_dirty(file: &File, shared: &Shared, on_synced: Option<&OnSynced>) {
         while !shared.dirty.load(Ordering::Acquire) && !shared.stopped.load(Ordering::Acquire) {
             std::thread::park();
         }
-        if !shared.stopped.load(Ordering::Acquire) {
-            std::thread::park_timeout(SYNC_AFTER);
+        let began = Instant::now();
+        // A wake-up that came while the disk was busy ends the first of these at once, so the clock decides.
+        while let Some(rest) = SYNC_AFTER.checked_sub(began.elapsed())
+            && !shared.stopped.load(Ordering::Acquire)
+        {
+            std::thread::park_timeout(rest);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    /// What is written while the disk is busy waits as long as anything else.
+    #[test]
+    fn a_file_that_never_rests_is_not_synced_without_a_pause() {
+        let (synced, has_synced) = sync_channel(0);
+        let (go_on, may_go_on) = sync_channel(1);
+        let may_go_on = Mutex::new(may_go_on);
+        let on_synced: OnSynced = Arc::new(move |_| {
+            let _ = synced.send(Instant::now());
+            let _ = may_go_on.lock().expect("one thread").recv();
+        });
+        let file = tempfile::tempfile().expect("a file");
+        let sync = Sync::start("test-sync", file, Some(on_synced)).expect("a thread");
+        sync.soon();
+        let mut before = has_synced.recv().expect("synced");
+        for _ in 0..2 {
+            sync.soon();
+            go_on.send(()).expect("it waits");
+            let after = has_synced.recv().expect("synced");
+            assert!(after - before >= SYNC_AFTER, "after {:?}", after - before);
+            before = after;
+        }
+        drop((go_on, has_synced));
     }
 }

@@ -31,6 +31,14 @@ impl Message {
         Self { bytes, glance, peek: OnceLock::new() }
     }
 
+    /// The same, for a message that will be judged: it is scanned at once, which tells all that a glance does.
+    pub fn scanned(bytes: Bytes) -> Self {
+        let peek = scan::scan(&bytes);
+        // Of what is broken or ambiguous a glance may still tell whom it concerns.
+        let glance = if peek.is_opaque() { scan::glance(&bytes) } else { Glance::from(&peek) };
+        Self { bytes, glance, peek: OnceLock::from(Box::new(peek)) }
+    }
+
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
@@ -71,7 +79,12 @@ impl Message {
     /// What a request is about: the tool, prompt or resource that its method makes of it. Other members
     /// that are called alike have no say.
     pub fn subject(&self) -> Option<Cow<'_, str>> {
-        match &*self.method()? {
+        self.subject_of(&self.method()?)
+    }
+
+    /// The same, for a request whose method is known to be this.
+    pub fn subject_of(&self, method: &str) -> Option<Cow<'_, str>> {
+        match method {
             "tools/call" | "prompts/get" => self.name(),
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" | "notifications/resources/updated" => {
                 self.uri()
@@ -125,6 +138,11 @@ impl Message {
             return None;
         }
         self.id_at(self.peek().request_id)
+    }
+
+    /// Whether anything in it is spelled with an escape.
+    pub fn has_escapes(&self) -> bool {
+        self.peek().texture.has_escapes
     }
 
     pub fn slice(&self, span: Span) -> &[u8] {

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 pub use glance::{Glance, glance};
-use json::{NotJson, Walk};
+use json::{NotJson, Texture, Walk};
 use names::{Named, Names, Place};
 
 /// Nesting past this is ambiguous: common parsers refuse it, others do not.
@@ -41,6 +41,7 @@ pub struct Peek {
     pub protocol_version: Option<Span>,
     /// The listen request a notification belongs to, in `params._meta`
     pub subscription_id: Option<Span>,
+    pub(crate) texture: Texture,
 }
 
 impl Peek {
@@ -205,6 +206,15 @@ pub fn mentions(bytes: &[u8], word: &Word) -> bool {
     word.0.find(bytes).is_some()
 }
 
+/// Whether a member of this name (quotes included) with this value may stand anywhere in a message: a
+/// quick way to find out that it does not.
+pub fn may_say(bytes: &[u8], name: &Word, value: &[u8]) -> bool {
+    name.0.find_iter(bytes).any(|at| {
+        let rest = bytes[at + name.0.needle().len()..].trim_ascii_start().strip_prefix(b":");
+        rest.is_some_and(|rest| rest.trim_ascii_start().starts_with(value))
+    })
+}
+
 /// A word to look for, prepared once.
 pub struct Word(memchr::memmem::Finder<'static>);
 
@@ -281,6 +291,7 @@ struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     fn new(bytes: &'a [u8]) -> Self {
+        let walk = Walk::new(bytes);
         let peek = Peek {
             kind: Kind::NotJson,
             ambiguity: None,
@@ -293,8 +304,9 @@ impl<'a> Scan<'a> {
             task_id: None,
             protocol_version: None,
             subscription_id: None,
+            texture: walk.texture,
         };
-        Self { walk: Walk::new(bytes), peek, has_result: false, has_error: false }
+        Self { walk, peek, has_result: false, has_error: false }
     }
 
     fn message(&mut self) -> Result<(), NotJson> {

@@ -20,7 +20,6 @@ use walk::{Reference, Shape, Walk, has_nul};
 use crate::fold::plain_uri;
 use crate::id::Id;
 use crate::message::Message;
-use crate::scan::json::Texture;
 use crate::scan::{self, Ambiguity, Kind, Span};
 
 /// Why a message cannot be judged.
@@ -91,11 +90,10 @@ pub fn check(message: &Message, keys: &JudgedKeys) -> Result<(), Unfit> {
         Kind::Batch => return Err(Unfit::Batch),
         Kind::OtherJson | Kind::NotJson => return Err(Unfit::NotAMessage),
     }
-    let texture = Texture::of(message.bytes());
-    if texture.has_controls && has_message_in_line(message.bytes()) {
+    if peek.texture.has_controls && has_message_in_line(message.bytes()) {
         return Err(Unfit::MessageInLine);
     }
-    let mut walk = Walk::new(message.bytes(), texture, keys);
+    let mut walk = Walk::new(message.bytes(), peek.texture, keys);
     walk.message()?;
     envelope(message, &walk.shape)
 }

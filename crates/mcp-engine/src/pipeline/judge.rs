@@ -103,7 +103,7 @@ impl Pipeline {
         held_ns: u64,
     ) -> Option<Noted> {
         let time_ns = self.clock.recent_ns();
-        let version = self.policy.rules().map(|rules| rules.version.clone());
+        let version = self.policy.rules().map(|rules| &*rules.version);
         let audit = self.audit.as_mut()?;
         let recording = recording(&self.recorder, audit);
         let operation = ruling.operation.map(|operation| operation.name());
@@ -125,7 +125,7 @@ impl Pipeline {
             operation,
             verdict,
             rule: ruling.rule.as_deref(),
-            rules_version: version.as_deref().unwrap_or_default(),
+            rules_version: version.unwrap_or_default(),
             actor,
             why,
             held_ns,

@@ -118,7 +118,9 @@ impl Governed {
 
     pub(super) fn rule(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Ruling {
         let said = &message.message;
-        let (method, tool) = (said.method().unwrap_or_default(), said.subject());
+        let method = said.method();
+        let tool = method.as_deref().and_then(|method| said.subject_of(method));
+        let method = method.unwrap_or_default();
         let revision = said.protocol_version();
         let is_request = said.kind() == Kind::Request;
         let revision = revision.as_deref().or(speaker.revision.as_deref());

@@ -9,6 +9,9 @@ use super::rules::RuleVerdict;
 use crate::conversation::Speaker;
 use crate::envelope::ProxyMessage;
 
+/// The only method that does.
+const SUBSCRIBES: &str = "subscriptions/listen";
+
 impl Governed {
     /// What counts for a message that was judged as a whole, once what it asks for in detail is, too.
     pub(super) fn with_subscriptions(
@@ -17,6 +20,9 @@ impl Governed {
         message: &ProxyMessage,
         speaker: &Speaker,
     ) -> Ruling {
+        if ruling.about.as_ref().is_some_and(|(method, _)| &**method != SUBSCRIBES) {
+            return ruling;
+        }
         for address in message.message.subscriptions() {
             let request =
                 [br#"{"jsonrpc":"2.0","id":0,"method":"resources/subscribe","params":{"uri":"#, &address[..], b"}}"];

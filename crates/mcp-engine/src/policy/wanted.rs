@@ -20,7 +20,7 @@ static ESCAPE: std::sync::LazyLock<scan::Word> = std::sync::LazyLock::new(|| sca
 /// Whether an answer may want input. Most are told by what is not in them.
 pub(super) fn may_want(answer: &Message) -> bool {
     let bytes = answer.bytes();
-    (scan::mentions(bytes, &INPUT_REQUIRED) || scan::mentions(bytes, &ESCAPE))
+    (scan::mentions(bytes, &INPUT_REQUIRED) || (answer.has_escapes() && scan::mentions(bytes, &ESCAPE)))
         && scan::member_at(bytes, ["result", "inputRequests"]).is_some()
 }
 

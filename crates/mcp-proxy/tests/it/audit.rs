@@ -66,7 +66,7 @@ fn denied(tool: &str) -> Decision<'_> {
     }
 }
 
-fn returned(of: u64) -> CallOutcome<'static> {
+fn returned(of: u64) -> CallOutcome {
     let latency_ns = 1_234_567;
     let time_ns = MIDNIGHT + 10 * SECOND + latency_ns;
     CallOutcome { of, time_ns, session: SESSION, sequence: 4, status: "ok", code: None, latency_ns }

@@ -1,47 +1,13 @@
-//! One line of the log: members in a fixed order, the hash of the line before, and last its own.
+//! One line of the log: members in a fixed order, and last a hash that binds it to the line before.
 
 use std::fmt::{self, Write};
 
 use uuid::Uuid;
 
-use super::tails::Tails;
+use super::tails::{Tail, Tails};
 use super::words::Words;
 use super::{Begin, CallOutcome, Decision};
 use crate::recorded::{Direction, timestamp};
-
-/// The form that these lines have; raised if a reader of the old one would misread the new.
-pub const FORM: u64 = 1;
-/// What stands before the hash of a line, and after it.
-pub const BEFORE_HASH: &[u8] = b",\"hash\":\"";
-pub const AFTER_HASH: &[u8] = b"\"}\n";
-const SEQ: &[u8] = b"{\"seq\":";
-/// Half of what the function gives, in hexadecimal: whoever can find another line for a hash of 128 bits
-/// could as well compute all hashes anew, and half as many bytes are hashed and written.
-pub const HASH_LEN: usize = 32;
-
-/// The hash of a line, as it is written. Before the first line there is nothing to hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LineHash(pub [u8; HASH_LEN]);
-
-impl LineHash {
-    pub const NONE: Self = Self([b'0'; HASH_LEN]);
-
-    /// Of everything in a line that stands before its hash.
-    pub fn of(before: &[u8]) -> Self {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut hex = [0; HASH_LEN];
-        for (pair, byte) in hex.chunks_exact_mut(2).zip(blake3::hash(before).as_bytes()) {
-            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-        }
-        Self(hex)
-    }
-}
-
-impl fmt::Display for LineHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&String::from_utf8_lossy(&self.0))
-    }
-}
 
 /// What stands before a value of this name. Whole, because many small copies cost more than one.
 macro_rules! value {
@@ -57,39 +23,91 @@ macro_rules! text {
     };
 }
 
-/// What of a line has to be known to hold it to its chain.
+/// The form that these lines have; raised if a reader of the old one would misread the new.
+pub const FORM: u64 = 2;
+/// What stands before the hash of a line, and after it.
+pub const BEFORE_HASH: &[u8] = b",\"hash\":\"";
+pub const AFTER_HASH: &[u8] = b"\"}\n";
+const SEQ: &[u8] = b"{\"seq\":";
+/// How the part of a decision begins that comes again with every call like it. It is hashed by itself, once
+/// for all of them. No text has an unescaped quote, so this stands nowhere else.
+const TAIL: &[u8] = text!("direction");
+/// Half of what the function gives, in hexadecimal: whoever can find another line for a hash of 128 bits
+/// could as well compute all hashes anew, and half as many bytes are written.
+pub const HASH_LEN: usize = 32;
+
+/// The hash of a line, as it is written. Before the first line there is nothing to hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct LineHash(pub [u8; HASH_LEN]);
+
+impl LineHash {
+    pub const NONE: Self = Self([b'0'; HASH_LEN]);
+
+    /// Of everything in a line that stands before its hash, after the line with the hash `prev`.
+    pub fn of(before: &[u8], prev: &Self) -> Self {
+        match memchr::memmem::find(before, TAIL) {
+            Some(at) => Self::of_whole(&[&before[..at], blake3::hash(&before[at..]).as_bytes()].concat(), prev),
+            None => Self::of_whole(before, prev),
+        }
+    }
+
+    /// The hash before is the key, which costs nothing: it is as long as one.
+    fn of_whole(text: &[u8], prev: &Self) -> Self {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut hex = [0; HASH_LEN];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(blake3::keyed_hash(&prev.0, text).as_bytes()) {
+            pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        }
+        Self(hex)
+    }
+}
+
+impl fmt::Display for LineHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+/// What of a line has to be known to hold it to its chain.
+#[derive(Clone, Copy, Debug)]
+pub struct Link<'a> {
     pub seq: u64,
-    pub prev: LineHash,
     pub hash: LineHash,
+    /// What stands before the hash, and what of that stands after the number.
+    before: &'a [u8],
+    after_seq: &'a [u8],
 }
 
-/// Takes a line apart that has its line break. `None` if it is not of the form that `close` gives it, or if
-/// its hash is not its own.
-pub fn link_of(line: &[u8]) -> Option<Link> {
-    let (rest, hash) = split_hash(line.strip_suffix(AFTER_HASH)?)?;
+impl Link<'_> {
+    /// Whether the line is as it was written, after the one with the hash `prev`.
+    pub fn follows(&self, prev: &LineHash) -> bool {
+        self.hash == LineHash::of(self.before, prev)
+    }
+
+    /// Whether it would, were its number this.
+    pub fn would_follow_as(&self, seq: u64, prev: &LineHash) -> bool {
+        self.hash == LineHash::of(&[SEQ, seq.to_string().as_bytes(), self.after_seq].concat(), prev)
+    }
+}
+
+/// Takes a line apart that has its line break. `None` if it is not of the form that `close` gives it.
+pub fn link_of(line: &[u8]) -> Option<Link<'_>> {
+    let (rest, hash) = line.strip_suffix(AFTER_HASH)?.split_last_chunk()?;
     let before = rest.strip_suffix(BEFORE_HASH)?;
-    let (_, prev) = split_hash(before.strip_suffix(b"\"")?)?;
-    let seq = before.strip_prefix(SEQ)?;
-    let digits = seq.iter().position(|byte| !byte.is_ascii_digit())?;
-    let seq = std::str::from_utf8(&seq[..digits]).ok()?.parse().ok()?;
-    (hash == LineHash::of(before)).then_some(Link { seq, prev, hash })
+    let after = before.strip_prefix(SEQ)?;
+    let (digits, after_seq) = after.split_at(after.iter().position(|byte| !byte.is_ascii_digit())?);
+    let seq = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some(Link { seq, hash: LineHash(*hash), before, after_seq })
 }
 
-fn split_hash(text: &[u8]) -> Option<(&[u8], LineHash)> {
-    let (rest, hash) = text.split_last_chunk::<HASH_LEN>()?;
-    Some((rest, LineHash(*hash)))
-}
-
-/// Whether `rest` is how the line of this number begins: what a writer leaves that dies in the middle of
-/// it.
-pub fn is_begun(rest: &[u8], seq: u64) -> bool {
+/// Whether `rest` is how the line of this number begins, after the one with the hash `prev`: what a writer
+/// leaves that dies in the middle of it.
+pub fn is_begun(rest: &[u8], seq: u64, prev: &LineHash) -> bool {
     let begins = [SEQ, seq.to_string().as_bytes(), text!("kind")].concat();
     let common = rest.len().min(begins.len());
     // No text has an unescaped quote, so this stands nowhere else.
     let hash = memchr::memmem::find(rest, BEFORE_HASH).map(|at| at + BEFORE_HASH.len());
-    let is_whole = |rest: &[u8]| link_of(&[rest, b"\n"].concat()).is_some();
+    let is_whole = |rest: &[u8]| link_of(&[rest, b"\n"].concat()).is_some_and(|link| link.follows(prev));
     let is_too_long = hash.is_some_and(|hash| rest.len() - hash > HASH_LEN + 2);
     let is_changed = hash.is_some_and(|hash| rest.len() - hash == HASH_LEN + 2 && !is_whole(rest));
     rest[..common] == begins[..common] && !is_too_long && !is_changed
@@ -119,65 +137,44 @@ impl Composer {
         self.time(line, begin.time_ns);
         number(line, value!("form"), FORM);
         number(line, value!("part"), u64::from(part));
-        self.instance(line);
-        self.name(line, text!("program"), begin.program);
+        plain(line, text!("instance"), &self.instance);
+        self.words.add_member(line, text!("program"), begin.program);
         number(line, value!("pid"), u64::from(std::process::id()));
-        self.some_name(line, text!("server"), begin.server);
-        self.name(line, text!("rules"), begin.rules_version);
+        if let Some(server) = begin.server {
+            self.words.add_member(line, text!("server"), server);
+        }
+        self.words.add_member(line, text!("rules"), begin.rules_version);
     }
 
-    pub fn decision(&mut self, line: &mut Vec<u8>, decision: &Decision<'_>) {
+    /// Begins the line of a decision. What is still to come of it is given back.
+    pub fn decision(&mut self, line: &mut Vec<u8>, decision: &Decision<'_>) -> &Tail {
         self.time(line, decision.time_ns);
         self.message(line, text!("message"), &decision.session, decision.sequence);
         if decision.conversation != 0 {
             number(line, value!("conversation"), u64::from(decision.conversation));
         }
-        let masked = self.words.masked();
-        let slot = self.tails.slot(decision);
-        match self.tails.get(slot, decision) {
-            Some(tail) => line.extend_from_slice(tail),
-            None => {
-                let start = line.len();
-                self.tail(line, decision);
-                self.tails.keep(slot, decision, &line[start..]);
-            }
-        }
-        if let Some(why) = decision.why {
-            self.text(line, text!("why"), why);
-        }
         if decision.held_ns != 0 {
             milliseconds(line, value!("held_ms"), decision.held_ns);
         }
-        if self.words.masked() != masked {
-            // A secret that was found is found everywhere from now on.
-            self.tails.forget();
+        if let Some(why) = decision.why {
+            let masked = self.words.masked();
+            self.text(line, text!("why"), why);
+            if self.words.masked() != masked {
+                // A secret that was found is found everywhere from now on.
+                self.tails.forget();
+            }
         }
+        let Self { words, tails, instance, .. } = self;
+        tails.of(decision, || tail(words, instance, decision))
     }
 
-    /// What many decisions have in common.
-    fn tail(&mut self, line: &mut Vec<u8>, decision: &Decision<'_>) {
-        self.instance(line);
-        self.some_name(line, text!("client"), decision.client);
-        self.some_name(line, text!("server"), decision.server);
-        plain(line, text!("direction"), direction(decision.direction));
-        self.name(line, text!("method"), decision.method);
-        self.some_name(line, text!("tool"), decision.tool);
-        if let Some(operation) = decision.operation {
-            plain(line, text!("operation"), operation);
-        }
-        plain(line, text!("verdict"), decision.verdict);
-        self.some_name(line, text!("rule"), decision.rule);
-        self.name(line, text!("rules"), decision.rules_version);
-        self.name(line, text!("actor"), decision.actor);
-    }
-
-    pub fn outcome(&mut self, line: &mut Vec<u8>, outcome: &CallOutcome<'_>) {
+    pub fn outcome(&mut self, line: &mut Vec<u8>, outcome: &CallOutcome) {
         self.time(line, outcome.time_ns);
         number(line, value!("of"), outcome.of);
         if outcome.sequence != 0 {
             self.message(line, text!("answer"), &outcome.session, outcome.sequence);
         }
-        self.name(line, text!("outcome"), outcome.status);
+        plain(line, text!("outcome"), outcome.status);
         if let Some(code) = outcome.code {
             line.extend_from_slice(value!("code"));
             line.extend_from_slice(code.to_string().as_bytes());
@@ -215,10 +212,6 @@ impl Composer {
         line.extend_from_slice(b"Z\"");
     }
 
-    fn instance(&self, line: &mut Vec<u8>) {
-        plain(line, text!("instance"), &self.instance);
-    }
-
     fn message(&mut self, line: &mut Vec<u8>, name: &[u8], session: &Uuid, sequence: u64) {
         if self.session.0 != *session {
             self.session.0 = *session;
@@ -229,18 +222,6 @@ impl Composer {
         line.extend_from_slice(self.session.1.as_bytes());
         line.push(b'/');
         digits(line, sequence);
-        line.push(b'"');
-    }
-
-    fn some_name(&mut self, line: &mut Vec<u8>, name: &[u8], value: Option<&str>) {
-        if let Some(value) = value {
-            self.name(line, name, value);
-        }
-    }
-
-    fn name(&mut self, line: &mut Vec<u8>, name: &[u8], value: &str) {
-        line.extend_from_slice(name);
-        self.words.add_name(value, line);
         line.push(b'"');
     }
 
@@ -258,16 +239,55 @@ pub fn open(line: &mut Vec<u8>, seq: u64, kind: &'static str) {
     plain(line, text!("kind"), kind);
 }
 
-/// Ends the line that begins at `start`, and returns its hash.
+/// Ends the line that begins at `start`, after the one with the hash `prev`, and returns its hash.
 pub fn close(line: &mut Vec<u8>, start: usize, prev: &LineHash) -> LineHash {
-    line.extend_from_slice(text!("prev"));
-    line.extend_from_slice(&prev.0);
-    line.push(b'"');
-    let hash = LineHash::of(&line[start..]);
+    let hash = LineHash::of_whole(&line[start..], prev);
+    end(line, &hash);
+    hash
+}
+
+/// The same for a decision, which still lacks its tail.
+pub fn close_decision(line: &mut Vec<u8>, start: usize, tail: &Tail, prev: &LineHash) -> LineHash {
+    let here = line.len();
+    line.extend_from_slice(&tail.digest);
+    let hash = LineHash::of_whole(&line[start..], prev);
+    line.truncate(here);
+    line.extend_from_slice(&tail.text);
+    end(line, &hash);
+    hash
+}
+
+fn end(line: &mut Vec<u8>, hash: &LineHash) {
     line.extend_from_slice(BEFORE_HASH);
     line.extend_from_slice(&hash.0);
     line.extend_from_slice(AFTER_HASH);
-    hash
+}
+
+/// What many decisions have in common, and whether something in it was masked.
+fn tail(words: &mut Words, instance: &str, decision: &Decision<'_>) -> (Vec<u8>, bool) {
+    let (mut line, masked) = (Vec::new(), words.masked());
+    plain(&mut line, TAIL, direction(decision.direction));
+    words.add_member(&mut line, text!("method"), decision.method);
+    if let Some(tool) = decision.tool {
+        words.add_member(&mut line, text!("tool"), tool);
+    }
+    if let Some(operation) = decision.operation {
+        plain(&mut line, text!("operation"), operation);
+    }
+    plain(&mut line, text!("verdict"), decision.verdict);
+    if let Some(rule) = decision.rule {
+        words.add_member(&mut line, text!("rule"), rule);
+    }
+    words.add_member(&mut line, text!("rules"), decision.rules_version);
+    words.add_member(&mut line, text!("actor"), decision.actor);
+    if let Some(client) = decision.client {
+        words.add_member(&mut line, text!("client"), client);
+    }
+    if let Some(server) = decision.server {
+        words.add_member(&mut line, text!("server"), server);
+    }
+    plain(&mut line, text!("instance"), instance);
+    (line, words.masked() != masked)
 }
 
 pub fn direction(direction: Direction) -> &'static str {

@@ -102,11 +102,12 @@ impl AuditLog {
 
     /// Notes a decision and returns its number. It counts once `flush` has returned.
     pub fn decision(&mut self, decision: &Decision<'_>) -> u64 {
-        self.push("decision", decision.time_ns, |composer, line| composer.decision(line, decision))
+        self.make_room(decision.time_ns);
+        self.chain.push_decision(decision)
     }
 
     /// Notes how a call went that was decided about.
-    pub fn outcome(&mut self, outcome: &CallOutcome<'_>) {
+    pub fn outcome(&mut self, outcome: &CallOutcome) {
         self.push("outcome", outcome.time_ns, |composer, line| composer.outcome(line, outcome));
     }
 
@@ -152,12 +153,17 @@ impl AuditLog {
         result
     }
 
-    fn push(&mut self, kind: &'static str, time_ns: u64, compose: impl FnOnce(&mut Composer, &mut Vec<u8>)) -> u64 {
+    fn push(&mut self, kind: &'static str, time_ns: u64, compose: impl FnOnce(&mut Composer, &mut Vec<u8>)) {
+        self.make_room(time_ns);
+        self.chain.push(kind, compose);
+    }
+
+    /// For a line of this time.
+    fn make_room(&mut self, time_ns: u64) {
         self.time_ns = time_ns;
         if self.chain.waiting.len() > WAITING_BYTES_MAX {
             self.give_up_waiting();
         }
-        self.chain.push(kind, compose)
     }
 
     /// Drops what waits. Numbers that were given to others are never given again; the next line says
@@ -220,13 +226,26 @@ impl AuditLog {
 }
 
 impl Chain {
-    fn push(&mut self, kind: &'static str, compose: impl FnOnce(&mut Composer, &mut Vec<u8>)) -> u64 {
-        let (start, seq) = (self.waiting.len(), self.head.seq + 1);
-        line::open(&mut self.waiting, seq, kind);
+    fn push(&mut self, kind: &'static str, compose: impl FnOnce(&mut Composer, &mut Vec<u8>)) {
+        let (start, seq) = self.open(kind);
         compose(&mut self.composer, &mut self.waiting);
         let hash = line::close(&mut self.waiting, start, &self.head.hash);
         self.head = Head { seq, hash };
+    }
+
+    fn push_decision(&mut self, decision: &Decision<'_>) -> u64 {
+        let (start, seq) = self.open("decision");
+        let tail = self.composer.decision(&mut self.waiting, decision);
+        let hash = line::close_decision(&mut self.waiting, start, tail, &self.head.hash);
+        self.head = Head { seq, hash };
         seq
+    }
+
+    /// Begins a line. Returns where, and its number.
+    fn open(&mut self, kind: &'static str) -> (usize, u64) {
+        let (start, seq) = (self.waiting.len(), self.head.seq + 1);
+        line::open(&mut self.waiting, seq, kind);
+        (start, seq)
     }
 }
 

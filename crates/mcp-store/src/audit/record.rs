@@ -51,7 +51,6 @@ pub struct Record {
     pub lost_from: Option<u64>,
     /// The part that follows this one.
     pub goes_on_in: Option<u32>,
-    pub prev: String,
     pub hash: String,
 }
 

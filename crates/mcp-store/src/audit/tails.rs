@@ -13,10 +13,18 @@ const SLOTS: usize = 64;
 #[derive(Default)]
 pub struct Tails {
     hasher: foldhash::fast::RandomState,
-    slots: Vec<Option<Tail>>,
+    slots: Vec<Option<Kept>>,
+    /// The last that was not to be kept.
+    passing: Option<Tail>,
 }
 
-struct Tail {
+pub struct Tail {
+    pub text: Vec<u8>,
+    /// The hash of the text.
+    pub digest: [u8; blake3::OUT_LEN],
+}
+
+struct Kept {
     client: Option<Box<str>>,
     server: Option<Box<str>>,
     direction: Direction,
@@ -27,7 +35,7 @@ struct Tail {
     rule: Option<Box<str>>,
     rules_version: Box<str>,
     actor: Box<str>,
-    text: Box<[u8]>,
+    tail: Tail,
 }
 
 impl Tails {
@@ -35,27 +43,44 @@ impl Tails {
         self.slots.clear();
     }
 
+    /// That of a decision, composed now if it is not known. `compose` also says whether a secret was found.
+    pub fn of(&mut self, decision: &Decision<'_>, compose: impl FnOnce() -> (Vec<u8>, bool)) -> &Tail {
+        let slot = self.slot(decision);
+        let is_known = self.slots.get(slot).is_some_and(|kept| kept.as_ref().is_some_and(|kept| kept.is_of(decision)));
+        if !is_known {
+            let (text, has_masked) = compose();
+            let tail = Tail { digest: blake3::hash(&text).into(), text };
+            if has_masked {
+                // A secret that was found is found everywhere from now on.
+                self.forget();
+            }
+            if has_masked || is_long(decision) {
+                return self.passing.insert(tail);
+            }
+            if self.slots.is_empty() {
+                self.slots.resize_with(SLOTS, || None);
+            }
+            self.slots[slot] = Some(Kept::new(decision, tail));
+        }
+        &self.slots[slot].as_ref().expect("it was there, or is now").tail
+    }
+
     /// Where that of a decision is kept, if it is.
-    pub fn slot(&self, decision: &Decision<'_>) -> usize {
+    fn slot(&self, decision: &Decision<'_>) -> usize {
         let Decision { method, tool, rule, verdict, .. } = decision;
         self.hasher.hash_one((method, tool, rule, verdict)) as usize % SLOTS
     }
+}
 
-    pub fn get(&self, slot: usize, decision: &Decision<'_>) -> Option<&[u8]> {
-        let tail = self.slots.get(slot)?.as_ref()?;
-        tail.is_of(decision).then_some(&*tail.text)
-    }
+/// Peers choose their names; what is kept of them must not grow with them.
+fn is_long(decision: &Decision<'_>) -> bool {
+    let texts = [decision.client, decision.server, Some(decision.method), decision.tool, decision.rule];
+    texts.into_iter().flatten().chain([decision.actor]).any(|text| text.len() > NAME_BYTES_MAX)
+}
 
-    pub fn keep(&mut self, slot: usize, decision: &Decision<'_>, text: &[u8]) {
-        let texts = [decision.client, decision.server, Some(decision.method), decision.tool, decision.rule];
-        if texts.into_iter().flatten().chain([decision.actor]).any(|text| text.len() > NAME_BYTES_MAX) {
-            // Peers choose their names; what is kept of them must not grow with them.
-            return;
-        }
-        if self.slots.is_empty() {
-            self.slots.resize_with(SLOTS, || None);
-        }
-        self.slots[slot] = Some(Tail {
+impl Kept {
+    fn new(decision: &Decision<'_>, tail: Tail) -> Self {
+        Self {
             client: decision.client.map(Into::into),
             server: decision.server.map(Into::into),
             direction: decision.direction,
@@ -66,12 +91,10 @@ impl Tails {
             rule: decision.rule.map(Into::into),
             rules_version: decision.rules_version.into(),
             actor: decision.actor.into(),
-            text: text.into(),
-        });
+            tail,
+        }
     }
-}
 
-impl Tail {
     fn is_of(&self, decision: &Decision<'_>) -> bool {
         self.tool.as_deref() == decision.tool
             && *self.method == *decision.method
@@ -116,9 +139,9 @@ mod tests {
         let mut tails = Tails::default();
         for (tool, is_kept) in [("short", true), (&long, false)] {
             let decision = decision(tool);
-            let slot = tails.slot(&decision);
-            tails.keep(slot, &decision, b"text");
-            assert_eq!(tails.get(slot, &decision).is_some(), is_kept);
+            tails.of(&decision, || (b"text".to_vec(), false));
+            let again = tails.of(&decision, || (b"again".to_vec(), false));
+            assert_eq!(again.text == b"text", is_kept);
         }
     }
 }

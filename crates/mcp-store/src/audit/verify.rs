@@ -1,5 +1,5 @@
-//! Whether a log is as it was written: every line has its own hash, the hash of the one before it and the
-//! next number, in every part. The first that has not is named.
+//! Whether a log is as it was written: every line has the hash that it and all before it make, and the next
+//! number, in every part. The first that has not is named.
 //!
 //! A log alone cannot tell a tail that was cut off from a process that was killed. Others may know better:
 //! recordings name the decisions about their messages, and whoever read the log before knows how far it
@@ -84,14 +84,18 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wrong {
     NotARecord,
+    /// Its hash fits neither what it says nor what the one before it says.
     Changed,
+    /// An earlier version of this program wrote it.
+    OldForm {
+        form: u64,
+    },
     Missing {
         until: u64,
     },
     OutOfOrder {
         found: u64,
     },
-    ChainBroken,
     /// It does not begin as this part of this log begins.
     NotItsPart,
     PartMissing,
@@ -117,10 +121,10 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotARecord => write!(f, "not a record at all"),
-            Self::Changed => write!(f, "changed: its hash is not its own"),
+            Self::Changed => write!(f, "changed: it or the record before it is not as it was written"),
+            Self::OldForm { form } => write!(f, "of form {form}, which this version does not read"),
             Self::Missing { until } => write!(f, "missing: the next one there is {until}"),
             Self::OutOfOrder { found } => write!(f, "out of order: {found} stands in its place"),
-            Self::ChainBroken => write!(f, "chain broken: the record before is not the one it was written after"),
             Self::NotItsPart => write!(f, "not how this part of this log begins"),
             Self::PartMissing => write!(f, "missing, with the whole file"),
             Self::Cut => write!(f, "missing: the end of this file is cut off, another follows it"),

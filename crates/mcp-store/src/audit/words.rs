@@ -39,6 +39,13 @@ impl Words {
         self.redactor.masked()
     }
 
+    /// Adds a member whose value is a name; `before` is what stands before that.
+    pub fn add_member(&mut self, line: &mut Vec<u8>, before: &[u8], name: &str) {
+        line.extend_from_slice(before);
+        self.add_name(name, line);
+        line.push(b'"');
+    }
+
     /// Adds a name to a line, without quotes.
     pub fn add_name(&mut self, name: &str, line: &mut Vec<u8>) {
         if name.len() > NAME_BYTES_MAX {

@@ -78,7 +78,8 @@ fn error(message: &Message) -> Fault {
 }
 
 fn is_tool_error(message: &Message) -> bool {
-    scan::mentions(message.bytes(), &IS_ERROR) && value_at(message, &["result", "isError"]) == Some(b"true")
+    // Most answers of tools say that it is false.
+    scan::may_say(message.bytes(), &IS_ERROR, b"true") && value_at(message, &["result", "isError"]) == Some(b"true")
 }
 
 fn is_input_required(message: &Message) -> bool {

@@ -255,7 +255,7 @@ fn specials(word: u64) -> u64 {
 
 /// What kinds of bytes a text is made of, found in one vectorised pass. Nearly no message has a
 /// control character in it, and then strings need not be searched for one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Texture {
     pub has_controls: bool,
     pub has_escapes: bool,

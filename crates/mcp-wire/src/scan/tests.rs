@@ -264,3 +264,36 @@ proptest! {
         checks::scan_agrees_with_parser(&bytes);
     }
 }
+
+#[test]
+fn what_no_member_says_is_told_by_its_name() {
+    let name = Word::new(b"\"isError\"");
+    for (text, expected) in [
+        (r#"{"isError":true}"#, true),
+        ("{\"isError\" :\n true}", true),
+        (r#"{"isError":false,"isError":true}"#, true),
+        (r#"{"text":"\"isError\":true"}"#, false),
+        (r#"{"isError":false}"#, false),
+        (r#"{"true":"isError"}"#, false),
+        (r#"["isError""#, false),
+    ] {
+        assert_eq!(may_say(text.as_bytes(), &name, b"true"), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_message_that_is_scanned_at_once_is_glanced_at_alike() {
+    for text in [
+        r#"{"id":1,"method":"a","params":{"name":"b"}}"#,
+        r#"{"result":{},"id":"x"}"#,
+        r#"{"method":"n"}"#,
+        r#"{"id":1,"id":2,"method":"a"}"#,
+        r#"{"id":1,"method":"a""#,
+        r#"[{"id":1,"method":"a"}]"#,
+        "nothing",
+    ] {
+        let (new, scanned) = (Message::new(text.into()), Message::scanned(text.into()));
+        assert_eq!(new.glance(), scanned.glance(), "{text}");
+        assert_eq!(new.peek(), scanned.peek(), "{text}");
+    }
+}

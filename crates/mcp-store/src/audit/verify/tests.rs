@@ -3,7 +3,7 @@ use std::path::Path;
 
 use uuid::Uuid;
 
-use super::super::line::HASH_LEN;
+use super::super::line::{LineHash, link_of};
 use super::*;
 use crate::audit::log::AuditLog;
 use crate::audit::{Begin, CallOutcome, Decision, logs};
@@ -107,7 +107,7 @@ fn a_log_as_it_was_written_is_sound() {
     assert_eq!((verified.records, verified.decisions, verified.lost), (22, 10, 0));
     assert_eq!((verified.standing, verified.fault), (Standing::Ended, None));
     assert_eq!(verified.last.map(|(seq, _)| seq), Some(22));
-    let parts = Written::new(10, 2_000, true);
+    let parts = Written::new(10, 1_500, true);
     assert!(parts.log.parts.len() > 3);
     assert_eq!((parts.verify().decisions, parts.verify().fault), (10, None));
 }
@@ -196,16 +196,39 @@ fn one_of_ten_thousand_is_found() {
     }
 }
 
+/// Changes a line and computes its hash anew.
+fn forge(lines: &mut [Vec<u8>], at: usize, from: &str, to: &str) {
+    let prev = link_of(&lines[at - 1]).expect("a record").hash;
+    let line = String::from_utf8(lines[at].clone()).expect("text").replace(from, to);
+    let before = line.rsplit_once(",\"hash\":").expect("a hash").0;
+    let hash = LineHash::of(before.as_bytes(), &prev);
+    lines[at] = format!("{before},\"hash\":\"{hash}\"}}\n").into_bytes();
+}
+
 #[test]
-fn a_record_that_was_written_anew_breaks_the_chain_after_it() {
+fn a_record_that_was_written_anew_is_found_by_the_one_after_it() {
     let written = Written::new(3, WHOLE, true);
-    let forged = |lines: &mut Vec<Vec<u8>>| {
-        let line = String::from_utf8(lines[2].clone()).expect("text").replace("ok", "no");
-        let before = line.rsplit_once(",\"hash\":").expect("a hash").0;
-        let hash = &blake3::hash(before.as_bytes()).to_hex()[..HASH_LEN];
-        lines[2] = format!("{before},\"hash\":\"{hash}\"}}\n").into_bytes();
+    for (at, from, to) in [(1, "read_file", "drop_file"), (1, "\"time\":\"1", "\"time\":\"2"), (2, "ok", "no")] {
+        let number = at as u64 + 2;
+        written.check(1, |lines| forge(lines, at, from, to), number, number, Wrong::Changed);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_apart() {
+    let written = Written::new(3, WHOLE, true);
+    let renumbered = |lines: &mut Vec<Vec<u8>>| {
+        lines[3] = String::from_utf8(lines[3].clone()).expect("text").replace("\"seq\":4", "\"seq\":6").into_bytes();
     };
-    written.check(1, forged, 4, 4, Wrong::ChainBroken);
+    written.check(1, renumbered, 4, 4, Wrong::Changed);
+    let tail = |lines: &mut Vec<Vec<u8>>| {
+        lines[3] = String::from_utf8(lines[3].clone()).expect("text").replace("allow", "denyy").into_bytes();
+    };
+    written.check(1, tail, 4, 4, Wrong::Changed);
+    let older = |lines: &mut Vec<Vec<u8>>| {
+        lines[0] = String::from_utf8(lines[0].clone()).expect("text").replace("\"form\":2", "\"form\":1").into_bytes();
+    };
+    written.check(1, older, 1, 1, Wrong::OldForm { form: 1 });
 }
 
 #[test]

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{Fault, Witness, Wrong};
 use crate::StoreError;
 use crate::audit::files::LogFiles;
-use crate::audit::line::{LineHash, Link, is_begun, link_of};
+use crate::audit::line::{FORM, LineHash, Link, is_begun, link_of};
 use crate::audit::read::LineReader;
 use crate::audit::record::Kind;
 
@@ -32,6 +32,7 @@ pub enum End {
 #[derive(Deserialize)]
 struct Said {
     kind: Kind,
+    form: Option<u64>,
     part: Option<u32>,
     instance: Option<Uuid>,
     lost_from: Option<u64>,
@@ -98,7 +99,7 @@ impl<'a> Walk<'a> {
         match reader.rest() {
             [] => Ok(()),
             _ if self.end.is_some() => self.fault(Wrong::AfterTheEnd),
-            rest if is_begun(rest, self.expected()) => {
+            rest if is_begun(rest, self.expected(), &self.prev()) => {
                 self.torn_bytes = rest.len() as u64;
                 Ok(())
             }
@@ -134,18 +135,23 @@ impl<'a> Walk<'a> {
     /// Holds one line to the chain.
     fn take(&mut self, line: &[u8]) -> Result<(), Wrong> {
         let said: Result<Said, _> = serde_json::from_slice(line);
-        let Some(link) = link_of(line) else {
-            let is_json = serde_json::from_slice::<IgnoredAny>(line).is_ok();
+        let is_json = said.is_ok() || serde_json::from_slice::<IgnoredAny>(line).is_ok();
+        let Some(link) = link_of(line).filter(|_| is_json) else {
             return Err(if is_json { Wrong::Changed } else { Wrong::NotARecord });
         };
-        let said = said.map_err(|_| Wrong::NotARecord)?;
         if self.end.is_some() {
             return Err(Wrong::AfterTheEnd);
         }
-        self.take_number(link.seq, said.lost_from)?;
-        if link.prev != self.last.map_or(LineHash::NONE, |(_, hash)| hash) {
-            return Err(Wrong::ChainBroken);
+        if let Ok(Said { kind: Kind::Begin, form: Some(form), .. }) = said
+            && form < FORM
+        {
+            return Err(Wrong::OldForm { form });
         }
+        if !link.follows(&self.prev()) {
+            return Err(self.misfit(&link));
+        }
+        let said = said.map_err(|_| Wrong::NotARecord)?;
+        self.take_number(link.seq, said.lost_from)?;
         let is_beginning = said.kind == Kind::Begin;
         let is_ours = said.part == Some(self.part) && said.instance == Some(self.log.instance);
         if is_beginning != (self.line == 0) || (is_beginning && !is_ours) {
@@ -158,6 +164,17 @@ impl<'a> Walk<'a> {
         self.last = Some((link.seq, link.hash));
         self.end = (said.kind == Kind::End).then_some(said.goes_on_in.map_or(End::OfLog, |_| End::OfPart));
         Ok(())
+    }
+
+    /// What is wrong with a line whose hash does not fit.
+    fn misfit(&self, link: &Link<'_>) -> Wrong {
+        let (found, expected) = (link.seq, self.expected());
+        match found.cmp(&expected) {
+            Ordering::Equal => Wrong::Changed,
+            _ if link.would_follow_as(expected, &self.prev()) => Wrong::Changed,
+            Ordering::Greater => Wrong::Missing { until: found },
+            Ordering::Less => Wrong::OutOfOrder { found },
+        }
     }
 
     fn take_number(&mut self, found: u64, lost_from: Option<u64>) -> Result<(), Wrong> {
@@ -188,7 +205,7 @@ impl<'a> Walk<'a> {
         Ok(false)
     }
 
-    fn compare(&self, link: &Link) -> Result<(), Wrong> {
+    fn compare(&self, link: &Link<'_>) -> Result<(), Wrong> {
         let saw_another = |witness: &&Witness| {
             witness.seq == link.seq && witness.hash.as_ref().is_some_and(|hash| *hash != link.hash.to_string())
         };
@@ -201,6 +218,11 @@ impl<'a> Walk<'a> {
     /// The number of the record that comes next.
     fn expected(&self) -> u64 {
         self.last.map_or(1, |(seq, _)| seq + 1)
+    }
+
+    /// The hash of the record before it.
+    fn prev(&self) -> LineHash {
+        self.last.map_or(LineHash::NONE, |(_, hash)| hash)
     }
 
     fn is_empty(&self, part: u32) -> bool {
