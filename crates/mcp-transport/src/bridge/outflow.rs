@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use mcp_wire::framing::encode;
-use mcp_wire::{Frame, Framing, Gather};
+use mcp_wire::{Ending, FrameRef, Framing, Gather};
 use tokio::sync::Notify;
 
 use crate::stdio::pipe::Pipe;
@@ -32,8 +32,8 @@ impl Outflow {
         if self.broken.get() || self.closed.get() {
             return;
         }
-        let frame = Frame::composed(message.clone());
-        encode((&frame).into(), self.framing.get().unwrap_or(Framing::Line), b"\n", &mut self.waiting.borrow_mut());
+        let frame = FrameRef { bytes: message, ending: Ending::Counted, bom: false };
+        encode(frame, self.framing.get().unwrap_or(Framing::Line), b"\n", &mut self.waiting.borrow_mut());
         self.wake();
     }
 
