@@ -492,6 +492,11 @@ impl Pipeline {
         self.recorder.is_strict()
     }
 
+    /// Whether anything is written: messages, or what was decided about them.
+    pub fn writes(&self) -> bool {
+        self.recorder.is_on() || self.audit.is_some()
+    }
+
     /// Writes what the last batch brought.
     pub fn commit(&mut self) -> Result<(), StoreFailed> {
         self.clock.is_recent = false;

@@ -9,6 +9,7 @@ mod verdict;
 mod writer;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub use writer::SegmentWriter;
 
 pub(crate) const MAGIC: &[u8; 8] = b"MCPSEG01";
 const HEAD_LEN: usize = 40;
+/// Where the checksum stands in it.
+const CHECKSUM: Range<usize> = 4..8;
 /// What stands before the payload of a linked record: a length and the number of the exchange.
 const LINK_LEN: usize = 10;
 /// An event id is for a server to find its place again; ours are a few bytes, and a longer one than
@@ -125,10 +128,17 @@ impl RecordHead {
         }
     }
 
-    /// The head of a record whose payload is `parts`, one after the other.
-    fn encode(&self, parts: &[&[u8]]) -> [u8; HEAD_LEN] {
+    /// The head of a record with this payload.
+    fn encode(&self, payload: &[u8]) -> [u8; HEAD_LEN] {
+        let mut head = self.unchecked(payload.len());
+        let checksum = checksum(&head, payload);
+        head[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+        head
+    }
+
+    /// The same for a payload of `length` bytes, but for the checksum.
+    fn unchecked(&self, length: usize) -> [u8; HEAD_LEN] {
         let mut head = [0; HEAD_LEN];
-        let length: usize = parts.iter().map(|part| part.len()).sum();
         head[0..4].copy_from_slice(&(length as u32).to_le_bytes());
         head[8..16].copy_from_slice(&self.sequence.to_le_bytes());
         head[16..24].copy_from_slice(&self.time_ns.to_le_bytes());
@@ -151,8 +161,6 @@ impl RecordHead {
             Direction::ServerToClient => 1,
         };
         head[38..40].copy_from_slice(&self.flags.to_le_bytes());
-        let checksum = checksum(&head, parts);
-        head[4..8].copy_from_slice(&checksum.to_le_bytes());
         head
     }
 
@@ -190,12 +198,12 @@ fn part<const N: usize>(head: &[u8; HEAD_LEN], at: usize) -> [u8; N] {
     head[at..at + N].try_into().expect("inside the head")
 }
 
-/// Covers the head after the checksum itself, the length, and the payload.
-fn checksum(head: &[u8; HEAD_LEN], payload: &[&[u8]]) -> u32 {
+/// Of a record that begins with its head and goes on with `rest`. Covers all but the checksum itself.
+fn checksum(start: &[u8], rest: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
-    hasher.update(&head[0..4]);
-    hasher.update(&head[8..]);
-    payload.iter().for_each(|part| hasher.update(part));
+    hasher.update(&start[..CHECKSUM.start]);
+    hasher.update(&start[CHECKSUM.end..]);
+    hasher.update(rest);
     hasher.finalize()
 }
 

@@ -6,7 +6,7 @@ use std::io::IoSlice;
 use bytes::Bytes;
 
 /// Below this a copy is cheaper than one more entry in a vectored write.
-const COPY_BELOW: usize = 4 * 1024;
+pub const COPY_BELOW: usize = 4 * 1024;
 /// What an emptied gather may keep allocated for the next batch.
 const KEEP_CAPACITY: usize = 256 * 1024;
 /// Entries of one vectored write.

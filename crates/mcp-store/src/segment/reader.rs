@@ -234,7 +234,7 @@ impl SegmentReader {
         }
         let mut payload = vec![0; length as usize];
         self.input.read_exact(&mut payload)?;
-        let good = u32::from_le_bytes(super::part(&head, 4)) == checksum(&head, &[&payload]);
+        let good = u32::from_le_bytes(super::part(&head, 4)) == checksum(&head, &payload);
         Ok(match RecordHead::decode(&head) {
             Some(head) if good => decode(head, payload.into()),
             _ => Here::Bad,
@@ -315,7 +315,7 @@ fn records_to_the_end(mut bytes: &[u8]) -> Option<Vec<Record>> {
         let head: &[u8; HEAD_LEN] = bytes.first_chunk()?;
         let length = u32::from_le_bytes(super::part(head, 0)) as usize;
         let payload = bytes[HEAD_LEN..].get(..length)?;
-        if u32::from_le_bytes(super::part(head, 4)) != checksum(head, &[payload]) {
+        if u32::from_le_bytes(super::part(head, 4)) != checksum(head, payload) {
             return None;
         }
         let Here::Record { record, .. } = decode(RecordHead::decode(head)?, Bytes::copy_from_slice(payload)) else {
@@ -397,7 +397,7 @@ pub fn append_mark(path: &Path, time_ns: u64, sequence: u64, mark: &Mark) -> Res
 
 fn append(path: &Path, head: &RecordHead, payload: serde_json::Result<Vec<u8>>) -> Result<(), StoreError> {
     let payload = Bytes::from(payload.map_err(|error| StoreError::io("write", path)(error.into()))?);
-    let record = [head.encode(&[&payload]).as_slice(), &payload].concat();
+    let record = [head.encode(&payload).as_slice(), &payload].concat();
     open_exclusive(path)?.write_all(&record).map_err(StoreError::io("write", path))
 }
 

@@ -283,7 +283,7 @@ proptest! {
         let linked = RecordHead { flags: RecordHead::LINKED, ..head(1) };
         let mut file = std::fs::read(&path).expect("it can be read");
         for (head, payload) in [(linked, &bytes[..]), (head(2), b"whole")] {
-            file.extend_from_slice(&head.encode(&[payload]));
+            file.extend_from_slice(&head.encode(payload));
             file.extend_from_slice(payload);
         }
         std::fs::write(&path, &file).expect("it can be written");

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcp_wire::gather::{Gather, SLICES};
+use mcp_wire::gather::{COPY_BELOW, Gather, SLICES};
 
 use super::repeated::{HeadKey, Written};
 use super::sparse::{Growth, SparseIndex};
-use super::{EVENT_ID_MAX, End, Link, MAGIC, Mark, Outcome, RecordHead, RecordKind, Verdict};
+use super::{CHECKSUM, EVENT_ID_MAX, End, Link, MAGIC, Mark, Outcome, RecordHead, RecordKind, Verdict, checksum};
 use crate::StoreError;
 use crate::recorded::{Direction, SessionHeader};
 use crate::state_dir::create_private;
@@ -21,6 +21,8 @@ pub struct SegmentWriter {
     path: PathBuf,
     file: File,
     gather: Gather,
+    /// Where a record is put together.
+    run: Vec<u8>,
     /// Everything before this is whole; a failed write is cut back to it.
     whole_len: u64,
     /// Records gathered since the last commit, and how many of them are messages.
@@ -68,6 +70,7 @@ impl SegmentWriter {
                 path,
                 file,
                 gather,
+                run: Vec::new(),
                 whole_len: 0,
                 gathered: 0,
                 messages: 0,
@@ -108,19 +111,14 @@ impl SegmentWriter {
     /// Adds a record to the next commit. Large payloads are shared, not copied.
     pub fn push(&mut self, head: &RecordHead, payload: &Bytes) {
         let head = RecordHead { flags: head.flags & !RecordHead::LINKED, ..*head };
-        self.push_head(&head, &[payload]);
-        self.gather.share(payload);
+        self.push_record(&head, &[], payload);
     }
 
     /// The same, for a message that came in an HTTP exchange, in the SSE event of this id if it has one.
     pub fn push_linked(&mut self, head: &RecordHead, exchange: u64, event_id: &[u8], payload: &Bytes) {
         let head = RecordHead { flags: head.flags | RecordHead::LINKED, ..*head };
         let event_id = &event_id[..event_id.len().min(EVENT_ID_MAX)];
-        let link = Link::encode(exchange, event_id);
-        self.push_head(&head, &[&link, event_id, payload]);
-        self.gather.copy(&link);
-        self.gather.copy(event_id);
-        self.gather.share(payload);
+        self.push_record(&head, &[&Link::encode(exchange, event_id), event_id], payload);
     }
 
     /// Adds the head of an HTTP exchange. `text` is asked for only if no head like it was written.
@@ -130,15 +128,11 @@ impl SegmentWriter {
         match self.heads.find(key) {
             Some(number) => {
                 let head = RecordHead { flags: plain | RecordHead::REPEATED, correlated: number, ..*head };
-                let payload = length.as_ref().map_or(&[][..], |length| length);
-                self.push_head(&head, &[payload]);
-                self.gather.copy(payload);
+                self.push_record(&head, &[length.as_ref().map_or(&[][..], |length| length)], &Bytes::new());
             }
             None => {
                 let head = RecordHead { flags: plain, correlated: self.heads.add(key), ..*head };
-                let text = text();
-                self.push_head(&head, &[&text]);
-                self.gather.copy(&text);
+                self.push_record(&head, &[&text()], &Bytes::new());
             }
         }
     }
@@ -146,18 +140,14 @@ impl SegmentWriter {
     /// Adds how a hold of the message `head.correlated` ended.
     pub fn push_outcome(&mut self, head: &RecordHead, outcome: &Outcome) {
         self.amendments += 1;
-        let (words, edited) = (outcome.encode(), outcome.edited.clone().unwrap_or_default());
-        self.push_head(&about_message(head, RecordKind::Outcome), &[&words, &edited]);
-        self.gather.copy(&words);
-        self.gather.share(&edited);
+        let edited = outcome.edited.clone().unwrap_or_default();
+        self.push_record(&about_message(head, RecordKind::Outcome), &[&outcome.encode()], &edited);
     }
 
     /// Adds what somebody wrote beside the message `head.correlated`.
     pub fn push_mark(&mut self, head: &RecordHead, mark: &Mark) {
         self.amendments += 1;
-        let words = mark.encode();
-        self.push_head(&about_message(head, RecordKind::Mark), &[&words]);
-        self.gather.copy(&words);
+        self.push_record(&about_message(head, RecordKind::Mark), &[&mark.encode()], &Bytes::new());
     }
 
     /// Adds what rules decided about the message `head.correlated`.
@@ -167,20 +157,32 @@ impl SegmentWriter {
         let mut head = about_message(head, RecordKind::Verdict);
         head.flags |= if is_adjoined { RecordHead::ADJOINED } else { 0 };
         let (fixed, rule) = verdict.encode();
-        self.push_head(&head, &[&fixed, rule.as_bytes()]);
-        self.gather.copy(&fixed);
-        self.gather.copy(rule.as_bytes());
+        self.push_record(&head, &[&fixed, rule.as_bytes()], &Bytes::new());
     }
 
-    fn push_head(&mut self, head: &RecordHead, parts: &[&[u8]]) {
+    /// Adds a record that says `words` and then `payload`. What is copied of it is put together first, so
+    /// that its checksum is taken and it is gathered in one go.
+    fn push_record(&mut self, head: &RecordHead, words: &[&[u8]], payload: &Bytes) {
         if let Some(lost) = self.lost.filter(|_| self.gathered == 0) {
             let count = lost.to_string();
             let gap = RecordHead { kind: RecordKind::Gap, flags: 0, correlated: 0, ..*head };
-            self.gather.copy(&gap.encode(&[count.as_bytes()]));
+            self.gather.copy(&gap.encode(count.as_bytes()));
             self.gather.copy(count.as_bytes());
         }
         self.growth.add(head, self.whole_len + self.gather.len() as u64);
-        self.gather.copy(&head.encode(parts));
+        let (copied, shared): (&[u8], _) =
+            if payload.len() < COPY_BELOW { (payload, None) } else { (&[], Some(payload)) };
+        let length = words.iter().map(|word| word.len()).sum::<usize>() + payload.len();
+        self.run.clear();
+        self.run.extend_from_slice(&head.unchecked(length));
+        words.iter().for_each(|word| self.run.extend_from_slice(word));
+        self.run.extend_from_slice(copied);
+        let checksum = checksum(&self.run, shared.map_or(&[][..], |shared| shared));
+        self.run[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+        self.gather.copy(&self.run);
+        if let Some(shared) = shared {
+            self.gather.share(shared);
+        }
         self.gathered += 1;
         self.last = head.kind.is_message().then_some(head.sequence);
         self.messages += u64::from(head.kind.is_message());

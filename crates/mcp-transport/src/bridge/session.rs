@@ -7,6 +7,7 @@ mod held;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::slice;
 
 use bytes::Bytes;
 use mcp_engine::{Asked, Conversation, Lane, Lent, Side};
@@ -56,8 +57,10 @@ pub struct Session {
 
 /// Whom a message of the server concerns.
 enum Found {
-    /// It answers this call, or, if it is a batch, these of one client.
-    Answered(Vec<Call>),
+    /// It answers this call.
+    Answered(Call),
+    /// It is a batch that answers these, all of one client.
+    AllAnswered(Vec<Call>),
     /// It belongs to the exchange of a call that goes on.
     About(Rc<Stream>),
     Nobody,
@@ -65,6 +68,17 @@ enum Found {
     Several,
     /// It comes too late for anybody.
     Late,
+}
+
+impl Found {
+    /// The calls that it answers.
+    fn calls(&self) -> &[Call] {
+        match self {
+            Self::Answered(call) => slice::from_ref(call),
+            Self::AllAnswered(calls) => calls,
+            Self::About(_) | Self::Nobody | Self::Several | Self::Late => &[],
+        }
+    }
 }
 
 impl Session {
@@ -207,10 +221,9 @@ impl Session {
         let (found, message) = self.find(message);
         let asked = match &found {
             // The items of a batch are told apart by their ids alone.
-            Found::Answered(calls) => calls.first().filter(|call| is_answer && call.asked.sequence > 0),
+            Found::Answered(call) if is_answer && call.asked.sequence > 0 => Some(&call.asked),
             _ => None,
         };
-        let asked = asked.map(|call| &call.asked);
         let is_unwanted = is_answer && matches!(found, Found::Late);
         let (exchange, given) = self.way(&found);
         let given = given.map(|id| id.to_string());
@@ -229,11 +242,7 @@ impl Session {
             }
             None if out.withheld > 0 => {}
             // It could not be recorded; whoever waits for it is told so.
-            None => {
-                if let Found::Answered(calls) = found {
-                    calls.iter().for_each(|call| call.stream.end());
-                }
-            }
+            None => found.calls().iter().for_each(|call| call.stream.end()),
         }
         if is_unwanted && out.withheld == 0 {
             talk.note(Side::Server, "the answer before this is to no open call, and was not passed on");
@@ -251,7 +260,8 @@ impl Session {
     /// neither yet.
     fn way(&self, found: &Found) -> (u64, Option<EventId>) {
         match found {
-            Found::Answered(calls) => calls.first().map_or((0, None), |call| self.way_of_answer(call, calls.len())),
+            Found::Answered(call) => self.way_of_answer(call, 1),
+            Found::AllAnswered(calls) => calls.first().map_or((0, None), |call| self.way_of_answer(call, calls.len())),
             Found::About(stream) => self.way_of_event(stream),
             Found::Nobody => self.listening().map_or((0, None), |general| self.way_of_event(&general)),
             Found::Several | Found::Late => (0, None),
@@ -273,7 +283,7 @@ impl Session {
 
     fn route(&self, found: Found, bytes: &Bytes) {
         match found {
-            Found::Answered(calls) => self.answer(&calls, bytes),
+            Found::Answered(_) | Found::AllAnswered(_) => self.answer(found.calls(), bytes),
             Found::About(stream) => self.send_event(&stream, bytes),
             Found::Nobody => self.send_generally(bytes),
             Found::Several => {
@@ -303,7 +313,7 @@ impl Session {
                 // The end of a listen request names its id a second time.
                 let message = call.with_own_id(message, subscription_in_result);
                 let message = call.with_own_id(message, |message| message.glance().id);
-                (Found::Answered(vec![call]), message)
+                (Found::Answered(call), message)
             }
             Kind::Batch => self.find_batch(message),
             Kind::Notification => self.find_notified(message),
@@ -329,7 +339,7 @@ impl Session {
                     let own = call.map(|call| call.with_own_id(item.clone(), |item| item.glance().id));
                     own.as_ref().unwrap_or(item).bytes().clone()
                 });
-                (Found::Answered(known.iter().filter_map(|id| calls.take(id)).collect()), batch.into())
+                (Found::AllAnswered(known.iter().filter_map(|id| calls.take(id)).collect()), batch.into())
             }
             _ => (Found::Several, message),
         }

@@ -13,11 +13,13 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper::Response;
 use hyper::body::{Body, Frame, SizeHint};
-use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use pin_project_lite::pin_project;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{interval, sleep};
 
@@ -34,6 +36,9 @@ const HEAD_FOR: Duration = Duration::from_secs(10);
 const IDLE_FOR: Duration = Duration::from_secs(60);
 /// How often open calls are counted while the listener ends.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// A head and a body that are this short together leave in one piece: to copy them costs less than to
+/// have the system gather them.
+const JOINED_BYTES_MAX: usize = 4 * 1024;
 /// For another try when the system has no descriptor left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
@@ -51,6 +56,8 @@ struct Connections {
     count: Cell<usize>,
     per_peer: RefCell<HashMap<IpAddr, usize>>,
     draining: Cell<bool>,
+    /// Where short writes are put together.
+    joined: RefCell<Vec<u8>>,
 }
 
 /// One connection as the sweep sees it.
@@ -58,9 +65,9 @@ struct Held {
     peer: IpAddr,
     phase: Cell<Phase>,
     since: Cell<Beat>,
-    /// An answer is complete, or as complete as it will be, but not all of it has been handed to the
-    /// system.
-    unwritten: Cell<bool>,
+    unwritten: Cell<Unwritten>,
+    /// The end of what the client sends was read.
+    ended: Cell<bool>,
     order: Cell<Order>,
     waker: RefCell<Option<Waker>>,
     connections: Rc<Connections>,
@@ -74,6 +81,16 @@ enum Phase {
     Head,
     /// A request is being answered.
     Busy,
+}
+
+/// What has not all been handed to the system.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unwritten {
+    Nothing,
+    /// A complete answer.
+    Answer,
+    /// One that is as complete as it will be, and waits to say so.
+    BrokenOff,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,6 +110,7 @@ impl Front {
             count: Cell::default(),
             per_peer: RefCell::default(),
             draining: Cell::default(),
+            joined: RefCell::default(),
         });
         Self { listener: Cell::new(Some(listener)), site, connections }
     }
@@ -169,17 +187,15 @@ async fn serve_connection(stream: TcpStream, held: Rc<Held>, site: Rc<Site>) {
         let held = Rc::clone(&held);
         service_fn(move |request| {
             held.enter(Phase::Busy);
-            let answer = Rc::clone(&site).answer(peer, request);
-            let held = Rc::clone(&held);
-            async move {
-                let busy = Busy(held);
-                Ok::<_, Infallible>(answer.await.map(|body| Answered { body, broken: None, busy }))
-            }
+            Answering { answer: Rc::clone(&site).answer(peer, request), busy: Some(Busy(Rc::clone(&held))) }
         })
     };
     let mut builder = http1::Builder::new();
-    builder.max_buf_size(HEAD_BYTES_MAX).auto_date_header(false);
-    let io = Watched { io: TokioIo::new(stream), held: Rc::clone(&held) };
+    // A client that leaves is noticed here. To notice it, hyper reads on while it waits for an answer,
+    // and takes a new buffer for that with every request.
+    builder.max_buf_size(HEAD_BYTES_MAX).auto_date_header(false).half_close(true);
+    let stream = Rc::new(RefCell::new(stream));
+    let io = TokioIo::new(Watched { stream: Rc::clone(&stream), held: Rc::clone(&held) });
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut finishing = false;
     poll_fn(|cx| {
@@ -192,9 +208,44 @@ async fn serve_connection(stream: TcpStream, held: Rc<Held>, site: Rc<Site>) {
             }
             _ => {}
         }
-        connection.as_mut().poll(cx).map(drop)
+        if connection.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        match held.phase.get() {
+            Phase::Busy if !held.ended.get() => poll_left(&stream.borrow(), cx),
+            _ => Poll::Pending,
+        }
     })
     .await;
+}
+
+/// Comes when a client has closed its connection. What it sent before is left where it is.
+fn poll_left(stream: &TcpStream, cx: &mut Context<'_>) -> Poll<()> {
+    match ready!(stream.poll_peek(cx, &mut ReadBuf::new(&mut [0]))) {
+        Ok(0) | Err(_) => Poll::Ready(()),
+        Ok(_) => Poll::Pending,
+    }
+}
+
+pin_project! {
+    /// A request until its answer begins. Written out, because the request is moved about with all that
+    /// this could have to keep.
+    struct Answering<F> {
+        #[pin]
+        answer: F,
+        busy: Option<Busy>,
+    }
+}
+
+impl<F: Future<Output = Response<ToClient>>> Future for Answering<F> {
+    type Output = Result<Response<Answered>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let response = ready!(this.answer.poll(cx));
+        let busy = this.busy.take().expect("it is answered once");
+        Poll::Ready(Ok(response.map(|body| Answered { body, broken: None, busy })))
+    }
 }
 
 impl Connections {
@@ -210,7 +261,8 @@ impl Connections {
             peer,
             phase: Cell::new(Phase::Idle),
             since: Cell::new(self.beats.now()),
-            unwritten: Cell::new(false),
+            unwritten: Cell::new(Unwritten::Nothing),
+            ended: Cell::new(false),
             order: Cell::new(if self.draining.get() { Order::Finish } else { Order::None }),
             waker: RefCell::default(),
             connections: Rc::clone(self),
@@ -235,7 +287,7 @@ impl Connections {
     }
 
     fn is_any_unwritten(&self) -> bool {
-        self.all.borrow().iter().filter_map(Weak::upgrade).any(|held| held.unwritten.get())
+        self.all.borrow().iter().filter_map(Weak::upgrade).any(|held| held.unwritten.get() != Unwritten::Nothing)
     }
 
     fn order(&self, order: Order) {
@@ -270,7 +322,7 @@ struct Busy(Rc<Held>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.unwritten.set(true);
+        self.0.unwritten.set(Unwritten::Answer);
         self.0.enter(Phase::Idle);
     }
 }
@@ -291,13 +343,13 @@ impl Body for Answered {
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Err(error)) => {
                     self.broken = Some(error);
-                    self.busy.0.unwritten.set(true);
+                    self.busy.0.unwritten.set(Unwritten::BrokenOff);
                 }
                 frame => return Poll::Ready(frame),
             }
         }
         // The end of a connection takes with it what was not handed over, and all of that came whole.
-        if self.busy.0.unwritten.get() {
+        if self.busy.0.unwritten.get() != Unwritten::Nothing {
             return Poll::Pending;
         }
         Poll::Ready(self.broken.take().map(Err))
@@ -328,49 +380,59 @@ impl Drop for Held {
 
 /// A stream that notices when a request begins.
 struct Watched {
-    io: TokioIo<TcpStream>,
+    stream: Rc<RefCell<TcpStream>>,
     held: Rc<Held>,
 }
 
-impl Read for Watched {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
-        let read = Pin::new(&mut self.io).poll_read(cx, buf);
-        if read.is_ready() && self.held.phase.get() == Phase::Idle {
-            self.held.enter(Phase::Head);
+impl AsyncRead for Watched {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(&mut *self.stream.borrow_mut()).poll_read(cx, buf);
+        if read.is_ready() {
+            if self.held.phase.get() == Phase::Idle {
+                self.held.enter(Phase::Head);
+            }
+            self.held.ended.set(buf.filled().len() == before);
         }
         read
     }
 }
 
-impl Write for Watched {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
+impl AsyncWrite for Watched {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut *self.stream.borrow_mut()).poll_write(cx, buf)
     }
 
     /// Asked for once everything before it was written.
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.io).poll_flush(cx);
-        if flushed.is_ready() && self.held.unwritten.replace(false) {
-            // An answer that broke off may wait for this.
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut *self.stream.borrow_mut()).poll_flush(cx);
+        if flushed.is_ready() && self.held.unwritten.replace(Unwritten::Nothing) == Unwritten::BrokenOff {
             cx.waker().wake_by_ref();
         }
         flushed
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.stream.borrow_mut()).poll_shutdown(cx)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
+        true
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+        let stream = &mut *self.stream.borrow_mut();
+        if bufs.iter().map(|buf| buf.len()).sum::<usize>() > JOINED_BYTES_MAX {
+            return Pin::new(stream).poll_write_vectored(cx, bufs);
+        }
+        let mut joined = self.held.connections.joined.borrow_mut();
+        joined.clear();
+        bufs.iter().for_each(|buf| joined.extend_from_slice(buf));
+        Pin::new(stream).poll_write(cx, &joined)
     }
 }
 

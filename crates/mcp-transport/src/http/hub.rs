@@ -4,7 +4,7 @@
 //! the answer, with no lock and no hop between tasks; what that recorded is written once for all
 //! exchanges that had something to do at the same time.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::rc::Rc;
@@ -25,9 +25,11 @@ const UNCOMMITTED_BYTES_MAX: usize = 1024 * 1024;
 /// Different things that are said once; a server that goes wrong in a new way each time fills no log.
 const TOLD_MAX: usize = 16;
 
-/// Turns of the loop that one write may take together, under load. A write costs as much as recording
-/// several small messages; a turn is a fraction of a millisecond.
-const TURNS_MAX: usize = 4;
+/// Turns of the loop that one write may take together, under load, and the bytes of messages that are
+/// enough for one. A write costs as much as recording several small messages; a turn is a fraction of a
+/// millisecond.
+const TURNS_MAX: usize = 16;
+const WORTH_A_WRITE: usize = 16 * 1024;
 /// An outbox that grew past this many messages for one decision is given back.
 const OUTBOX_KEPT: usize = 256;
 
@@ -36,6 +38,8 @@ pub struct Hub {
     pub message_bytes_max: usize,
     /// Whether a message must be on disk before it leaves, and so be held until it is whole.
     pub records_first: bool,
+    /// Whether anything is written at all.
+    writes: bool,
     uncommitted: Cell<bool>,
     uncommitted_bytes: Cell<usize>,
     commit: Notify,
@@ -98,11 +102,12 @@ impl Drop for OpenCall {
 
 impl Hub {
     pub fn new(pipeline: Pipeline, message_bytes_max: usize, tell: Box<dyn Fn(String)>) -> Rc<Self> {
-        let records_first = pipeline.records_first();
+        let (records_first, writes) = (pipeline.records_first(), pipeline.writes());
         Rc::new(Self {
             pipeline: RefCell::new(pipeline),
             message_bytes_max,
             records_first,
+            writes,
             uncommitted: Cell::new(false),
             uncommitted_bytes: Cell::new(0),
             commit: Notify::new(),
@@ -129,17 +134,11 @@ impl Hub {
         let mut out = self.outbox.take();
         let mut pipeline = self.pipeline.borrow_mut();
         let result = decide(&mut pipeline, &mut out);
-        if self.records_first {
-            if let Err(failed) = pipeline.commit() {
-                out.to_server.clear();
-                // A refusal of our own is no evidence of anything.
-                out.to_client.retain(|outgoing| matches!(outgoing, Outgoing::Reply(_)));
-                drop(pipeline);
-                self.fail(failed);
-            }
-        } else {
-            drop(pipeline);
-            self.commit_soon(&out);
+        let passed = out.to_server.iter().chain(&out.to_client).map(|outgoing| outgoing.frame().bytes.len());
+        if !self.keep(pipeline, passed.sum()) {
+            out.to_server.clear();
+            // A refusal of our own is no evidence of anything.
+            out.to_client.retain(|outgoing| matches!(outgoing, Outgoing::Reply(_)));
         }
         if !out.parked.is_empty() || out.withheld > 0 {
             self.parked.notify_one();
@@ -220,8 +219,7 @@ impl Hub {
 
     /// Hands what came free to whoever waits for it.
     pub fn give_back(&self) {
-        let (released, _) = self.pass(|pipeline, _| pipeline.take_released());
-        for release in released {
+        for release in self.note(Pipeline::take_released) {
             let waiter = self.waiting.borrow_mut().remove(&release.sequence);
             if let Some(waiter) = waiter.filter(|_| !self.has_failed()) {
                 waiter(release);
@@ -229,9 +227,24 @@ impl Hub {
         }
     }
 
-    fn commit_soon(&self, out: &Outbox) {
-        let passed = out.to_server.iter().chain(&out.to_client).map(|outgoing| outgoing.frame().bytes.len());
-        self.uncommitted_bytes.set(self.uncommitted_bytes.get() + passed.sum::<usize>());
+    /// Has what was recorded written, with messages of so many bytes. False if that had to be done at
+    /// once, and failed.
+    fn keep(&self, mut pipeline: RefMut<'_, Pipeline>, bytes: usize) -> bool {
+        if !self.records_first {
+            drop(pipeline);
+            self.commit_soon(bytes);
+            return true;
+        }
+        let committed = pipeline.commit();
+        drop(pipeline);
+        committed.map_err(|failed| self.fail(failed)).is_ok()
+    }
+
+    fn commit_soon(&self, bytes: usize) {
+        if !self.writes {
+            return;
+        }
+        self.uncommitted_bytes.set(self.uncommitted_bytes.get() + bytes);
         if self.uncommitted_bytes.get() > UNCOMMITTED_BYTES_MAX {
             self.commit_now();
         } else if !self.uncommitted.replace(true) {
@@ -241,7 +254,10 @@ impl Hub {
 
     /// Has the pipeline take note of something that is no message.
     pub fn note<R>(&self, note: impl FnOnce(&mut Pipeline) -> R) -> R {
-        self.pass(|pipeline, _| note(pipeline)).0
+        let mut pipeline = self.pipeline.borrow_mut();
+        let result = note(&mut pipeline);
+        self.keep(pipeline, 0);
+        result
     }
 
     /// Looks at the pipeline without changing what is recorded.
@@ -257,7 +273,7 @@ impl Hub {
             for _ in 0..TURNS_MAX {
                 let before = self.uncommitted_bytes.get();
                 tokio::task::yield_now().await;
-                if self.uncommitted_bytes.get() == before {
+                if self.uncommitted_bytes.get() == before || before > WORTH_A_WRITE {
                     break;
                 }
             }

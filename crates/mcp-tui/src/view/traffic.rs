@@ -66,10 +66,12 @@ fn list(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     }
     let visible = app.traffic.visible(usize::from(inner.height));
     let selected = app.traffic.selected;
+    // What is not listed may be an answer.
+    let is_narrowed = app.traffic.filter.is_some();
     for (line, row) in app.traffic.rows.range(visible).enumerate() {
         let place = Rect { y: inner.y + line as u16, height: 1, ..inner };
         let is_selected = selected == Some(row.message.sequence);
-        let drawn = row_line(row, &app.common, usize::from(inner.width), theme);
+        let drawn = row_line(row, &app.common, is_narrowed, usize::from(inner.width), theme);
         frame.render_widget(drawn, place);
         if is_selected {
             frame.buffer_mut().set_style(place, theme.style(Role::Selected));
@@ -109,7 +111,7 @@ fn empty(app: &App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
 }
 
 /// `⏸ #007 → tools/call [exec_cmd]     ✎ 312 ms ok`
-fn row_line(row: &Row, common: &Common, width: usize, theme: &Theme) -> Line<'static> {
+fn row_line(row: &Row, common: &Common, is_narrowed: bool, width: usize, theme: &Theme) -> Line<'static> {
     let (message, glyphs) = (&row.message, theme.glyphs());
     let is_out = words::is_to_server(message);
     let held = common.held_message(message.sequence);
@@ -124,6 +126,7 @@ fn row_line(row: &Row, common: &Common, width: usize, theme: &Theme) -> Line<'st
     let (right, role) = match held {
         Some(held) if held.given_up => ("client gave up".to_owned(), Role::Bad),
         Some(held) => (format!("held {}", text::age(common.age(held))), Role::Warn),
+        None if is_waiting(row) => (if is_narrowed { "" } else { glyphs.waiting }.to_owned(), Role::Faint),
         None => ending(row, theme),
     };
     let marks = marks(row, theme);
@@ -131,6 +134,11 @@ fn row_line(row: &Row, common: &Common, width: usize, theme: &Theme) -> Line<'st
     let room = width.saturating_sub(text::width(&right) + 2);
     let left = text::pad(&text::fit(&left, room, theme.ascii), room);
     Line::from(vec![sign, Span::styled(left, direction), Span::raw(" "), Span::styled(right, theme.style(role))])
+}
+
+/// A request that nobody has answered or stopped, as far as the list shows.
+fn is_waiting(row: &Row) -> bool {
+    row.message.kind == Kind::Request && row.answered.is_none() && words::status(&row.message).is_empty()
 }
 
 /// How long it took and how it went.
@@ -147,7 +155,6 @@ fn ending(row: &Row, theme: &Theme) -> (String, Role) {
             };
             (answered.duration_ns, status, is_bad)
         }
-        None if own.is_empty() && message.kind == Kind::Request => return (theme.glyphs().waiting.into(), Role::Faint),
         _ => (message.duration_ns, own, words::is_bad(message)),
     };
     let time = time.map(|ns| format!("{} ", text::human_time(ns))).unwrap_or_default();

@@ -104,9 +104,7 @@ pub(super) fn to_client(talk: &Talk, found: Found, release: Release) {
     if let Some(answer) = &release.back {
         return talk.send(answer.frame().bytes.clone());
     }
-    if let Found::Answered(calls) = found {
-        calls.iter().for_each(|call| give_up_later(talk, &call.stream));
-    }
+    found.calls().iter().for_each(|call| give_up_later(talk, &call.stream));
 }
 
 /// A request that nothing answers stays open until its client leaves, but not longer than it could have

@@ -194,3 +194,38 @@ async fn only_calls_are_waited_for_in_the_end() {
     assert_eq!(end_takes("GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n").await, 0, "a stream");
     assert_eq!(end_takes(&format!("{HEAD}Content-Length: 2\r\n\r\n{{}}")).await, 10, "a call");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_leaves_is_noticed_whatever_is_under_way() {
+    for request in [
+        "".to_owned(),
+        "GET /m".to_owned(),
+        "GET /mcp HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
+        format!("{HEAD}Content-Length: 2\r\n\r\n{{}}"),
+        format!("{HEAD}Content-Length: 2000000\r\n\r\n{{"),
+    ] {
+        with_front(async |address, front| {
+            let mut stream = TcpStream::connect(address).await.expect("it listens");
+            stream.write_all(request.as_bytes()).await.expect("it reads");
+            // It has reached the server by the time nobody has anything to do.
+            sleep(Duration::from_secs(1)).await;
+            assert_eq!(front.connections.count.get(), 1, "{request}");
+            drop(stream);
+            sleep(Duration::from_secs(1)).await;
+            assert_eq!(front.connections.count.get(), 0, "{request}");
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_that_come_at_once_are_answered_one_by_one() {
+    with_listener(async |address| {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        let request = "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        stream.write_all(request.repeat(3).as_bytes()).await.expect("it reads");
+        let (got, _) = until_closed(&mut stream).await;
+        assert_eq!(got.matches("HTTP/1.1 404 ").count(), 3, "{got}");
+    })
+    .await;
+}
