@@ -5,6 +5,7 @@
 mod act;
 mod aloud;
 mod asks;
+mod exchange;
 mod gate;
 mod heard;
 mod history;

@@ -26,7 +26,7 @@ pub use audit::AuditLog;
 pub use catalogue::{Catalogue, Entry};
 pub use exchange::{Amendment, AnswerHead, ExchangeMark, Headers, RequestHead, Said, SessionEntry};
 pub use index::Index;
-pub use pages::{Page, Pages};
+pub use pages::{ExchangeOf, Page, Pages};
 pub use recorded::{Direction, Recorded, SessionHeader, Transport};
 pub use segment::{
     AuditId, End, HeadKey, Link, Mark, Outcome, OutcomeKind, Record, RecordHead, RecordKind, SegmentReader,

@@ -3,6 +3,7 @@
 //! headers has to begin at the beginning, because those stand there.
 
 mod block;
+mod exchange;
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,6 +18,8 @@ use crate::segment::{SegmentReader, SparseIndex};
 use crate::session::{Later, entry};
 use crate::story::{Story, Told};
 use block::{Block, Context};
+
+pub use exchange::ExchangeOf;
 
 /// Messages on a page, whatever is asked for.
 pub const PAGE_MESSAGES_MAX: usize = 1_000;

@@ -110,6 +110,11 @@ impl RecordHead {
         }
     }
 
+    /// The number of the head that this one of an exchange repeats, if it does.
+    pub(crate) fn named_head(&self) -> Option<u64> {
+        (self.kind == RecordKind::Exchange && self.flags & Self::REPEATED != 0).then_some(self.correlated)
+    }
+
     /// What the message arrived on; `None` means the session's own transport.
     pub fn transport(&self) -> Option<Transport> {
         match self.flags & Self::ARRIVED_ON {

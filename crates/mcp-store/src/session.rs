@@ -171,7 +171,7 @@ fn recorded(header: &SessionHeader, record: Record) -> Recorded {
 }
 
 /// Text that means nothing if there is none.
-fn text(bytes: &[u8]) -> Option<String> {
+pub(crate) fn text(bytes: &[u8]) -> Option<String> {
     (!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into_owned())
 }
 

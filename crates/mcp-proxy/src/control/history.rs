@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use mcp_control::api::{Page, PageQuery};
 use mcp_filter::Filter;
-use mcp_store::{StoreError, Told};
+use mcp_store::{ExchangeOf, StoreError, Told};
 
 use super::reply::Refusal;
 use super::shared::Shared;
@@ -76,6 +76,12 @@ pub async fn one(shared: &Shared, sequence: u64) -> Result<Option<(Told, u64)>, 
         }
         None => read(shared, move |library, parts| library.one(parts, sequence)).await,
     }
+}
+
+/// The HTTP exchange that a recorded message came in. `None` if there is no such message, or, within, if
+/// it came in none.
+pub async fn exchange(shared: &Shared, sequence: u64) -> Result<Option<Option<ExchangeOf>>, Refusal> {
+    read(shared, move |library, parts| library.exchange(parts, sequence)).await
 }
 
 /// Reads the recording, on a thread where that may take its time.

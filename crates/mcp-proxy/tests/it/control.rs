@@ -4,19 +4,20 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
-use mcp_control::api::{Event, EventsQuery, LeaseRequest, Mark, Notes, PageQuery};
+use mcp_control::api::{Event, EventsQuery, Header, LeaseRequest, Mark, Notes, PageQuery};
 use mcp_control::{Address, Client};
 use serde_json::json;
 
-use crate::control_kit::{Answer, Attached, over_tcp, request};
-use crate::kit::{PATIENCE, until};
+use crate::control_kit::{Answer, Attached, address, over_tcp, request};
+use crate::http_kit::{self, MODERN, Origin, STREAM};
+use crate::kit::{PATIENCE, Sandbox, until};
 
 #[test]
 fn everything_that_is_described_is_there() {
     let instance = Attached::begin(&["--quiet"], &["tools"]);
     let document = instance.ask("GET", "/openapi.json", "").json();
     let paths = document["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 24, "{:?}", paths.keys().collect::<Vec<_>>());
+    assert_eq!(paths.len(), 25, "{:?}", paths.keys().collect::<Vec<_>>());
     for (path, methods) in paths {
         // Only a real message has a stream or an answer; what counts is that the path is known.
         let path = path.replace("{sequence}", "1").replace("{name}", "b1");
@@ -65,6 +66,8 @@ fn what_is_wrong_is_said() {
         ("GET", "/v1/messages?after=9223372036854775808", "", 400, "bad_request"),
         ("GET", "/v1/messages?nonsense=1", "", 400, "bad_request"),
         ("GET", "/v1/messages?filter=toll:x", "", 400, "bad_filter"),
+        ("GET", "/v1/messages/1/exchange", "", 404, "not_found"),
+        ("GET", "/v1/messages/9/exchange", "", 404, "not_found"),
         ("GET", "/v1/events?filter=(", "", 400, "bad_filter"),
         ("GET", "/v1/events?lease=x", "", 423, "locked"),
         ("POST", "/v1/held/1/forward", "", 404, "not_held"),
@@ -436,4 +439,59 @@ fn faces_hear_of_each_other_and_of_the_end() {
         }
         assert!(matches!(last, Some(Event::End(_))), "{last:?}");
     });
+}
+
+#[test]
+fn the_heads_of_an_exchange_are_told() {
+    let (sandbox, origin) = (Sandbox::new(), Origin::start());
+    let proxy = sandbox.listen_to("streamable-http", &origin.url("/mcp"), &["--quiet"]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let control = Client::new(address(&sandbox));
+    let mut client = proxy.client();
+    let headers = ["Authorization: Bearer secret", "X-Kind: odd", MODERN];
+    client.send(&http_kit::post("/mcp?x=1", &headers, http_kit::call(1, "ping")));
+    let mut call = origin.call();
+    // What has not come yet is not told.
+    let open = runtime.block_on(control.exchange(1)).unwrap();
+    assert_eq!((open.number, open.status, open.response, open.ended_at), (1, None, vec![], None));
+    let event = [b"id: e7\ndata: ", http_kit::result(1).as_bytes(), b"\n\n"].concat();
+    call.send(STREAM);
+    call.send(http_kit::chunk(event));
+    call.send(http_kit::LAST_CHUNK);
+    assert!(client.response().is_whole);
+    let mut exchange = mcp_control::api::Exchange::default();
+    until("the exchange is over", || {
+        exchange = runtime.block_on(control.exchange(2)).unwrap();
+        exchange.ended_at.is_some()
+    });
+    assert_eq!((exchange.method.as_deref(), exchange.target.as_deref()), (Some("POST"), Some("/mcp?x=1")));
+    assert_eq!((exchange.number, exchange.status, exchange.event_id.as_deref()), (1, Some(200), Some("e7")));
+    let value = |headers: &[Header], name: &str| {
+        let found = headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+        found.map(|header| header.value.clone())
+    };
+    assert_eq!(value(&exchange.request, "x-kind").as_deref(), Some("odd"));
+    assert_eq!(value(&exchange.request, "authorization").as_deref(), Some("Bearer ***"));
+    assert_eq!(value(&exchange.response, "content-type").as_deref(), Some("text/event-stream"));
+    assert!(exchange.started_at <= exchange.answered_at && exchange.answered_at <= exchange.ended_at);
+    assert_eq!(exchange.ending, None);
+    let request = runtime.block_on(control.exchange(1)).unwrap();
+    assert_eq!(request, mcp_control::api::Exchange { event_id: None, ..exchange });
+    let unknown = runtime.block_on(control.exchange(3)).unwrap_err();
+    assert_eq!(unknown.to_string(), "there is no message #3");
+    proxy.end();
+}
+
+#[test]
+fn without_http_or_a_recording_there_is_no_exchange() {
+    for (flags, why) in [
+        (&["--quiet"][..], "#1 came in no HTTP exchange"),
+        (&["--quiet", "--no-record"], "nothing is recorded, so nothing is known of HTTP exchanges"),
+    ] {
+        let mut instance = Attached::begin(flags, &["tools"]);
+        instance.call(1, "x");
+        let error = instance.runtime.block_on(instance.client.exchange(1)).unwrap_err();
+        assert_eq!(error.to_string(), why);
+        assert!(instance.proxy.end().0.success());
+    }
 }

@@ -2,6 +2,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::recorded::{Direction, SessionHeader, Transport};
+use crate::segment::sparse::NEAR_BYTES;
 use crate::segment::{
     End, HeadKey, Mark, Outcome, OutcomeKind, RecordHead, RecordKind, SegmentWriter, Verdict, VerdictKind,
 };
@@ -397,5 +398,125 @@ fn sequences_that_are_not_ours_do_no_harm() {
         }
         assert_eq!(before, None);
         pages.one(3).unwrap();
+    }
+}
+
+impl Capture {
+    fn exchange_part(&mut self, direction: Direction, exchange: u64, text: &str) {
+        let head = RecordHead { kind: RecordKind::Exchange, sequence: exchange, ..self.head(direction, 0, 0) };
+        let head = RecordHead { time_ns: exchange * 10 + u64::from(direction == DOWN), ..head };
+        let hash = text.bytes().fold(7, |hash: u64, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
+        self.writer.push_exchange_head(&head, HeadKey { hash, content_length: Some(exchange) }, || text.into());
+    }
+
+    fn exchange_end(&mut self, exchange: u64, how: &'static str) {
+        let head = RecordHead { kind: RecordKind::ExchangeEnd, sequence: exchange, ..self.head(UP, 0, 0) };
+        self.writer.push(&RecordHead { time_ns: exchange * 10 + 2, ..head }, &Bytes::from_static(how.as_bytes()));
+    }
+
+    fn linked(&mut self, direction: Direction, exchange: u64, event_id: &str) -> u64 {
+        self.messages += 1;
+        let text = Bytes::from_static(b"{\"method\":\"m\"}");
+        self.writer.push_linked(&self.head(direction, 0, 0), exchange, event_id.as_bytes(), &text);
+        self.messages
+    }
+
+    /// A request with its answer.
+    fn exchange(&mut self, exchange: u64) {
+        self.exchange_part(UP, exchange, "POST /mcp HTTP/1.1\r\nx: y\r\ncontent-length: 1\r\n");
+        self.linked(UP, exchange, "");
+        self.exchange_part(DOWN, exchange, "HTTP/1.1 200 OK\r\ncontent-length: 1\r\n");
+        self.linked(DOWN, exchange, "");
+        self.exchange_end(exchange, "");
+    }
+}
+
+/// `number, method, target, last header of the request, status, end, event id`
+fn told(found: Option<ExchangeOf>) -> String {
+    let Some(ExchangeOf { number, event_id, exchange }) = found else { return "none".into() };
+    let request = exchange.request.map_or("-".into(), |(time, head)| {
+        assert_eq!(time, number * 10);
+        format!("{} {} {:?}", head.method, head.target, head.headers.0.last().map(|(_, value)| value.clone()))
+    });
+    let answer = exchange.answer.map_or("-".into(), |(time, head)| {
+        assert_eq!(time, number * 10 + 1);
+        head.status.to_string()
+    });
+    let end = exchange.end.map_or("-".into(), |(_, how)| how.unwrap_or("over".into()));
+    format!("{number} {request} {answer} {end} {}", event_id.unwrap_or_default())
+}
+
+/// Wherever the parts of an exchange stand, and whatever lies between them.
+#[test]
+fn the_exchange_of_a_message_is_found() {
+    let mut capture = capture();
+    let first = capture.push(UP, 0, 0, "{}".into());
+    // A stream that stays open all the while, and a request that is answered at the very end.
+    capture.exchange_part(UP, 1, "GET /mcp HTTP/1.1\r\naccept: text/event-stream\r\n");
+    capture.exchange_part(DOWN, 1, "HTTP/1.1 200 OK\r\n");
+    capture.exchange_part(UP, 2, "POST /slow HTTP/1.1\r\nx: z\r\ncontent-length: 1\r\n");
+    let slow = capture.linked(UP, 2, "");
+    let asked = capture.messages + 1;
+    (3..=3_000).for_each(|exchange| capture.exchange(exchange));
+    // As much as makes what follows far from everything before.
+    for _ in 0..3 {
+        capture.push(DOWN, 0, 0, format!("{{\"x\":\"{}\"}}", "x".repeat(3 << 20)));
+    }
+    let event = capture.linked(DOWN, 1, "e7");
+    (3_001..=30_000).for_each(|exchange| capture.exchange(exchange));
+    let last_asked = capture.messages - 1;
+    capture.exchange_part(DOWN, 2, "HTTP/1.1 504 Gateway Timeout\r\n");
+    let answer = capture.linked(DOWN, 2, "");
+    capture.exchange_end(2, "late");
+    capture.exchange_part(UP, 30_001, "POST /open HTTP/1.1\r\n");
+    let open = capture.linked(UP, 30_001, "");
+    capture.writer.commit().unwrap();
+    assert!(capture.writer.len() > 3 * NEAR_BYTES);
+    for mut pages in capture.both() {
+        for _ in 0..2 {
+            let mut check = |sequence, expected: &str| {
+                assert_eq!(told(pages.exchange_of(sequence).unwrap()), expected, "#{sequence}");
+            };
+            check(first, "none");
+            check(99_999_999, "none");
+            check(asked, "3 POST /mcp Some(\"1\") 200 over ");
+            check(asked + 1, "3 POST /mcp Some(\"1\") 200 over ");
+            check(last_asked, "30000 POST /mcp Some(\"30000\") 200 over ");
+            check(asked + 2 * 20_000 + 4, "20003 POST /mcp Some(\"20003\") 200 over ");
+            check(event, "1 GET /mcp Some(\"text/event-stream\") 200 - e7");
+            check(slow, "2 POST /slow Some(\"1\") 504 late ");
+            check(answer, "2 POST /slow Some(\"1\") 504 late ");
+            check(open, "30001 POST /open None - - ");
+        }
+    }
+}
+
+/// An exchange may have begun in the session before, and damage may have hit what is looked for.
+#[test]
+fn what_is_not_there_of_an_exchange_is_left_out() {
+    let mut capture = capture();
+    capture.exchange_part(DOWN, 7, "HTTP/1.1 200 OK\r\n");
+    let answer = capture.linked(DOWN, 7, "");
+    (8..2_000).for_each(|exchange| capture.exchange(exchange));
+    let lost = capture.linked(UP, 5_000, "");
+    capture.writer.commit().unwrap();
+    for mut pages in capture.both() {
+        assert_eq!(told(pages.exchange_of(answer).unwrap()), "7 - 200 - ");
+        assert_eq!(told(pages.exchange_of(lost).unwrap()), "5000 - - - ");
+        assert_eq!(pages.exchange(0).unwrap(), Default::default());
+        assert_eq!(pages.exchange(u64::MAX).unwrap(), Default::default());
+    }
+    let path = capture.path();
+    let Capture { dir: _dir, writer, .. } = capture;
+    let index = writer.index();
+    drop(writer);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(9).position(|window| window == b"POST /mcp").unwrap();
+    bytes[at] = b'X';
+    std::fs::write(&path, &bytes).unwrap();
+    for index in [Some(index), None] {
+        let mut pages = Pages::open(&path, index).unwrap();
+        let found = told(pages.exchange_of(answer + 200).unwrap());
+        assert!(found.ends_with("200 over "), "{found}");
     }
 }

@@ -1,12 +1,17 @@
 //! Where to begin reading in a long segment: the places of a few messages, of the first message of
-//! each conversation, and of everything that is said of a message later. Whoever writes a segment
+//! each conversation, of everything that is said of a message later, and of HTTP exchanges. Whoever writes a segment
 //! fills it along the way; of a segment that nobody writes it is made from the heads of its records.
+
+mod exchanges;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{RecordHead, RecordKind};
+use exchanges::{Exchanges, ExchangesGrowth};
+
+pub(crate) use exchanges::{ExchangeParts, NEAR_BYTES};
 
 /// A place is kept after so many messages, or so many bytes: what is read to get at one message is a
 /// matter of a millisecond, and the places of a whole session fit in some tens of kilobytes.
@@ -30,6 +35,7 @@ struct Kept {
     places: Vec<Place>,
     openings: HashMap<u32, u64>,
     amended: HashMap<u64, Amended>,
+    exchanges: Exchanges,
 }
 
 /// A message, and where its record begins.
@@ -94,6 +100,16 @@ impl SparseIndex {
         self.kept().amended.get(&sequence).copied()
     }
 
+    /// What stands far from where an HTTP exchange began, and from where on to look for the rest.
+    pub(crate) fn exchange(&self, number: u64) -> (ExchangeParts, Option<u64>) {
+        self.kept().exchanges.find(number)
+    }
+
+    /// Where the head of an exchange stands that others name by this number.
+    pub(crate) fn head(&self, number: u64) -> Option<u64> {
+        self.kept().exchanges.head(number)
+    }
+
     fn kept(&self) -> MutexGuard<'_, Kept> {
         // Whoever panicked left it whole: everything is added in one go.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
@@ -114,6 +130,7 @@ impl SparseIndex {
                     kept.amended.entry(sequence).or_default().add(kind, offset);
                 }
             }
+            kept.exchanges.publish(&mut growth.exchanges);
         }
         self.last.fetch_max(growth.last, Ordering::AcqRel);
         self.len.store(len, Ordering::Release);
@@ -126,6 +143,7 @@ pub(crate) struct Growth {
     places: Vec<Place>,
     openings: Vec<(u32, u64)>,
     amended: Vec<(u64, RecordKind, u64)>,
+    exchanges: ExchangesGrowth,
     last: u64,
     /// The last place, and how many messages came since.
     place_at: Option<u64>,
@@ -139,6 +157,7 @@ impl Growth {
     pub fn add(&mut self, head: &RecordHead, offset: u64) {
         match head.kind {
             RecordKind::Message | RecordKind::Event => self.add_message(head, offset),
+            RecordKind::Exchange | RecordKind::ExchangeEnd => self.exchanges.add(head, offset),
             _ if head.is_amendment() => self.amended.push((head.correlated, head.kind, offset)),
             _ => {}
         }
@@ -161,11 +180,11 @@ impl Growth {
 
     /// None of it was written.
     pub fn forget(&mut self) {
-        let Self { conversation, last, .. } = *self;
-        *self = Self { conversation, last, ..Self::default() };
+        let (conversation, last, exchanges) = (self.conversation, self.last, self.exchanges.forgotten());
+        *self = Self { conversation, last, exchanges, ..Self::default() };
     }
 
     fn is_small(&self) -> bool {
-        self.places.is_empty() && self.openings.is_empty() && self.amended.is_empty()
+        self.places.is_empty() && self.openings.is_empty() && self.amended.is_empty() && self.exchanges.is_empty()
     }
 }

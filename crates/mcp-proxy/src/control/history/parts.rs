@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcp_store::{Pages, SparseIndex, StoreError, Told};
+use mcp_store::{ExchangeOf, Pages, SparseIndex, StoreError, Told};
 
 use super::{Found, From, Wanted};
 
@@ -93,6 +93,25 @@ impl Library {
         let Some(part) = parts.parts.iter().rev().find(|part| part.earlier < sequence) else { return Ok(None) };
         let told = self.with(part, |pages| pages.one(sequence - part.earlier))?;
         Ok(told.map(|told| (told, part.earlier)))
+    }
+
+    /// The HTTP exchange of a message, as [`super::exchange`] tells it. What of it does not stand in the
+    /// session of the message stands in the one before or after, save if it lasted very long.
+    pub fn exchange(&self, parts: &Parts, sequence: u64) -> Result<Option<Option<ExchangeOf>>, StoreError> {
+        let Some(at) = parts.parts.iter().rposition(|part| part.earlier < sequence) else { return Ok(None) };
+        let part = &parts.parts[at];
+        let Some(told) = self.with(part, |pages| pages.one(sequence - part.earlier))? else { return Ok(None) };
+        let Some(number) = told.recorded.exchange else { return Ok(Some(None)) };
+        let mut exchange = self.with(part, |pages| pages.exchange(number))?;
+        let before = at.checked_sub(1).filter(|_| exchange.request.is_none());
+        let after = Some(at + 1).filter(|_| exchange.end.is_none());
+        for beside in [before, after].into_iter().flatten().filter_map(|at| parts.parts.get(at)) {
+            let more = self.with(beside, |pages| pages.exchange(number))?;
+            exchange.request = exchange.request.or(more.request);
+            exchange.answer = exchange.answer.or(more.answer);
+            exchange.end = exchange.end.or(more.end);
+        }
+        Ok(Some(Some(ExchangeOf { number, event_id: told.recorded.event_id, exchange })))
     }
 
     /// Reads in a segment, which is kept open. Whoever reads at the same time opens it again.
