@@ -41,6 +41,8 @@ pub struct Pipeline {
     conversations: u32,
     exchanges: u64,
     policy: Policy,
+    /// The newest message that was judged by other rules than those that count.
+    judged_otherwise: u64,
     /// What people answered to rules that ask.
     answers: Answers,
     /// Calls whose clients are asked and send them again.
@@ -133,6 +135,7 @@ impl Pipeline {
             conversations: 0,
             exchanges: 0,
             policy: Policy::default(),
+            judged_otherwise: 0,
             answers: Answers::default(),
             rounds: asks::Rounds::default(),
             questions: 0,
@@ -169,6 +172,9 @@ impl Pipeline {
         let now_ns = self.clock.now_ns();
         if let Some(audit) = &mut self.audit {
             audit.rules_changed(now_ns, &rules.version);
+        }
+        if self.policy.rules().is_none_or(|known| known.version != rules.version) {
+            self.judged_otherwise = self.sequence;
         }
         self.policy.govern(rules);
         self.bus.publish(|| Event::Changed);

@@ -174,6 +174,11 @@ impl Policy {
         self.governed.as_ref().map(|governed| governed.rules())
     }
 
+    /// What the server says of the tool that a request is about.
+    pub(crate) fn annotations(&self, method: &str, tool: Option<&str>) -> operation::Annotations {
+        self.governed.as_ref().map(|governed| governed.annotations(method, tool)).unwrap_or_default()
+    }
+
     /// A message as whoever it is for may see it, and what it was if it is another now.
     pub(crate) fn show(&mut self, judged: Judged, speaker: &Speaker) -> (Judged, Option<Hidden>) {
         match &mut self.governed {

@@ -6,6 +6,7 @@ mod act;
 mod aloud;
 mod asks;
 mod exchange;
+mod explain;
 mod gate;
 mod heard;
 mod history;

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_wire::Kind;
+use mcp_wire::{Kind, Message};
 
 use super::Pipeline;
 use crate::conversation::{Conversation, Opening, Speaker};
 use crate::envelope::{ProxyMessage, Side};
 use crate::intercept::{Breakpoint, Fallback, Held, Mode, Owner};
+use crate::policy::explain::Judging;
 use crate::policy::rules::Rules;
 
 /// Clients that are remembered, the newest of them; a listener may have had thousands.
@@ -69,6 +70,18 @@ impl Pipeline {
             clients: self.clients.0.iter().cloned().collect(),
             rules: self.policy.rules().cloned(),
         }
+    }
+
+    /// What to know of the rules and of people's answers to judge such a message again; `None` if nothing
+    /// is judged.
+    pub fn judging(&self, message: &Message, conversation: u32) -> Option<Judging> {
+        let (method, subject) = (message.method().unwrap_or_default(), message.subject());
+        Some(Judging {
+            rules: Arc::clone(self.policy.rules()?),
+            judged_otherwise: self.judged_otherwise,
+            annotations: self.policy.annotations(&method, subject.as_deref()),
+            answers: self.answers.about(conversation, &method, subject.as_deref()).cloned().collect(),
+        })
     }
 
     /// Learns from a message who speaks.

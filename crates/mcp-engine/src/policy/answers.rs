@@ -70,20 +70,25 @@ impl Answers {
         &self.written
     }
 
+    /// What was answered about such messages of a conversation, to whichever rules: what counts first.
+    pub(crate) fn about(
+        &self,
+        conversation: u32,
+        method: &str,
+        subject: Option<&str>,
+    ) -> impl Iterator<Item = &Answered> {
+        let of_client = self.of_clients.iter().filter(move |(of, _)| *of == conversation).map(|(_, answered)| answered);
+        // Whoever runs the proxy has the last word.
+        let all = self.said.iter().rev().chain(self.written.iter().rev()).chain(of_client.rev());
+        all.filter(move |kept| *kept.method == *method && kept.subject.as_deref() == subject)
+    }
+
     pub(crate) fn find(&self, question: &Question) -> Option<Answered> {
         let said = &question.message().message;
         let (method, subject) = (said.method()?, said.subject());
-        let is_meant = |kept: &&Answered| {
-            question.ruling.rule.as_ref() == Some(&kept.rule)
-                && *kept.method == *method
-                && kept.subject.as_deref() == subject.as_deref()
-        };
-        let conversation = question.message().conversation;
-        let of_client = self.of_clients.iter().filter(|(of, _)| *of == conversation).map(|(_, answered)| answered);
-        let said = self.said.iter().rev().find(is_meant);
-        let written = || self.written.iter().rev().find(is_meant);
-        // Whoever runs the proxy has the last word.
-        said.or_else(written).or_else(|| of_client.rev().find(is_meant)).cloned()
+        let rule = question.ruling.rule.as_ref();
+        let mut kept = self.about(question.message().conversation, &method, subject.as_deref());
+        kept.find(|kept| rule == Some(&kept.rule)).cloned()
     }
 }
 

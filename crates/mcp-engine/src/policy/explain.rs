@@ -1,12 +1,14 @@
 //! What rules would decide about a message, rule by rule, for those who write rules.
 
+use std::sync::Arc;
+
 use mcp_filter::Certainty;
 use mcp_wire::{Ending, Kind, Message};
 
 use super::operation::{Annotations, Classified, Operation};
 use super::prospect::Prospect;
 use super::rules::{Permission, Rule, RuleVerdict, Rules};
-use super::{Concern, table};
+use super::{Answered, Concern, govern, table};
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side};
 use crate::intercept::{Class, Live};
@@ -22,8 +24,21 @@ pub struct Case<'a> {
     pub is_whole: bool,
 }
 
+/// What the data path knows of how messages like one are judged.
+pub struct Judging {
+    pub rules: Arc<Rules>,
+    /// Messages up to this were judged by other rules.
+    pub judged_otherwise: u64,
+    /// What the server says of the tool.
+    pub annotations: Annotations,
+    /// What people answered about such messages, to whichever rules: what counts first.
+    pub answers: Vec<Answered>,
+}
+
 #[derive(Debug)]
 pub struct Explained {
+    /// Why it is denied whatever rules say: it can be read two ways, or is nothing that may be sent.
+    pub unfit: Option<String>,
     pub operation: Option<Operation>,
     /// How the tool got its operation, if the message is about one.
     pub classified: Option<Classified>,
@@ -71,6 +86,7 @@ pub fn explain(rules: &Rules, case: &Case<'_>) -> Explained {
     let default = if is_plumbing { Permission::Allow } else { rules.default };
     let classified = tool.as_deref().filter(|_| concern == Concern::Tool && case.from == Side::Client);
     Explained {
+        unfit: govern::unfit_for(rules, &message),
         operation,
         classified: classified.map(|tool| rules.classifier.classify(tool, case.annotations)),
         is_plumbing,
@@ -110,8 +126,6 @@ fn message(case: &Case<'_>) -> ProxyMessage {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use mcp_filter::Filter;
 
     use super::*;

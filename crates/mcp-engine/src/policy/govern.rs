@@ -9,6 +9,7 @@ use mcp_wire::revision::Revision;
 use mcp_wire::strict::{self, JudgedKeys};
 
 use super::lists::OpenLists;
+use super::operation::Annotations;
 use super::prospect::Prospect;
 use super::rules::{Permission, Rule, RuleVerdict, Rules};
 use super::table::{self, Candidates, Known, Table};
@@ -42,7 +43,7 @@ pub(super) enum Opinion {
 
 impl Governed {
     pub fn new(rules: Arc<Rules>) -> Self {
-        let keys = JudgedKeys::new(rules.rules.iter().flat_map(|rule| rule.filter.path_keys()));
+        let keys = judged_keys(&rules);
         Self { rules, keys, table: Table::default(), tools: Tools::default(), lists: OpenLists::default() }
     }
 
@@ -53,6 +54,12 @@ impl Governed {
 
     pub fn rules(&self) -> &Arc<Rules> {
         &self.rules
+    }
+
+    /// What the server says of the tool that a request is about.
+    pub fn annotations(&self, method: &str, tool: Option<&str>) -> Annotations {
+        let tool = tool.filter(|_| Concern::of(method) == Concern::Tool);
+        tool.map(|tool| self.tools.of(tool)).unwrap_or_default()
     }
 
     pub fn judge(&mut self, message: ProxyMessage, speaker: &Speaker) -> Verdict {
@@ -101,19 +108,12 @@ impl Governed {
     /// Why a message can be read two ways, if it can. What a server says of itself is nothing that rules
     /// are about, so it need only be clear what kind of message it is.
     pub fn unfit(&self, message: &ProxyMessage) -> Option<String> {
-        let said = &message.message;
-        if message.from == Side::Server && said.kind() != Kind::Request {
-            return said.peek().ambiguity.map(|ambiguity| ambiguity.to_string());
-        }
-        self.unfit_throughout(message)
+        unfit(message, &self.keys)
     }
 
     /// The same of all that it says.
     pub(super) fn unfit_throughout(&self, message: &ProxyMessage) -> Option<String> {
-        if message.bom {
-            return Some(BYTE_ORDER_MARK.into());
-        }
-        strict::check(&message.message, &self.keys).err().map(|unfit| unfit.to_string())
+        unfit_throughout(message, &self.keys)
     }
 
     pub(super) fn rule(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Ruling {
@@ -168,6 +168,30 @@ impl Governed {
         let revision = speaker.revision.as_ref().and_then(|revision| Revision::parse(revision.as_bytes()));
         revision.is_some_and(Revision::has_batches)
     }
+}
+
+fn judged_keys(rules: &Rules) -> JudgedKeys {
+    JudgedKeys::new(rules.rules.iter().flat_map(|rule| rule.filter.path_keys()))
+}
+
+/// Why a message can be read two ways, for rules that have judged nothing so far.
+pub(super) fn unfit_for(rules: &Rules, message: &ProxyMessage) -> Option<String> {
+    unfit(message, &judged_keys(rules))
+}
+
+fn unfit(message: &ProxyMessage, keys: &JudgedKeys) -> Option<String> {
+    let said = &message.message;
+    if message.from == Side::Server && said.kind() != Kind::Request {
+        return said.peek().ambiguity.map(|ambiguity| ambiguity.to_string());
+    }
+    unfit_throughout(message, keys)
+}
+
+fn unfit_throughout(message: &ProxyMessage, keys: &JudgedKeys) -> Option<String> {
+    if message.bom {
+        return Some(BYTE_ORDER_MARK.into());
+    }
+    strict::check(&message.message, keys).err().map(|unfit| unfit.to_string())
 }
 
 fn candidates<'t>(rules: &Rules, tools: &Tools, table: &'t mut Table, known: &Known<'_>) -> &'t Candidates {

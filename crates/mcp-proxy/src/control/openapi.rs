@@ -6,7 +6,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::reply::Json;
-use super::{act, asks, exchange, look, policy, site};
+use super::{act, asks, exchange, explain, look, policy, site};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -16,7 +16,7 @@ use super::{act, asks, exchange, look, policy, site};
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     paths(
-        look::instance, look::snapshot, look::messages, look::message, exchange::exchange, look::events, look::held, look::held_message,
+        look::instance, look::snapshot, look::messages, look::message, exchange::exchange, explain::explain, look::events, look::held, look::held_message,
         look::breakpoints, look::lease, act::forward, act::forward_all, act::drop_held, act::modify, act::answer,
         asks::approve, asks::deny, policy::policy,
         act::mode, act::add_breakpoint, act::remove_breakpoint, act::replay, act::mark, act::notes, act::save, act::take_lease,

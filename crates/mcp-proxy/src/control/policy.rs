@@ -16,8 +16,7 @@ use super::tell;
 #[utoipa::path(get, path = "/v1/policy", tag = "look", responses((status = 200, body = api::Policy), (status = "default", body = ApiError)))]
 pub async fn policy(State(shared): State<Shared>) -> Answer<api::Policy> {
     let work = |pipeline: &mut Pipeline| pipeline.rules().cloned().map(|rules| (rules, pipeline.answers().clone()));
-    let (rules, answers) =
-        shared.order(work).await?.ok_or_else(|| Refusal::not_found("there are no rules: messages are not judged"))?;
+    let (rules, answers) = shared.order(work).await?.ok_or_else(no_rules)?;
     Ok(Json(api::Policy {
         version: rules.version.to_string(),
         file: shared.rules_file.as_ref().map(|file| file.display().to_string()),
@@ -28,6 +27,10 @@ pub async fn policy(State(shared): State<Shared>) -> Answer<api::Policy> {
         rules: rules.rules.iter().map(rule).collect(),
         answers: answered(&rules, &answers),
     }))
+}
+
+pub fn no_rules() -> Refusal {
+    Refusal::not_found("there are no rules: messages are not judged")
 }
 
 /// The rules in a few words.
@@ -59,12 +62,7 @@ fn rule(rule: &Rule) -> api::Rule {
     api::Rule {
         name: rule.name.to_string(),
         filter: rule.filter.to_string(),
-        verdict: match rule.verdict {
-            RuleVerdict::Allow => api::RuleVerdict::Allow,
-            RuleVerdict::Deny => api::RuleVerdict::Deny,
-            RuleVerdict::Ask => api::RuleVerdict::Ask,
-            RuleVerdict::Observe => api::RuleVerdict::Observe,
-        },
+        verdict: rule_verdict(rule.verdict),
         message: rule.message.as_deref().map(str::to_owned),
         timeout_ms: rule.timeout.map(tell::millis),
         on_timeout: (rule.verdict == RuleVerdict::Ask).then(|| permission(rule.on_timeout)),
@@ -92,7 +90,16 @@ fn answered(rules: &Rules, answers: &Answers) -> Vec<api::Answered> {
     written.chain(said).collect()
 }
 
-fn permission(permission: Permission) -> api::Permission {
+pub fn rule_verdict(verdict: RuleVerdict) -> api::RuleVerdict {
+    match verdict {
+        RuleVerdict::Allow => api::RuleVerdict::Allow,
+        RuleVerdict::Deny => api::RuleVerdict::Deny,
+        RuleVerdict::Ask => api::RuleVerdict::Ask,
+        RuleVerdict::Observe => api::RuleVerdict::Observe,
+    }
+}
+
+pub fn permission(permission: Permission) -> api::Permission {
     match permission {
         Permission::Allow => api::Permission::Allow,
         Permission::Deny => api::Permission::Deny,

@@ -17,7 +17,7 @@ use super::gate::Gate;
 use super::reply::{Json, Refusal};
 use super::shared::Shared;
 use super::strangers::Visitor;
-use super::{act, asks, exchange, look, openapi, policy, request};
+use super::{act, asks, exchange, explain, look, openapi, policy, request};
 
 /// Where a page trades its token for a cookie.
 pub const LOGIN: &str = "/v1/login";
@@ -55,6 +55,7 @@ pub fn router(shared: Shared, door: Door) -> Router {
         .route("/v1/messages", get(look::messages))
         .route("/v1/messages/{sequence}", get(look::message))
         .route("/v1/messages/{sequence}/exchange", get(exchange::exchange))
+        .route("/v1/messages/{sequence}/explain", get(explain::explain))
         .route("/v1/messages/{sequence}/mark", put(act::mark))
         .route("/v1/messages/{sequence}/replay", post(act::replay))
         .route("/v1/events", get(look::events))

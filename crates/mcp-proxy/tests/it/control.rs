@@ -4,10 +4,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
-use mcp_control::api::{Event, EventsQuery, Header, LeaseRequest, Mark, Notes, PageQuery};
+use mcp_control::api::{Event, EventsQuery, Header, LeaseRequest, Mark, Notes, PageQuery, RuleVerdict};
 use mcp_control::{Address, Client};
 use serde_json::json;
 
+use crate::ask_kit::write_rules;
 use crate::control_kit::{Answer, Attached, address, over_tcp, request};
 use crate::http_kit::{self, MODERN, Origin, STREAM};
 use crate::kit::{PATIENCE, Sandbox, until};
@@ -17,7 +18,7 @@ fn everything_that_is_described_is_there() {
     let instance = Attached::begin(&["--quiet"], &["tools"]);
     let document = instance.ask("GET", "/openapi.json", "").json();
     let paths = document["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 25, "{:?}", paths.keys().collect::<Vec<_>>());
+    assert_eq!(paths.len(), 26, "{:?}", paths.keys().collect::<Vec<_>>());
     for (path, methods) in paths {
         // Only a real message has a stream or an answer; what counts is that the path is known.
         let path = path.replace("{sequence}", "1").replace("{name}", "b1");
@@ -68,6 +69,8 @@ fn what_is_wrong_is_said() {
         ("GET", "/v1/messages?filter=toll:x", "", 400, "bad_filter"),
         ("GET", "/v1/messages/1/exchange", "", 404, "not_found"),
         ("GET", "/v1/messages/9/exchange", "", 404, "not_found"),
+        ("GET", "/v1/messages/1/explain", "", 404, "not_found"),
+        ("GET", "/v1/messages/9/explain", "", 404, "not_found"),
         ("GET", "/v1/events?filter=(", "", 400, "bad_filter"),
         ("GET", "/v1/events?lease=x", "", 423, "locked"),
         ("POST", "/v1/held/1/forward", "", 404, "not_held"),
@@ -494,4 +497,46 @@ fn without_http_or_a_recording_there_is_no_exchange() {
         assert_eq!(error.to_string(), why);
         assert!(instance.proxy.end().0.success());
     }
+}
+
+#[test]
+fn it_is_told_why_a_message_is_judged_as_it_is() {
+    let sandbox = Sandbox::new();
+    let rule = |name: &str, filter: &str, verdict: &str| json!({ "name": name, "match": filter, "verdict": verdict });
+    let mut rules = vec![rule("noted", "tool:delete_*", "observe")];
+    rules.extend((0..298).map(|at| rule(&format!("other-{at}"), &format!("tool:other_{at}"), "deny")));
+    rules.extend([rule("deletes", "op:delete", "deny"), rule("all", "tool:*", "allow")]);
+    write_rules(&sandbox, &rules);
+    let proxy = sandbox.run(&["--quiet", "--rules", "rules.json"], &["tools"]);
+    let mut instance = Attached::to(sandbox, proxy);
+    instance.proxy.send(format!("{}\n", crate::hold_kit::call(1, "delete_repo", "x")).as_bytes());
+    assert_eq!(instance.proxy.json()["error"]["code"], -32000);
+    let told = instance.runtime.block_on(instance.client.explain(1)).unwrap();
+    assert_eq!((told.verdict, told.operation.as_deref()), (Some(RuleVerdict::Deny), Some("delete")));
+    assert_eq!(told.reasons, ["verb `delete`"]);
+    assert_eq!(told.recorded.and_then(|verdict| verdict.rule).as_deref(), Some("deletes"));
+    assert_eq!((told.rules.len(), told.rules_omitted, told.rules_changed), (201, 100, false));
+    let of_note: Vec<_> = told.rules.iter().filter(|rule| rule.matches || rule.decides).collect();
+    let of_note: Vec<_> = of_note.iter().map(|rule| (&*rule.name, rule.decides, rule.note.as_deref())).collect();
+    assert_eq!(of_note, [("noted", false, Some("it only notes that it matches")), ("deletes", true, None)]);
+    // An answer of the proxy's own is nothing that rules decide about.
+    let told = instance.runtime.block_on(instance.client.explain(2)).unwrap();
+    assert_eq!((told.verdict, told.rules.len(), told.reasons.len()), (None, 0, 1), "{:?}", told.reasons);
+    // Other rules count from now on, and it is said that they did not then.
+    let asks = json!({ "name": "asks", "match": "op:delete", "verdict": "ask", "timeout": "30s" });
+    write_rules(&instance.sandbox, &[asks, rule("late", "tool:delete_repo", "allow")]);
+    let mut told = instance.runtime.block_on(instance.client.explain(1)).unwrap();
+    until("the rules are read again", || {
+        told = instance.runtime.block_on(instance.client.explain(1)).unwrap();
+        told.rules_changed
+    });
+    assert_eq!((told.verdict, told.rules.len()), (Some(RuleVerdict::Ask), 2));
+    assert_eq!(told.recorded.map(|verdict| verdict.verdict).as_deref(), Some("deny"));
+    assert_eq!(told.rules[0].note.as_deref(), Some("deny if nobody answers within 30s"));
+    assert_eq!(told.rules[1].note.as_deref(), Some("a rule before it decides"));
+    instance.call(3, "x");
+    let told = instance.runtime.block_on(instance.client.explain(3)).unwrap();
+    assert_eq!((told.verdict, told.rules_changed), (Some(RuleVerdict::Allow), false));
+    assert!(told.rules.iter().all(|rule| !rule.decides && !rule.matches));
+    assert!(instance.proxy.end().0.success());
 }
