@@ -9,7 +9,7 @@ use mcp_control::{Address, Client};
 use serde_json::json;
 
 use crate::ask_kit::write_rules;
-use crate::control_kit::{Answer, Attached, over_tcp, request};
+use crate::control_kit::{Answer, Attached, address, over_tcp, request};
 use crate::http_kit::{self, MODERN, Origin, STREAM};
 use crate::kit::{PATIENCE, Sandbox, until};
 
@@ -515,10 +515,8 @@ fn a_face_says_how_much_it_wants_to_be_told() {
 fn the_heads_of_an_exchange_are_told() {
     let (sandbox, origin) = (Sandbox::new(), Origin::start());
     let proxy = sandbox.listen_to("streamable-http", &origin.url("/mcp"), &["--quiet"]);
-    let instances = mcp_control::Instances::below(sandbox.state().root());
-    let socket = instances.find(None).unwrap().socket;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let control = Client::new(Address::Socket(socket));
+    let control = Client::new(address(&sandbox));
     let mut client = proxy.client();
     let headers = ["Authorization: Bearer secret", "X-Kind: odd", MODERN];
     client.send(&http_kit::post("/mcp?x=1", &headers, http_kit::call(1, "ping")));

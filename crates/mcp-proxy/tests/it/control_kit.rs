@@ -50,13 +50,7 @@ impl Attached {
 
     /// Attaches to the only instance of a sandbox, once it is there.
     pub fn to(sandbox: Sandbox, proxy: Running) -> Self {
-        let instances = Instances::below(sandbox.state().root());
-        let mut socket = None;
-        until("the instance is found", || {
-            socket = instances.find(None).ok().map(|running| running.socket);
-            socket.as_ref().is_some_and(|socket| UnixStream::connect(socket).is_ok())
-        });
-        let address = Address::Socket(socket.unwrap());
+        let address = address(&sandbox);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { proxy, sandbox, runtime, client: Client::new(address.clone()), address }
     }
@@ -104,6 +98,18 @@ impl Attached {
         let next = self.runtime.block_on(async { tokio::time::timeout(PATIENCE, events.next()).await });
         next.expect("an event comes in time").expect("the stream goes on").expect("the stream goes on")
     }
+}
+
+/// Where the only instance of a sandbox is, once it is there.
+#[track_caller]
+pub fn address(sandbox: &Sandbox) -> Address {
+    let instances = Instances::below(sandbox.state().root());
+    let mut socket = None;
+    until("the instance is found", || {
+        socket = instances.find(None).ok().map(|running| running.socket);
+        socket.as_ref().is_some_and(|socket| UnixStream::connect(socket).is_ok())
+    });
+    Address::Socket(socket.unwrap())
 }
 
 /// A request that asks for the connection to be closed after it.
