@@ -265,6 +265,20 @@ fn the_detail_has_views_and_folds() {
 }
 
 #[test]
+fn words_are_found_in_a_message_and_in_turn() {
+    let mut app = with_messages(vec![call(1, "copy", r#"{"from":"/a/x","to":{"deep":{"deeper":{"deepest":"/b/x"}}}}"#)]);
+    press(&mut app, "tab / / x enter");
+    assert_eq!(app.detail.path().as_deref(), Some("$.params.arguments.from"));
+    press(&mut app, "n");
+    assert_eq!(app.detail.path().as_deref(), Some("$.params.arguments.to.deep.deeper.deepest"), "unfolded");
+    press(&mut app, "n");
+    assert_eq!(app.detail.path().as_deref(), Some("$.params.arguments.from"), "round and round");
+    press(&mut app, "/ backspace backspace n o enter");
+    assert!(app.common.word.as_ref().unwrap().text.contains("not in this message"));
+    assert_eq!(app.traffic.filter, None, "the list is left alone");
+}
+
+#[test]
 fn headers_and_verdicts_are_fetched_when_they_are_looked_at() {
     let mut app = with_calls();
     app.detail.show(View::Headers, &mut app.common);
