@@ -123,7 +123,7 @@ impl Runner {
         for effect in self.app.take_effects() {
             match effect {
                 Effect::End(left) => return Ok(Some(left)),
-                Effect::Redraw => term.terminal.clear()?,
+                Effect::Redraw => term.clear()?,
                 Effect::Leave if self.link.has_instance() && self.app.common.ended.is_none() => {
                     self.link.show(None);
                     self.app.show_live();
