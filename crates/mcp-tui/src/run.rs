@@ -75,7 +75,10 @@ impl Runner {
             };
             tokio::select! {
                 biased;
-                () = endings.any() => return Ok(Left::EndWanted),
+                () = endings.any() => {
+                    self.link.leave().await;
+                    return Ok(Left::EndWanted);
+                }
                 event = keys.next() => {
                     match event {
                         Some(Ok(event)) => self.input(event),
