@@ -5,6 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use mcp_wire::visible::is_deceptive;
 
+use crate::json::push_escape;
 use crate::text::human_size;
 
 /// Terminals drop longer sequences, some without a word.
@@ -45,9 +46,7 @@ fn on_one_line(text: &str) -> String {
     for c in text.trim().chars() {
         match c {
             '\n' | '\r' | '\t' => line.push(' '),
-            c if c.is_control() || is_deceptive(c) => {
-                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| line.push_str(&format!("\\u{unit:04x}")));
-            }
+            c if c.is_control() || is_deceptive(c) => push_escape(&mut line, c),
             c => line.push(c),
         }
     }

@@ -17,6 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use mcp_wire::scan::decode_string;
+use mcp_wire::visible::is_deceptive;
 
 pub use parse::Fault;
 #[cfg(test)]
@@ -217,9 +218,31 @@ fn decoded(source: &str) -> Cow<'_, str> {
     decode_string(source.as_bytes()).unwrap_or_else(|| Cow::Borrowed(&source[1..source.len() - 1]))
 }
 
-/// JSON text on several lines, spelling and order kept; as it was if it is none.
+/// JSON text on several lines for editing, spelling and order kept, save that everything in it can be seen.
 pub fn pretty_of(text: &str) -> String {
-    Document::parse(text).map_or_else(|_| text.to_owned(), |document| pretty_text(&document))
+    spelled_out(Document::parse(text).map_or_else(|_| text.to_owned(), |document| pretty_text(&document)))
+}
+
+/// The same JSON with an escape for every character that nobody would see, or that a terminal would act on.
+/// They stand in strings only, so that it says the same.
+pub fn spelled_out(json: String) -> String {
+    let is_unseen = |c: char| is_deceptive(c) || c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    if !json.contains(is_unseen) {
+        return json;
+    }
+    let mut spelled = String::with_capacity(json.len() + 64);
+    for c in json.chars() {
+        match is_unseen(c) {
+            true => push_escape(&mut spelled, c),
+            false => spelled.push(c),
+        }
+    }
+    spelled
+}
+
+/// `\u202e`, in two parts if it is one of the higher planes.
+pub fn push_escape(json: &mut String, c: char) {
+    c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| json.push_str(&format!("\\u{unit:04x}")));
 }
 
 #[cfg(test)]

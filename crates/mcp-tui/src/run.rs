@@ -75,7 +75,10 @@ impl Runner {
             };
             tokio::select! {
                 biased;
-                () = endings.any() => return Ok(Left::EndWanted),
+                () = endings.any() => {
+                    self.link.leave().await;
+                    return Ok(Left::EndWanted);
+                }
                 event = keys.next() => {
                     match event {
                         Some(Ok(event)) => self.input(event),
@@ -123,7 +126,7 @@ impl Runner {
         for effect in self.app.take_effects() {
             match effect {
                 Effect::End(left) => return Ok(Some(left)),
-                Effect::Redraw => term.terminal.clear()?,
+                Effect::Redraw => term.clear()?,
                 Effect::Leave if self.link.has_instance() && self.app.common.ended.is_none() => {
                     self.link.show(None);
                     self.app.show_live();

@@ -9,6 +9,7 @@ use crossterm::terminal::{self, EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{cursor, execute};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::layout::{Position, Rect};
 
 /// Whether there is something to give back. A panic anywhere in the process asks.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -30,8 +31,15 @@ impl Term {
         leave();
         let done = work();
         enter()?;
-        self.terminal.clear()?;
+        self.clear()?;
         Ok(done)
+    }
+
+    /// Has everything drawn anew. The terminal is asked nothing, as `Terminal::clear` would ask for the
+    /// cursor: the answer comes among the keys, and not at all where nobody gives one.
+    pub fn clear(&mut self) -> io::Result<()> {
+        let size = self.terminal.size()?;
+        self.terminal.resize(Rect::from((Position::ORIGIN, size)))
     }
 
     /// Writes what is no part of the picture, such as a text for the clipboard.

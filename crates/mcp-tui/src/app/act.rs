@@ -1,7 +1,7 @@
 //! Commands that count on more than one screen: those about the message that is looked at, and those
 //! about the whole.
 
-use mcp_control::api::{Lasting, Mark, Mode};
+use mcp_control::api::{Lasting, Mark, Mode, OnDetach};
 
 use super::App;
 use crate::Left;
@@ -272,8 +272,7 @@ impl App {
         let asks = match (self.common.own_instance, held) {
             (true, _) => "Leave?".to_owned(),
             (false, 0) => return self.common.wish(Effect::End(Left::Detached)),
-            (false, 1) => "One message is held. It goes on in 3 seconds. Leave?".to_owned(),
-            (false, held) => format!("{held} messages are held. They go on in 3 seconds. Leave?"),
+            (false, held) => self.what_follows(held),
         };
         match self.common.own_instance {
             true => self.common.menu(
@@ -284,6 +283,24 @@ impl App {
                 ],
             ),
             false => self.common.menu(asks, [('y', "leave", Choice::Quit)]),
+        }
+    }
+
+    /// What becomes of so many held messages when whoever holds them leaves.
+    fn what_follows(&self, held: usize) -> String {
+        let on_detach = self.common.standing.as_ref().map(|standing| standing.on_detach);
+        let is_one = held == 1;
+        let follows = match on_detach.unwrap_or(OnDetach::Forward) {
+            OnDetach::Forward if is_one => "It goes on.",
+            OnDetach::Forward => "They go on.",
+            OnDetach::Error if is_one => "It is answered with an error.",
+            OnDetach::Error => "They are answered with an error.",
+            OnDetach::Drop if is_one => "It is dropped.",
+            OnDetach::Drop => "They are dropped.",
+        };
+        match is_one {
+            true => format!("One message is held. {follows} Leave?"),
+            false => format!("{held} messages are held. {follows} Leave?"),
         }
     }
 

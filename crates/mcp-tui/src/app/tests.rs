@@ -1,7 +1,7 @@
 //! Keys and news to state and effects, without drawing.
 
 use mcp_control::api::{
-    Code, Ended, Event, Held, Lasting, Lease, LeaseState, Mode, Page, Permission, Question, Snapshot,
+    Code, Ended, Event, Held, Lasting, Lease, LeaseState, Mode, OnDetach, Page, Permission, Question, Snapshot,
 };
 
 use super::App;
@@ -211,6 +211,23 @@ fn leaving_says_what_is_held() {
     let mut app = with_calls();
     press(&mut app, "ctrl-c");
     assert!(matches!(app.take_effects()[..], [Effect::End(Left::Detached)]));
+}
+
+#[test]
+fn whoever_leaves_is_told_what_becomes_of_what_is_held() {
+    let asked = |on_detach, held_too: &[u64]| {
+        let mut app = with_held();
+        app.common.standing.as_mut().unwrap().on_detach = on_detach;
+        for sequence in held_too {
+            hear(&mut app, Event::Held(Box::new(held(call(*sequence, "write", "{}"), "intercept"))));
+        }
+        press(&mut app, "q");
+        let Overlay::Menu(menu) = &app.common.overlay else { panic!("it is asked") };
+        menu.title.clone()
+    };
+    assert_eq!(asked(OnDetach::Forward, &[]), "One message is held. It goes on. Leave?");
+    assert_eq!(asked(OnDetach::Error, &[]), "One message is held. It is answered with an error. Leave?");
+    assert_eq!(asked(OnDetach::Drop, &[3, 4]), "3 messages are held. They are dropped. Leave?");
 }
 
 #[test]

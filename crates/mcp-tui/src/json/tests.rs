@@ -157,6 +157,21 @@ fn values_are_shown_by_what_they_are() {
 }
 
 #[test]
+fn whoever_edits_sees_everything() {
+    let json = "{\"na\u{202e}me\":\"a\u{9b}2J\u{7f}\u{200b}\u{e0041}z\",\"b\":1.0}";
+    let expected = "{\n  \"na\\u202eme\": \"a\\u009b2J\\u007f\\u200b\\udb40\\udc41z\",\n  \"b\": 1.0\n}";
+    assert_eq!(pretty_of(json), expected);
+    assert_eq!(pretty_of(expected), expected, "once is enough");
+    let mut chance = Chance::new(12);
+    for _ in 0..300 {
+        let document = read(&chance.json(5));
+        let text = pretty_of(document.text());
+        assert!(!text.chars().any(|c| is_deceptive(c) || c.is_control() && c != '\n'), "{text:?}");
+        assert_eq!(value(&read(&text), 0), value(&document, 0));
+    }
+}
+
+#[test]
 fn pretty_lines_are_the_pretty_text() {
     let json = r#"{"a":[1,{"b":[]}],"c":1.0}"#;
     let expected = "{\n  \"a\": [\n    1,\n    {\n      \"b\": []\n    }\n  ],\n  \"c\": 1.0\n}";

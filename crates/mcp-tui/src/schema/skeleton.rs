@@ -1,6 +1,6 @@
 //! Arguments to begin with: what a schema asks for, filled with what it proposes.
 
-use crate::json::{Document, NodeId, Shape, pretty_text};
+use crate::json::{Document, NodeId, Shape, pretty_text, spelled_out};
 
 /// How deep a schema is followed. A person fills in the rest.
 const DEPTH_MAX: usize = 6;
@@ -22,7 +22,7 @@ pub fn skeleton(schema: &str) -> String {
     let mut sketch = Sketch { schema: &schema, json: String::new() };
     sketch.value(0, 0);
     let whole = Document::parse(sketch.json.as_str());
-    whole.map_or_else(|_| "{}".to_owned(), |document| pretty_text(&document))
+    whole.map_or_else(|_| "{}".to_owned(), |document| spelled_out(pretty_text(&document)))
 }
 
 struct Sketch<'a> {

@@ -1,0 +1,86 @@
+"""What is done to the terminal itself: signals, suspending, sizes."""
+
+import signal
+import time
+
+from holds.checks import expect
+
+from .face import Face
+from .terminal import COLUMNS, LINES
+
+SIZES = [(1, 1), (500, 100), (3, 60), (200, 2), (COLUMNS, LINES)]
+
+
+def signalled(stage):
+    """However a face is told to end, the terminal is as before, and the client gets its answer."""
+    client, _ = stage.connect()
+    stage.sit_down()
+    stage.attach().hold("> tool:echo")
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        call = client.call("echo", {"message": number.name})
+        Face(stage.terminal).held("echo")
+        stage.terminal.signal(number)
+        text = stage.answered_soon(call, time.monotonic())
+        expect(f"what the server got at {number.name}", text.lower(), f"echo: {number.name}".lower())
+        stage.restored()
+        stage.terminal.run("clear")
+        stage.attach()  # what the last one holds, this one does, too
+    Face(stage.terminal).leave()
+    stage.close()
+
+
+def abandoned_demo(stage):
+    """Whoever closes the window leaves nothing behind."""
+    stage.sit_down().write("mcp-proxy demo\n")
+    stage.terminal.shows("Step 1 of 8", "tools/call")
+    stage.close()
+
+
+def abandoned_proxy(stage):
+    stage.sit_down()
+    stage.drawn_proxy()
+    stage.close()
+
+
+def suspended(stage):
+    """The shell gets the terminal as it was, and `fg` draws anew, with what has passed meanwhile."""
+    client, _ = stage.connect()
+    stage.sit_down()
+    face = stage.attach()
+    for _ in range(2):
+        stage.terminal.press("C-z")
+        stage.terminal.shows("Stopped")
+        stage.restored()
+        client.text(client.call("echo", {"message": "meanwhile"}))
+        stage.terminal.write("fg\n")
+        face.drawn()
+        face.row("what passed meanwhile", lambda row: "[echo]" in row.words)
+        stage.terminal.press("?")
+        stage.terminal.shows("Help: Traffic")
+        stage.terminal.press("G")
+        stage.terminal.until("help to close", lambda screen: "Help: Traffic" not in screen)
+    face.leave()
+    stage.restored()
+    stage.close()
+
+
+def resized(stage):
+    """No size is too small or too large to go on."""
+    client, _ = stage.connect()
+    stage.sit_down()
+    face = stage.attach()
+    program = stage.terminal.program()
+    for columns, lines in SIZES:
+        stage.terminal.resize(columns, lines)
+        stage.terminal.press("?")
+        if columns > 60 and lines > 5:
+            stage.terminal.shows("Help: Traffic")
+        stage.terminal.press("G")  # closes it, and does no harm by itself
+        expect("the size", stage.terminal.fact("pane_width") + "x" + stage.terminal.fact("pane_height"), f"{columns}x{lines}")
+    face.drawn()
+    expect("the process", stage.terminal.program(), program)
+    client.text(client.call("echo", {"message": "on"}))
+    face.row("what passes", lambda row: "[echo]" in row.words)
+    face.leave()
+    stage.restored()
+    stage.close()
