@@ -25,6 +25,8 @@ pub enum Asker {
     Traffic,
     /// The next or previous match.
     Find,
+    /// How many messages there are, where a filter leaves most out.
+    Count,
     Waterfall,
     Tools,
     /// Answers that the repeater waits for.

@@ -21,6 +21,7 @@ impl App {
             News::Page(ticket, page) => match ticket.asker {
                 Asker::Traffic => self.traffic.page(ticket, page, common),
                 Asker::Find => self.traffic.found(ticket, page, common),
+                Asker::Count => self.traffic.counted(page),
                 Asker::Waterfall => self.waterfall.page(ticket, page, common),
                 Asker::Tools => {
                     self.tools.page(ticket, page, common);

@@ -19,6 +19,8 @@ const PAGE: u32 = 300;
 const NEAR: usize = 60;
 /// How often the newest page is fetched where more happens than is told, in milliseconds.
 const CATCH_UP_EVERY: u64 = 250;
+/// How often the messages are counted while a filter is set, in milliseconds.
+const COUNT_EVERY: u64 = 1_000;
 
 pub struct Traffic {
     pub rows: Rows,
@@ -47,6 +49,7 @@ pub struct Traffic {
     /// Something was missed; when the newest page was last fetched.
     is_torn: bool,
     caught_up_at: u64,
+    counted_at: u64,
 }
 
 /// Which part of the list is on its way.
@@ -80,6 +83,7 @@ impl Default for Traffic {
             finding: None,
             is_torn: false,
             caught_up_at: 0,
+            counted_at: 0,
         }
     }
 }
@@ -244,6 +248,16 @@ impl Traffic {
             self.caught_up_at = common.now;
             self.ask(Load::Newest, common);
         }
+        // What does not match is not told of.
+        if self.filter.is_some() && common.recording.is_none() && common.now >= self.counted_at + COUNT_EVERY {
+            self.counted_at = common.now;
+            let (ticket, query) = (common.ticket(Asker::Count), PageQuery { limit: Some(1), ..PageQuery::default() });
+            common.wish(Effect::Page { ticket, query });
+        }
+    }
+
+    pub fn counted(&mut self, page: Result<Page, String>) {
+        self.newest = page.map_or(self.newest, |page| self.newest.max(page.last_sequence));
     }
 
     pub fn decide(&mut self, outcome: &Outcome, common: &mut Common) {
@@ -341,6 +355,7 @@ impl Traffic {
         self.follows = false;
         match self.older {
             Some(_) => self.ask(Load::Oldest, common),
+            None if self.rows.is_empty() => self.ask(Load::Oldest, common),
             None => self.selected = self.rows.first_sequence(),
         }
     }

@@ -87,6 +87,7 @@ impl Play {
                 let page = Ok(self.instance.page(&query));
                 match ticket.asker {
                     Asker::Find => self.traffic.found(ticket, page, &mut self.common),
+                    Asker::Count => self.traffic.counted(page),
                     _ => self.traffic.page(ticket, page, &mut self.common),
                 }
             }
@@ -173,6 +174,27 @@ fn a_filter_that_matches_little_is_looked_for_further_back() {
     play.settle();
     assert_eq!(play.selected(), 9_990, "what was looked at stays");
     assert!(play.traffic.rows.get(9_991).is_some());
+}
+
+#[test]
+fn messages_are_counted_while_a_filter_hides_them() {
+    let mut play = Play::new(100);
+    play.traffic.set_filter(Some("tool:ten".into()), &mut play.common);
+    play.settle();
+    play.instance.last = 175;
+    play.common.tick(5_000);
+    play.traffic.tick(&mut play.common);
+    play.settle();
+    assert_eq!((play.traffic.newest, play.selected()), (175, 100));
+}
+
+#[test]
+fn the_beginning_is_shown_even_if_asked_for_at_once() {
+    let mut play = Play::new(1);
+    (play.instance.last, play.traffic) = (5_000, Traffic::default());
+    play.traffic.begin(&mut play.common);
+    play.key(Command::First);
+    assert_eq!(play.selected(), 1);
 }
 
 #[test]
