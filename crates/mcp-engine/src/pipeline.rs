@@ -63,6 +63,8 @@ pub struct Pipeline {
     clients: status::Clients,
     recorder: Recorder,
     bus: Bus,
+    /// The newest message that watchers were told, or missed.
+    told: u64,
     desk: Option<Desk>,
     message_bytes_max: usize,
 }
@@ -149,6 +151,7 @@ impl Pipeline {
             clients: status::Clients::default(),
             recorder,
             bus,
+            told: 0,
             desk: None,
             message_bytes_max,
         }
@@ -351,7 +354,8 @@ impl Pipeline {
         let sequence = self.sequence;
         self.recorder.event(talk.number(), from, sequence, now_ns, text);
         let conversation = talk.number();
-        self.bus.publish(|| Event::Fault { sequence, time_ns: now_ns, from, conversation, text: text.into() });
+        let fault = || Event::Fault { sequence, time_ns: now_ns, from, conversation, text: text.into() };
+        self.bus.publish_message(sequence, now_ns, fault);
     }
 
     /// Answers every call `from` still waits on: its peer is gone.
@@ -474,8 +478,9 @@ impl Pipeline {
         Outgoing::Reply(frame)
     }
 
-    fn tell(&self, message: &ProxyMessage, lane: Lane<'_>, origin: Origin) {
-        self.bus.publish(|| Event::message(message, lane, origin));
+    fn tell(&mut self, message: &ProxyMessage, lane: Lane<'_>, origin: Origin) {
+        self.told = message.sequence;
+        self.bus.publish_message(message.sequence, message.time_ns, || Event::message(message, lane, origin));
     }
 
     /// Whether a batch must be on disk before it leaves.

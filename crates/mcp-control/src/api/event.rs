@@ -25,8 +25,9 @@ pub struct EventsQuery {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(max_length = 64)]
     pub lease: Option<String>,
-    /// The most messages in a second that this face wants to be told; absent: 10,000. Those beyond are
-    /// missed, and counted by a `gap`. Everything else is told nevertheless.
+    /// The most messages in a second that this face wants to be told as they pass; absent: 10,000. A burst
+    /// of a thousand after quiet times is told whole. Those beyond are missed, and counted by a `gap`.
+    /// Everything else is told nevertheless.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[param(minimum = 1, maximum = 10000)]
     pub per_second: Option<u32>,

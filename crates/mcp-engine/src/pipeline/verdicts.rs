@@ -22,7 +22,12 @@ impl Pipeline {
         let verdict = verdict(what, ruling, audit);
         let (sequence, time_ns) = (message.sequence, self.clock.recent_ns());
         self.recorder.verdict(message, time_ns, &verdict);
-        self.bus.publish(|| Event::Verdict { sequence, verdict: verdict.into() });
+        let is_ahead = sequence > self.told;
+        let event = || Event::Verdict { sequence, verdict: verdict.into(), is_ahead };
+        match is_ahead {
+            true => self.bus.publish_ahead(sequence, message.time_ns, event),
+            false => self.bus.publish(event),
+        }
     }
 }
 

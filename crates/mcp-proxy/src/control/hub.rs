@@ -2,10 +2,12 @@
 //! along; it looks at what came in one go and then sleeps, so that the data path is not made to wake
 //! it for each message.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcp_control::api;
+use mcp_engine::bus::{BURST, Missed};
 use mcp_engine::{Bus, Event, Subscription};
 use mcp_store::{Recorded, Said, Story, Told, Verdict};
 use tokio::sync::{Notify, oneshot, watch};
@@ -18,16 +20,21 @@ use super::{heard, history, holds, policy, tell};
 
 /// Faces that read along at once.
 const FACES_MAX: usize = 64;
-/// Events that wait to be looked at; what does not fit is told to no face, and counted.
-const WAITING_MAX: usize = 1_024;
+/// Messages that wait to be looked at, and other events; what does not fit is told to no face, and counted.
+const WAITING_MAX: usize = BURST as usize;
+const OTHERS_WAITING_MAX: usize = 1_024;
+/// Messages in a second that are told to a face which does not say how many it wants, and at most.
+pub const PER_SECOND_MAX: u32 = 10_000;
 /// How long to sleep after each look: a face is a person or a script, not a peer.
 const EVERY: Duration = Duration::from_millis(10);
 /// And so long for each event that there was: an event costs about ten microseconds until somebody has
-/// read it, here and in the face, and watching may use no more than a tenth of a core. What comes faster
-/// than ten in a millisecond is missed, but not by the recording.
+/// read it, here and in the face, and watching may use no more than a tenth of a core, however little is
+/// wanted. What comes faster is missed, but not by the recording.
 const REST_PER_EVENT: Duration = Duration::from_micros(100);
 /// The same for what an event says.
 const REST_PER_KIB: Duration = Duration::from_micros(150);
+/// When it is told that something was missed, if nothing else is to be told before.
+const GAP_AFTER: Duration = Duration::from_millis(100);
 /// Nobody is kept waiting longer than this.
 const REST_MAX: Duration = Duration::from_millis(100);
 /// What faces can fall behind by; the rest can be read as history.
@@ -43,11 +50,14 @@ pub struct Hub {
     /// There are more faces or fewer.
     faces_changed: Notify,
     grown: watch::Sender<()>,
+    /// What the most demanding face wants.
+    per_second: Arc<AtomicU32>,
 }
 
 #[derive(Default)]
 struct Feed {
-    faces: usize,
+    /// How many messages in a second each face wants to be made for it.
+    faces: Vec<u32>,
     /// The bus is listened to.
     is_on: bool,
     /// For the task that listens, once.
@@ -59,6 +69,7 @@ pub struct Reader {
     hub: Arc<Hub>,
     pub place: u64,
     grown: watch::Receiver<()>,
+    per_second: u32,
 }
 
 impl Hub {
@@ -71,11 +82,12 @@ impl Hub {
             wake: Notify::new(),
             faces_changed: Notify::new(),
             grown: watch::channel(()).0,
+            per_second: Arc::default(),
         })
     }
 
     pub fn faces(&self) -> usize {
-        self.lock_feed().faces
+        self.lock_feed().faces.len()
     }
 
     /// Waits until there were more faces or fewer since this was last waited for.
@@ -83,23 +95,30 @@ impl Hub {
         self.faces_changed.notified().await;
     }
 
-    /// From now on everything that happens can be read from the place returned.
-    pub fn attach(self: &Arc<Self>) -> Result<Reader, Refusal> {
+    /// From now on everything that happens can be read from the place returned, with so many messages a
+    /// second or more, as others want them.
+    pub fn attach(self: &Arc<Self>, per_second: u32) -> Result<Reader, Refusal> {
         let mut feed = self.lock_feed();
-        if feed.faces >= FACES_MAX {
+        if feed.faces.len() >= FACES_MAX {
             return Err(Refusal::too_many(format!("{FACES_MAX} faces read along already")));
         }
-        feed.faces += 1;
+        feed.faces.push(per_second);
+        self.keep_pace(&feed);
         self.faces_changed.notify_one();
         self.switch_on(&mut feed);
         let (place, grown) = (self.ring().end(), self.grown.subscribe());
-        Ok(Reader { hub: Arc::clone(self), place, grown })
+        Ok(Reader { hub: Arc::clone(self), place, grown, per_second })
+    }
+
+    fn keep_pace(&self, feed: &Feed) {
+        self.per_second.store(feed.faces.iter().copied().max().unwrap_or(0), Ordering::Relaxed);
     }
 
     fn switch_on(&self, feed: &mut Feed) {
         if !feed.is_on {
             feed.is_on = true;
-            feed.subscription = Some(self.bus.subscribe(WAITING_MAX));
+            feed.subscription =
+                Some(self.bus.subscribe_at(Arc::clone(&self.per_second), WAITING_MAX, OTHERS_WAITING_MAX));
             self.wake.notify_one();
         }
     }
@@ -107,7 +126,7 @@ impl Hub {
     /// Stops listening if nobody reads along any more.
     fn switch_off(&self) -> bool {
         let mut feed = self.lock_feed();
-        let is_idle = feed.faces == 0;
+        let is_idle = feed.faces.is_empty();
         if is_idle {
             feed.is_on = false;
             self.ring().clear();
@@ -142,9 +161,12 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         let mut feed = self.hub.lock_feed();
-        feed.faces -= 1;
+        if let Some(at) = feed.faces.iter().position(|per_second| *per_second == self.per_second) {
+            feed.faces.swap_remove(at);
+        }
+        self.hub.keep_pace(&feed);
         self.hub.faces_changed.notify_one();
-        if feed.faces == 0 {
+        if feed.faces.is_empty() {
             self.hub.wake.notify_one();
         }
     }
@@ -163,8 +185,17 @@ pub async fn listen(shared: Shared, mut stopped: oneshot::Receiver<()>) {
         };
         let mut teller = Teller::new(&shared).await;
         loop {
+            let missed = subscription.something_missed();
+            let gap_is_due = async {
+                missed.await;
+                tokio::time::sleep(GAP_AFTER).await;
+            };
             let event = tokio::select! {
-                event = subscription.next() => event,
+                event = subscription.next() => match event {
+                    None => return,
+                    event => event,
+                },
+                () = gap_is_due => None,
                 () = hub.wake.notified() => match hub.switch_off() {
                     true => break,
                     false => continue,
@@ -174,7 +205,6 @@ pub async fn listen(shared: Shared, mut stopped: oneshot::Receiver<()>) {
                     return;
                 }
             };
-            let Some(event) = event else { return };
             let rest = teller.take_all(event, &mut subscription).await;
             hub.grown.send_replace(());
             let rest = tokio::time::sleep(EVERY.max(rest));
@@ -199,8 +229,7 @@ struct Teller<'a> {
     mode: api::Mode,
     breakpoints: Vec<api::Breakpoint>,
     policy: Option<api::Governed>,
-    /// The newest message, and what was decided about the next before it is told.
-    newest: u64,
+    /// What was decided about the next message before it is told.
     decided: Option<(u64, Arc<Verdict>)>,
 }
 
@@ -214,7 +243,6 @@ impl<'a> Teller<'a> {
             mode: api::Mode::Passthrough,
             breakpoints: Vec::new(),
             policy: None,
-            newest: 0,
             decided: None,
         };
         if let Ok(standing) = shared.standing().await {
@@ -233,9 +261,9 @@ impl<'a> Teller<'a> {
     }
 
     /// Takes what waits, and says how long to rest for it.
-    async fn take_all(&mut self, first: Event, subscription: &mut Subscription) -> Duration {
+    async fn take_all(&mut self, first: Option<Event>, subscription: &mut Subscription) -> Duration {
         let mut rest = Duration::ZERO;
-        let mut next = Some(first);
+        let mut next = first;
         while let Some(event) = next {
             if let Event::Message { message, .. } = &event {
                 let told = message.bytes().len().min(tell::RAW_IN_LIST_MAX);
@@ -246,9 +274,11 @@ impl<'a> Teller<'a> {
             // What is left, and what comes meanwhile, is for the next time.
             next = if rest < REST_MAX { subscription.try_next() } else { None };
         }
-        let missed = subscription.missed();
-        if missed > 0 {
-            self.push(What::Other(api::Event::Gap(api::Gap { missed })));
+        let Missed { messages, others } = subscription.missed();
+        if messages + others > 0 {
+            self.push(What::Other(api::Event::Gap(api::Gap { missed: messages + others })));
+        }
+        if others > 0 {
             // A change may have been among it.
             self.look_again().await;
         }
@@ -256,9 +286,8 @@ impl<'a> Teller<'a> {
     }
 
     async fn take_rest(&mut self, subscription: &mut Subscription) {
-        if let Some(event) = subscription.try_next() {
-            self.take_all(event, subscription).await;
-        }
+        let first = subscription.try_next();
+        self.take_all(first, subscription).await;
         self.shared.hub.grown.send_replace(());
     }
 
@@ -272,7 +301,6 @@ impl<'a> Teller<'a> {
                 let mut recorded = heard::recorded(event, &self.session, self.earlier, self.shared.card.transport);
                 let decided = self.decided.take().filter(|(sequence, _)| *sequence == recorded.sequence);
                 recorded.verdict = decided.map(|(_, verdict)| Box::new((*verdict).clone()));
-                self.newest = recorded.sequence;
                 let told = self.tell(recorded).await;
                 self.push(What::Message(Box::new(told)));
             }
@@ -290,8 +318,8 @@ impl<'a> Teller<'a> {
                     edited: outcome.edited.is_some(),
                 })));
             }
-            Event::Verdict { sequence, verdict } if sequence > self.newest => self.decided = Some((sequence, verdict)),
-            Event::Verdict { sequence, verdict } => {
+            Event::Verdict { sequence, verdict, is_ahead: true } => self.decided = Some((sequence, verdict)),
+            Event::Verdict { sequence, verdict, is_ahead: false } => {
                 self.shared.hub.ring().amend(sequence, Said::Verdict((*verdict).clone()));
                 self.push(What::Other(api::Event::Verdict(tell::verdict(sequence, &verdict))));
             }

@@ -10,6 +10,7 @@ use mcp_control::api::{
 use mcp_filter::Filter;
 
 use super::act::no_message;
+use super::hub::PER_SECOND_MAX;
 use super::reply::{Answer, Json, Refusal};
 use super::request::{Query, Sequence};
 use super::shared::Shared;
@@ -53,6 +54,9 @@ pub async fn message(State(shared): State<Shared>, Sequence(sequence): Sequence)
 pub async fn events(State(shared): State<Shared>, Query(query): Query<EventsQuery>) -> Result<Response<Body>, Refusal> {
     let filter = filter(query.filter.as_deref())?;
     history::check_sequences(&[query.after])?;
+    if query.per_second.is_some_and(|per_second| !(1..=PER_SECOND_MAX).contains(&per_second)) {
+        return Err(Refusal::bad(format!("`per_second` is from 1 to {PER_SECOND_MAX}")));
+    }
     stream::open(shared, &query, filter).await
 }
 

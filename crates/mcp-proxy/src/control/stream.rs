@@ -13,11 +13,12 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Frame;
 use mcp_control::api::{Ended, Event, EventsQuery, Gap, PageQuery, Snapshot};
+use mcp_engine::bus::Pace;
 use mcp_filter::Filter;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::hub::Reader;
+use super::hub::{PER_SECOND_MAX, Reader};
 use super::lease::Presence;
 use super::reply::Refusal;
 use super::ring::{Entry, What, frame, message_frame};
@@ -44,7 +45,9 @@ const LAST_WORDS_FOR: Duration = Duration::from_millis(300);
 /// Opens the stream, or says why not.
 pub async fn open(shared: Shared, query: &EventsQuery, filter: Option<Filter>) -> Result<Response<Body>, Refusal> {
     let presence = query.lease.as_deref().map(|lease| shared.leases.enter(lease)).transpose()?;
-    let reader = shared.hub.attach()?;
+    let per_second = query.per_second.unwrap_or(PER_SECOND_MAX);
+    // Which of the messages match is found out only once they are made.
+    let reader = shared.hub.attach(if filter.is_some() { PER_SECOND_MAX } else { per_second })?;
     if presence.is_some() {
         shared.tell_lease();
     }
@@ -54,7 +57,22 @@ pub async fn open(shared: Shared, query: &EventsQuery, filter: Option<Filter>) -
     let (chunks, body) = mpsc::channel(CHUNKS);
     let (seen, held, unsent) = (query.after, HashSet::new(), Bytes::new());
     let (snapshot_at, snapshot_due) = (Instant::now(), None);
-    let face = Face { shared, reader, filter, chunks, unsent, seen, held, snapshot_at, snapshot_due, presence };
+    let (pace, thinned) = (Pace::default(), 0);
+    let face = Face {
+        shared,
+        reader,
+        filter,
+        per_second,
+        pace,
+        thinned,
+        chunks,
+        unsent,
+        seen,
+        held,
+        snapshot_at,
+        snapshot_due,
+        presence,
+    };
     tokio::spawn(face.run(standing));
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
@@ -67,6 +85,10 @@ struct Face {
     shared: Shared,
     reader: Reader,
     filter: Option<Filter>,
+    /// How many messages in a second it wants, and how many were left out since it was last told.
+    per_second: u32,
+    pace: Pace,
+    thinned: u64,
     chunks: mpsc::Sender<Bytes>,
     /// What could not be handed over yet.
     unsent: Bytes,
@@ -214,6 +236,11 @@ impl Face {
                 chunk.extend_from_slice(&entry.frame());
             }
         }
+        if self.thinned > 0 {
+            let missed = std::mem::take(&mut self.thinned);
+            chunk.extend_from_slice(&frame(&Event::Gap(Gap { missed })));
+            self.owe_snapshot();
+        }
         self.send(chunk.freeze()).await?;
         Ok(is_all)
     }
@@ -223,7 +250,11 @@ impl Face {
         let seen = self.seen.unwrap_or(0);
         match &entry.what {
             What::Message(told) => {
-                told.recorded.sequence > seen && self.filter.as_ref().is_none_or(|filter| filter.matches(&**told))
+                let is_wanted =
+                    told.recorded.sequence > seen && self.filter.as_ref().is_none_or(|filter| filter.matches(&**told));
+                let is_told = is_wanted && self.pace.admits(told.recorded.time_ns, self.per_second);
+                self.thinned += u64::from(is_wanted && !is_told);
+                is_told
             }
             What::Other(Event::Held(held)) => held.sequence > seen,
             // Something that had ended before is not among what was held.

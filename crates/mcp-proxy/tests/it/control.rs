@@ -71,6 +71,8 @@ fn what_is_wrong_is_said() {
         ("GET", "/v1/messages/9/exchange", "", 404, "not_found"),
         ("GET", "/v1/messages/1/explain", "", 404, "not_found"),
         ("GET", "/v1/messages/9/explain", "", 404, "not_found"),
+        ("GET", "/v1/events?per_second=0", "", 400, "bad_request"),
+        ("GET", "/v1/events?per_second=10001", "", 400, "bad_request"),
         ("GET", "/v1/events?filter=(", "", 400, "bad_filter"),
         ("GET", "/v1/events?lease=x", "", 423, "locked"),
         ("POST", "/v1/held/1/forward", "", 404, "not_held"),
@@ -442,6 +444,71 @@ fn faces_hear_of_each_other_and_of_the_end() {
         }
         assert!(matches!(last, Some(Event::End(_))), "{last:?}");
     });
+}
+
+/// Reads on until so many messages were told or missed; tells which, and how many held ones.
+fn told_and_missed(instance: &Attached, events: &mut mcp_control::Events, count: u64) -> (Vec<u64>, u64, u64) {
+    let (mut told, mut missed, mut held) = (Vec::new(), 0, 0);
+    while told.len() as u64 + missed < count {
+        match instance.next(events) {
+            Event::Message(message) => told.push(message.sequence),
+            Event::Gap(gap) => missed += gap.missed,
+            Event::Held(_) => held += 1,
+            _ => {}
+        }
+    }
+    (told, missed, held)
+}
+
+#[test]
+fn a_face_says_how_much_it_wants_to_be_told() {
+    /// Their messages are a burst, and no more than that.
+    const CALLS: u64 = 500;
+    let mut instance = Attached::begin(&["--quiet"], &["tools"]);
+    assert_eq!(instance.ask("POST", "/v1/breakpoints", r#"{"filter":"> tool:held"}"#).status, 200);
+    let slow = EventsQuery { per_second: Some(1), ..EventsQuery::default() };
+    let mut slow = instance.runtime.block_on(instance.client.events(&slow)).unwrap();
+    assert!(matches!(instance.next(&mut slow), Event::Snapshot(_)));
+    let call_all = |instance: &mut Attached| {
+        let calls = (1..=CALLS).map(|id| format!("{}\n", crate::hold_kit::call(id, "echo", "x")));
+        instance.proxy.send(calls.collect::<String>().as_bytes());
+        (1..=CALLS).for_each(|_| drop(instance.proxy.json()));
+    };
+    call_all(&mut instance);
+    let (told, missed, _) = told_and_missed(&instance, &mut slow, 2 * CALLS);
+    assert_eq!((told, missed), ((1..=2 * CALLS).collect(), 0));
+    // Another face changes nothing for this one, which has spent what it had.
+    let all = EventsQuery { after: Some(0), ..EventsQuery::default() };
+    let mut all = instance.runtime.block_on(instance.client.events(&all)).unwrap();
+    assert!(matches!(instance.next(&mut all), Event::Snapshot(_)));
+    let (told, missed, _) = told_and_missed(&instance, &mut all, 2 * CALLS);
+    assert_eq!((told.len() as u64, missed), (2 * CALLS, 0));
+    call_all(&mut instance);
+    instance.proxy.send(format!("{}\n", crate::hold_kit::call(1_000, "held", "x")).as_bytes());
+    let (told, missed, held) = told_and_missed(&instance, &mut slow, 2 * CALLS + 1);
+    assert!((1..CALLS).contains(&(told.len() as u64)) && missed > CALLS, "{} told, {missed} missed", told.len());
+    // What is held is told, however many messages are left out.
+    if held == 0 {
+        while !matches!(instance.next(&mut slow), Event::Held(held) if held.sequence == 4 * CALLS + 1) {}
+    }
+    assert_eq!(instance.ask("POST", "/v1/held/forward", "").status, 200);
+    while !matches!(instance.next(&mut slow), Event::Outcome(outcome) if outcome.sequence == 4 * CALLS + 1) {}
+    assert_eq!(instance.proxy.json()["id"], 1_000);
+    // The only face that is left is told what it missed, though nothing comes after.
+    drop(all);
+    until("one face is left", || instance.runtime.block_on(instance.client.snapshot()).unwrap().faces == 1);
+    let before = instance.runtime.block_on(instance.client.instance()).unwrap().messages;
+    (0..3).for_each(|_| call_all(&mut instance));
+    let mut missed = 0;
+    loop {
+        match instance.next(&mut slow) {
+            Event::Message(message) if message.sequence > before => {}
+            Event::Gap(gap) => missed += gap.missed,
+            Event::Snapshot(snapshot) if snapshot.last_sequence == before + 6 * CALLS && missed > 4 * CALLS => break,
+            _ => {}
+        }
+    }
+    assert!(instance.proxy.end().0.success());
 }
 
 #[test]
