@@ -6,7 +6,7 @@
 `interop/control/setup.sh` installs the tool. Without it there is nothing to run, which is said in capitals;
 with --strict that is a failure.
 
-A proxy with traffic, marks and held messages is asked what its document describes, in ways that fit and in ways
+A proxy with rules, traffic, marks and held messages is asked what its document describes, in ways that fit and in ways
 that do not. Left out: the event stream, which has no end, and saving, which would write files wherever the tool
 likes. Whatever was asked, the proxy must still do its work at the end.
 """
@@ -40,11 +40,21 @@ for line in sys.stdin:
         print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
 
+# They let everything pass that says the same to everybody, and are there to be explained.
+RULES = [
+    {"name": "noted", "match": "tool:echo", "verdict": "observe"},
+    {"name": "kept", "match": "tool:held", "verdict": "allow"},
+    {"name": "never", "match": "tool:nothing_is_called_so", "verdict": "deny", "message": "No."},
+]
+
 
 class Proxy:
     def __init__(self, program, home):
         environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-        command = [program, "run", "--control-port", "0", "--hold-timeout", "0", "--", sys.executable, "-c", SERVER]
+        rules = Path(home) / "rules.json"
+        rules.write_text(json.dumps({"policy": {"rules": RULES}}))
+        command = [program, "run", "--control-port", "0", "--hold-timeout", "0", "--rules", str(rules)]
+        command += ["--", sys.executable, "-c", SERVER]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)
         self.url = self.token = None
