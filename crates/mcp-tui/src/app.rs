@@ -11,6 +11,7 @@ use ratatui::layout::Rect;
 use crate::command::{Command, Screen};
 use crate::key::Key;
 use crate::keymap::Keymap;
+use crate::library::SessionRef;
 use crate::mouse::Hit;
 use crate::news::{Editing, Effect};
 use crate::state::audit::Audit;
@@ -51,6 +52,8 @@ pub struct App {
     /// The session that is exported in place of the one that is shown.
     exporting: Option<String>,
     /// What to do next was left open: the filter is applied once typing pauses.
+    /// Where the recording that is shown was opened from.
+    opened_from: Option<SessionRef>,
     filter_due: Option<u64>,
 }
 
@@ -77,6 +80,7 @@ impl App {
             lines: History::default(),
             filter_before: None,
             exporting: None,
+            opened_from: None,
             filter_due: None,
         }
     }
@@ -106,8 +110,11 @@ impl App {
                     self.filter_due = Some(self.common.now + FILTER_AFTER);
                 }
             }
-            Overlay::Editor(editor) => {
+            Overlay::Editor(_) => {
+                let Overlay::Editor(mut editor) = std::mem::take(&mut self.common.overlay) else { return };
                 editor.paste(text);
+                self.check_schema(&mut editor);
+                self.common.overlay = Overlay::Editor(editor);
             }
             _ => {}
         }

@@ -51,8 +51,9 @@ impl Link {
         let instance = address.map(|address| {
             let (wanted, watched) = watch::channel(Wanted::default());
             let client = Client::new(address);
-            tokio::spawn(listen::listen(client.clone(), watched, news.clone()));
-            Instance { client, who, wanted, lease: Arc::default() }
+            let instance = Instance { client, who, wanted, lease: Arc::default() };
+            tokio::spawn(listen::listen(instance.clone(), watched, news.clone()));
+            instance
         });
         (Self { instance, library, recording: None, shown: Arc::default(), news }, heard)
     }
@@ -103,9 +104,16 @@ impl Link {
             }
             Effect::Sessions => self.look(|library| News::Sessions(library.sessions())),
             Effect::Search { words } => self.look(move |library| News::Hits(library.search(&words, LISTED_MAX))),
-            Effect::Open(session) => self.look(move |library| News::Opened(library.open(&session, &Work::default()))),
+            Effect::Open(session) => self.look(move |library| {
+                let opened = library.open(&session, &Work::default());
+                News::Opened(session, opened)
+            }),
             Effect::Load(file, work) => {
-                self.look(move |library| News::Opened(library.open(&SessionRef::File(file), &work)));
+                self.look(move |library| {
+                    let session = SessionRef::File(file);
+                    let opened = library.open(&session, &work);
+                    News::Opened(session, opened)
+                });
             }
             Effect::Export(export, work) => self.look(move |library| News::Exported(library.export(&export, &work))),
             Effect::Compare(left, right, work) => {
@@ -217,6 +225,12 @@ impl Instance {
     fn keep(&self, token: String) {
         *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
         self.wanted.send_modify(|wanted| wanted.lease = Some(token));
+    }
+
+    /// It is somebody else's now, or has lapsed.
+    fn forget_lease(&self) {
+        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.wanted.send_modify(|wanted| wanted.lease = None);
     }
 
     fn acting(&self) -> Client {

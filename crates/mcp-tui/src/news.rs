@@ -165,12 +165,13 @@ pub enum News {
 
     Sessions(Result<Vec<SessionRow>, Trouble>),
     Hits(Result<Vec<Hit>, Trouble>),
-    Opened(Result<Arc<dyn Recording>, Trouble>),
+    /// From where, and what it is.
+    Opened(SessionRef, Result<Arc<dyn Recording>, Trouble>),
     Exported(Result<Exported, Trouble>),
     Compared(Result<Comparison, Trouble>),
     Audit(Result<Vec<Decision>, Trouble>),
 
-    /// What came of an editor; `None` if nothing was changed.
-    Edited(Editing, Result<Option<String>, Trouble>),
+    /// The text before it was edited, and what came of that; `None` if nothing was changed.
+    Edited(Editing, String, Result<Option<String>, Trouble>),
     Copied(Result<(), Trouble>),
 }

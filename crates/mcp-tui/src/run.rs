@@ -14,7 +14,7 @@ use crate::clipboard;
 use crate::key::Key;
 use crate::link::Link;
 use crate::news::{Effect, News};
-use crate::term::Term;
+use crate::term::{self, Term};
 use crate::theme::Theme;
 use crate::{Left, TuiError, mouse, view};
 
@@ -33,6 +33,7 @@ struct Endings {
     terminated: Signal,
     hung_up: Signal,
     interrupted: Signal,
+    quit: Signal,
 }
 
 impl Endings {
@@ -41,6 +42,7 @@ impl Endings {
             terminated: signal(SignalKind::terminate())?,
             hung_up: signal(SignalKind::hangup())?,
             interrupted: signal(SignalKind::interrupt())?,
+            quit: signal(SignalKind::quit())?,
         })
     }
 
@@ -49,6 +51,7 @@ impl Endings {
             _ = self.terminated.recv() => {}
             _ = self.hung_up.recv() => {}
             _ = self.interrupted.recv() => {}
+            _ = self.quit.recv() => {}
         }
     }
 }
@@ -64,6 +67,10 @@ impl Runner {
             if let Some(left) = self.carry_out(&mut term, &mut keys)? {
                 self.link.leave().await;
                 return Ok(left);
+            }
+            // Something has failed elsewhere in this process, and its words are on the screen.
+            if !term::is_taken() {
+                return Ok(Left::EndWanted);
             }
             if is_due && drawn_at.elapsed() >= FRAME {
                 self.draw(&mut term)?;
@@ -115,7 +122,7 @@ impl Runner {
     }
 
     fn hear(&mut self, news: News) {
-        if let News::Opened(Ok(recording)) = &news {
+        if let News::Opened(_, Ok(recording)) = &news {
             self.link.show(Some(std::sync::Arc::clone(recording)));
         }
         self.app.hear(news);
@@ -143,7 +150,7 @@ impl Runner {
                 Effect::Suspend => self.aside(term, keys, editor::stop_here)?,
                 Effect::Editor { text, why } => {
                     let edited = self.aside(term, keys, || editor::edit(&text))?;
-                    self.app.hear(News::Edited(why, edited));
+                    self.app.hear(News::Edited(why, text, edited));
                 }
                 effect => self.link.carry_out(effect),
             }

@@ -64,6 +64,11 @@ fn enter() -> io::Result<()> {
     entered.inspect_err(|_| leave())
 }
 
+/// Whether the terminal is ours to draw on.
+pub fn is_taken() -> bool {
+    IS_TAKEN.load(Ordering::SeqCst)
+}
+
 /// Gives the terminal back. Whatever of that fails, the rest is done: it may be gone already.
 fn leave() {
     if IS_TAKEN.swap(false, Ordering::SeqCst) {

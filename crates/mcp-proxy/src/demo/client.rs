@@ -3,16 +3,24 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{SERVER_WORD, broken};
 use crate::failure::Failure;
 
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Lines that wait to be read.
+const WAITING_MAX: usize = 64;
+
 pub struct ScriptedClient {
     proxy: Child,
     to_proxy: ChildStdin,
-    from_proxy: BufReader<ChildStdout>,
+    /// What the proxy says, line by line.
+    from_proxy: Receiver<String>,
     /// How many messages it has sent.
     pub sent: usize,
     next_id: u64,
@@ -36,7 +44,7 @@ impl ScriptedClient {
         let (Some(to_proxy), Some(from_proxy)) = (proxy.stdin.take(), proxy.stdout.take()) else {
             return Err(broken("the proxy has no pipes"));
         };
-        Ok(Self { proxy, to_proxy, from_proxy: BufReader::new(from_proxy), sent: 0, next_id: 1 })
+        Ok(Self { proxy, to_proxy, from_proxy: listen(from_proxy)?, sent: 0, next_id: 1 })
     }
 
     /// The number of the proxy's process.
@@ -48,16 +56,18 @@ impl ScriptedClient {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// Sends a request and reads up to its answer; what the server asks meanwhile is answered.
+    /// Sends a request and reads up to its answer; what the server asks meanwhile is answered. Null if nobody
+    /// answers: whoever sits at the terminal may have dropped it.
     pub fn ask(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
         let id = self.next_id;
         self.next_id += 1;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
         loop {
-            let mut line = String::new();
-            if self.from_proxy.read_line(&mut line)? == 0 {
-                return Err(broken("the proxy ended early"));
-            }
+            let line = match self.from_proxy.recv_timeout(PATIENCE) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Timeout) => return Ok(Value::Null),
+                Err(RecvTimeoutError::Disconnected) => return Err(broken("the proxy ended early")),
+            };
             let message: Value = serde_json::from_str(&line).map_err(|error| broken(&error.to_string()))?;
             if message["method"] == "elicitation/create" {
                 let answer = json!({ "action": "accept", "content": { "when": "tomorrow" } });
@@ -79,4 +89,17 @@ impl ScriptedClient {
         self.proxy.wait()?;
         Ok(())
     }
+}
+
+/// Reads on a thread of its own, so that waiting can have an end.
+fn listen(from_proxy: ChildStdout) -> Result<Receiver<String>, Failure> {
+    let (lines, heard) = sync_channel(WAITING_MAX);
+    std::thread::Builder::new().name("heard".into()).spawn(move || {
+        for line in BufReader::new(from_proxy).lines().map_while(Result::ok) {
+            if lines.send(line).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(heard)
 }

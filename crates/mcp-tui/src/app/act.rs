@@ -14,6 +14,7 @@ use crate::state::editor::{Editor, TEXT_BYTES_MAX};
 use crate::state::menu::Choice;
 use crate::state::palette::Palette;
 use crate::state::prompt::Asking;
+use crate::state::traffic::Row;
 
 /// What a mark looks like unless somebody gives another.
 const MARK: &str = "*";
@@ -218,8 +219,9 @@ impl App {
 
     /// Compares the selected message with the marked one.
     fn compare_marked(&mut self) {
-        let marked = self.traffic.rows.iter().rev().find(|row| row.message.mark.is_some());
-        match marked.map(|row| row.message.sequence).filter(|marked| Some(*marked) != self.traffic.selected) {
+        let selected = self.traffic.selected;
+        let is_other = |row: &&Row| row.message.mark.is_some() && Some(row.message.sequence) != selected;
+        match self.traffic.rows.iter().rev().find(is_other).map(|row| row.message.sequence) {
             Some(marked) => self.detail.compare_with(marked, &mut self.common),
             None => self.common.say("mark another message with the space bar first"),
         }
@@ -315,9 +317,6 @@ impl App {
 
     fn save(&mut self) {
         self.exporting = None;
-        if self.common.recording.is_some() {
-            return self.common.prompt(Asking::Export("json".into()), &self.file_name("json"));
-        }
         self.common.prompt(Asking::Save, &self.file_name("json"));
     }
 

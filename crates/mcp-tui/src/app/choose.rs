@@ -10,7 +10,7 @@ use crate::clipboard;
 use crate::key::Key;
 use crate::library::{Export, SessionRef, expand};
 use crate::news::{Act, Editing, Effect};
-use crate::state::common::Overlay;
+use crate::state::common::{OPENING, Overlay};
 use crate::state::editor::{Editor, Wrote};
 use crate::state::menu::{Choice, Chosen, Menu};
 use crate::state::prompt::{Asking, Prompt, Typed};
@@ -80,8 +80,9 @@ impl App {
             }
             Asking::Save => self.save_to(&text),
             Asking::Load => {
-                let work = common.begin("opening");
-                common.wish(Effect::Load(absolute(&text), work));
+                if let Some(work) = common.begin(OPENING) {
+                    common.wish(Effect::Load(absolute(&text), work));
+                }
             }
             Asking::Find => self.detail.find(&text, common),
             Asking::Export(format) => self.export_to(format, &text),
@@ -123,25 +124,19 @@ impl App {
 
     fn write(&mut self, title: &str, format: String, file: &str, filter: Option<String>) {
         let session = match (self.exporting.take(), &self.common.recording, &self.common.standing) {
-            (Some(session), ..) => session,
-            (None, Some(row), _) => row.id.clone(),
+            (Some(session), ..) => SessionRef::Stored(session),
+            (None, Some(row), _) => self.opened_from.clone().unwrap_or_else(|| SessionRef::Stored(row.id.clone())),
             (None, None, Some(standing)) => match &standing.instance.session {
-                Some(session) => session.clone(),
+                Some(session) => SessionRef::Stored(session.clone()),
                 None => {
                     return self.common.complain("nothing is recorded (--no-record), so there is nothing to export");
                 }
             },
             (None, None, None) => return self.common.complain("there is nothing to export yet"),
         };
-        let export = Export {
-            session: SessionRef::Stored(session),
-            format,
-            file: absolute(file),
-            filter,
-            redact: title != SAVING,
-            overwrite: false,
-        };
-        let work = self.common.begin(title);
+        let export =
+            Export { session, format, file: absolute(file), filter, redact: title != SAVING, overwrite: false };
+        let Some(work) = self.common.begin(title) else { return };
         self.common.wish(Effect::Export(export, work));
     }
 
@@ -249,7 +244,12 @@ impl App {
 
     fn modified(&mut self, sequence: u64, raw: Box<RawValue>, confirm: bool) {
         let is_asked = self.common.held_message(sequence).is_some_and(|held| held.asks.is_some());
+        let original = self.common.messages.get(sequence).and_then(|message| message.raw.as_ref());
+        // Who changes nothing means it as it came, not as it was laid out here.
+        let is_same = original.is_some_and(|original| crate::json::pretty_of(original.get()) == raw.get());
         self.common.act(match is_asked {
+            _ if is_same && !is_asked => Act::Forward(sequence),
+            true if is_same => Act::Approve(sequence, Approve::default()),
             true => Act::Approve(sequence, Approve { lasting: Lasting::Once, raw: Some(raw) }),
             false => Act::Modify(sequence, Modify { raw, raw_headers: false, confirm }),
         });

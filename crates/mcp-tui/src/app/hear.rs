@@ -1,6 +1,6 @@
 //! What is heard from outside, and where it goes.
 
-use mcp_control::api::{Code, Event, Mode};
+use mcp_control::api::{Approve, Code, Event, Mode, Modify};
 
 use super::App;
 use crate::Left;
@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::library::{Exported, SessionRef, Trouble};
 use crate::news::{Act, Acted, Asker, Editing, Effect, News, Refused};
 use crate::state::coach::Coach;
-use crate::state::common::Overlay;
+use crate::state::common::{OPENING, Overlay};
 use crate::text;
 
 impl App {
@@ -50,10 +50,13 @@ impl App {
             News::Acted(act, acted) => self.acted(act, acted),
             News::Sessions(rows) => self.sessions.list(rows, common),
             News::Hits(hits) => self.sessions.hits(hits, common),
-            News::Opened(opened) => {
-                common.job = None;
+            News::Opened(from, opened) => {
+                common.end(OPENING);
                 match opened {
-                    Ok(recording) => self.opened(recording.about()),
+                    Ok(recording) => {
+                        self.opened_from = Some(from);
+                        self.opened(recording.about());
+                    }
                     Err(words) => {
                         common.opening = None;
                         common.complain(words);
@@ -66,10 +69,16 @@ impl App {
                 self.sessions.compared(comparison, common);
             }
             News::Audit(decisions) => self.audit.list(decisions, common),
-            News::Edited(why, text) => match text {
+            News::Edited(why, before, text) => match text {
                 Ok(Some(text)) => self.edited_elsewhere(why, &text),
-                Ok(None) => common.say("nothing was changed"),
-                Err(words) => common.complain(words),
+                Ok(None) => {
+                    common.say("nothing was changed in the editor");
+                    self.take_up(why, &before);
+                }
+                Err(words) => {
+                    common.complain(words);
+                    self.take_up(why, &before);
+                }
             },
             News::Copied(copied) => match copied {
                 Ok(()) => common.say("copied"),
@@ -109,12 +118,14 @@ impl App {
     fn opened(&mut self, row: crate::library::SessionRow) {
         let wanted = self.common.opening.take().filter(|(session, _)| *session == row.id);
         self.common.recording = Some(row);
+        // What is live is shown whole when somebody comes back to it.
+        self.common.wish(Effect::Watch { filter: None });
         self.begin_anew();
         self.common.go_to = wanted.map(|(_, sequence)| sequence);
     }
 
     pub fn show_live(&mut self) {
-        self.common.recording = None;
+        (self.common.recording, self.opened_from) = (None, None);
         self.begin_anew();
     }
 
@@ -125,6 +136,7 @@ impl App {
         self.detail = Default::default();
         self.waterfall = Default::default();
         self.tools = Default::default();
+        self.held = Default::default();
     }
 
     fn event(&mut self, event: Event) {
@@ -134,14 +146,16 @@ impl App {
             Event::Snapshot(snapshot) => {
                 let is_first = common.standing.is_none();
                 let was_lost = common.lost.take().is_some();
-                snapshot.held.iter().for_each(|held| common.messages.see(&held.message));
+                if is_live {
+                    snapshot.held.iter().for_each(|held| common.messages.see(&held.message));
+                }
                 common.stand(snapshot);
-                let newest = common.standing.as_ref().map_or(0, |standing| standing.last_sequence);
-                match is_live {
-                    true if is_first || was_lost => self.traffic.begin(common),
-                    // Something passed that was not told of.
-                    true if newest > self.traffic.newest => self.traffic.miss(),
-                    _ => {}
+                let last_sequence = common.standing.as_ref().map_or(0, |standing| standing.last_sequence);
+                if is_live {
+                    self.traffic.stream_begins(last_sequence);
+                    if is_first || was_lost {
+                        self.traffic.begin(common);
+                    }
                 }
             }
             Event::Message(message) | Event::Fault(message) if is_live => {
@@ -153,16 +167,23 @@ impl App {
             }
             Event::Message(_) | Event::Fault(_) => {}
             Event::Held(held) => {
-                common.messages.see(&held.message);
+                if is_live {
+                    common.messages.see(&held.message);
+                    self.tools.want(common);
+                }
                 common.hold(*held);
-                self.tools.want(common);
             }
             Event::Outcome(outcome) => {
                 common.let_go(&outcome);
+                if !is_live {
+                    return;
+                }
                 self.waterfall.decide(&outcome);
                 self.traffic.decide(&outcome, common);
                 self.detail.changed(outcome.sequence, common);
             }
+            // What is said of live messages is not said of those of a recording.
+            Event::Verdict(_) | Event::Marked(_) if !is_live => {}
             Event::Verdict(verdict) => {
                 self.waterfall.judge(&verdict);
                 self.traffic.judge(verdict, common);
@@ -251,15 +272,33 @@ impl App {
         }
     }
 
+    /// Goes on with a text, unless something else has been begun meanwhile.
+    fn take_up(&mut self, why: Editing, text: &str) {
+        if matches!(self.common.overlay, Overlay::None) {
+            self.edit(why, text, false);
+        }
+    }
+
     fn refused(&mut self, act: Act, refused: Refused) {
         match (act, refused.code) {
             // What is no message any more is sent only if somebody means it.
             (Act::Modify(sequence, modify), Some(Code::NotJsonRpc)) => {
-                self.edit(Editing::Modify(sequence), modify.raw.get(), false);
+                self.take_up(Editing::Modify(sequence), modify.raw.get());
                 if let Overlay::Editor(editor) = &mut self.common.overlay {
                     editor.is_confirming = true;
                 }
                 self.common.complain("this is no JSON-RPC message any more; ctrl-s once more sends it nevertheless");
+            }
+            // What somebody wrote is not lost because it could not be sent.
+            (Act::Modify(sequence, Modify { raw, .. }), _)
+            | (Act::Approve(sequence, Approve { raw: Some(raw), .. }), _) => {
+                self.take_up(Editing::Modify(sequence), raw.get());
+                self.common.complain(refused.words);
+            }
+            (Act::Answer(sequence, answer), _) => {
+                let text = serde_json::to_string(&answer).unwrap_or_default();
+                self.take_up(Editing::Answer(sequence), &crate::json::pretty_of(&text));
+                self.common.complain(refused.words);
             }
             (Act::Replay { run, .. }, _) => self.repeater.refused(run, refused.words),
             (_, Some(Code::Locked)) => self.common.complain(format!("{}; `T` takes control", refused.words)),

@@ -120,7 +120,7 @@ fn an_edit_is_sent_as_it_was_written() {
     press(&mut app, "m");
     let Overlay::Editor(editor) = &app.common.overlay else { panic!("an editor") };
     assert!(editor.text().contains("\"path\": \"/tmp/x\""), "{}", editor.text());
-    press(&mut app, "end enter backspace ctrl-s");
+    press(&mut app, "end space ctrl-s");
     let Act::Modify(2, modify) = the_only(acts(&mut app)) else { panic!("a change") };
     assert!(modify.raw.get().contains("/tmp/x"));
     assert!(!modify.confirm);
@@ -129,13 +129,46 @@ fn an_edit_is_sent_as_it_was_written() {
 #[test]
 fn what_is_no_message_any_more_is_asked_about() {
     let mut app = with_held();
-    press(&mut app, "m ctrl-s");
+    press(&mut app, "m end space ctrl-s");
     let act = the_only(acts(&mut app));
     let refused = Refused { code: Some(Code::NotJsonRpc), words: "not JSON-RPC".into() };
     app.hear(News::Acted(act, Err(refused)));
     press(&mut app, "ctrl-s");
     let Act::Modify(2, modify) = the_only(acts(&mut app)) else { panic!("a change") };
     assert!(modify.confirm);
+}
+
+#[test]
+fn what_is_not_changed_goes_on_as_it_came() {
+    let mut app = with_held();
+    press(&mut app, "m ctrl-s");
+    assert!(matches!(the_only(acts(&mut app)), Act::Forward(2)), "and not as it was laid out");
+}
+
+#[test]
+fn what_was_written_is_not_lost() {
+    let mut app = with_held();
+    press(&mut app, "m end space ctrl-s");
+    let act = the_only(acts(&mut app));
+    app.hear(News::Acted(act, Err(Refused { code: Some(Code::Locked), words: "somebody else".into() })));
+    assert!(matches!(&app.common.overlay, Overlay::Editor(editor) if editor.text().starts_with("{ ")));
+    press(&mut app, "ctrl-e");
+    assert!(matches!(&app.take_effects()[..], [Effect::Editor { .. }]));
+    let text = "{ \"jsonrpc\": \"2.0\" }".to_owned();
+    app.hear(News::Edited(crate::news::Editing::Modify(2), text.clone(), Err("no editor".into())));
+    assert!(matches!(&app.common.overlay, Overlay::Editor(editor) if editor.text() == text));
+}
+
+#[test]
+fn live_news_do_not_touch_a_recording() {
+    let mut app = with_calls();
+    app.common.recording = Some(crate::library::SessionRow::default());
+    app.traffic.reset(&mut app.common);
+    hear(&mut app, Event::Held(Box::new(held(call(9, "live", "{}"), "intercept"))));
+    assert!(app.common.messages.get(9).is_none());
+    assert!(app.common.held().is_empty());
+    app.show_live();
+    assert_eq!(app.common.held().len(), 1);
 }
 
 #[test]
@@ -191,7 +224,7 @@ fn what_a_rule_asks_is_approved_or_denied() {
     let Act::Deny(2, deny) = the_only(acts(&mut app)) else { panic!("a denial") };
     assert_eq!(deny.message.as_deref(), Some("no"));
     let mut app = ask();
-    press(&mut app, "m ctrl-s");
+    press(&mut app, "m end space ctrl-s");
     assert!(matches!(the_only(acts(&mut app)), Act::Approve(2, approve) if approve.raw.is_some()));
 }
 
@@ -283,7 +316,8 @@ fn the_detail_has_views_and_folds() {
 
 #[test]
 fn words_are_found_in_a_message_and_in_turn() {
-    let mut app = with_messages(vec![call(1, "copy", r#"{"from":"/a/x","to":{"deep":{"deeper":{"deepest":"/b/x"}}}}"#)]);
+    let mut app =
+        with_messages(vec![call(1, "copy", r#"{"from":"/a/x","to":{"deep":{"deeper":{"deepest":"/b/x"}}}}"#)]);
     press(&mut app, "tab / / x enter");
     assert_eq!(app.detail.path().as_deref(), Some("$.params.arguments.from"));
     press(&mut app, "n");

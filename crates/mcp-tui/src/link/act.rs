@@ -1,6 +1,6 @@
 //! What is done to an instance, one request each.
 
-use mcp_control::api::Save;
+use mcp_control::api::{NewBreakpoint, Save};
 use mcp_control::{Client, ClientError};
 
 use crate::news::{Act, Acted};
@@ -17,8 +17,15 @@ pub async fn carry_out(client: &Client, act: &Act) -> Result<Acted, ClientError>
         Act::Mode(mode) => client.set_mode(*mode).await?,
         Act::AddBreakpoint(new) => return Ok(Acted::Named(client.add_breakpoint(new).await?.name)),
         Act::ChangeBreakpoint(old, new) => {
+            let all = client.breakpoints().await?.breakpoints;
             client.remove_breakpoint(old).await?;
-            return Ok(Acted::Named(client.add_breakpoint(new).await?.name));
+            let added = client.add_breakpoint(new).await;
+            // The old one is put back if the new one cannot be.
+            if let (Err(_), Some(before)) = (&added, all.into_iter().find(|other| other.name == *old)) {
+                let before = NewBreakpoint { name: Some(before.name), filter: before.filter };
+                client.add_breakpoint(&before).await?;
+            }
+            return Ok(Acted::Named(added?.name));
         }
         Act::RemoveBreakpoint(name) => return client.remove_breakpoint(name).await.map(|()| Acted::Done),
         Act::Replay { sequence, replay, .. } => {

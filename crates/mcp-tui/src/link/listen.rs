@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use mcp_control::api::{Event, EventsQuery};
+use mcp_control::ClientError;
+use mcp_control::api::{Code, Event, EventsQuery};
 use mcp_control::client::Events;
-use mcp_control::{Client, ClientError};
 use tokio::sync::{mpsc, watch};
 
-use super::{Wanted, words};
+use super::{Instance, Wanted, words};
 use crate::news::News;
 
 /// Messages in a second that are told of; a person reads no more, and a list that follows is fetched
@@ -19,10 +19,10 @@ const BATCH_MAX: usize = 512;
 /// Between two tries, at most.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(2);
 
-pub async fn listen(client: Client, mut wanted: watch::Receiver<Wanted>, news: mpsc::Sender<News>) {
+pub(super) async fn listen(instance: Instance, mut wanted: watch::Receiver<Wanted>, news: mpsc::Sender<News>) {
     let mut retry_after = Duration::from_millis(50);
     loop {
-        match follow(&client, &mut wanted, &news).await {
+        match follow(&instance, &mut wanted, &news).await {
             Ok(Over::Ended) => return,
             Ok(Over::Broken) => retry_after = Duration::from_millis(50),
             Err(error) => {
@@ -45,11 +45,11 @@ enum Over {
 }
 
 async fn follow(
-    client: &Client,
+    instance: &Instance,
     wanted: &mut watch::Receiver<Wanted>,
     news: &mpsc::Sender<News>,
 ) -> Result<Over, ClientError> {
-    let mut events = open(client, wanted).await?;
+    let mut events = open(instance, wanted).await?;
     loop {
         tokio::select! {
             changed = wanted.changed() => {
@@ -57,7 +57,7 @@ async fn follow(
                     return Ok(Over::Ended);
                 }
                 // The old one stays open until the new one is: we are never away.
-                events = open(client, wanted).await?;
+                events = open(instance, wanted).await?;
             }
             event = events.next() => {
                 let Some(event) = event? else { return Ok(Over::Broken) };
@@ -71,9 +71,18 @@ async fn follow(
     }
 }
 
-async fn open(client: &Client, wanted: &mut watch::Receiver<Wanted>) -> Result<Events, ClientError> {
-    let Wanted { filter, lease } = wanted.borrow_and_update().clone();
-    client.events(&EventsQuery { after: None, filter, lease, per_second: Some(PER_SECOND) }).await
+async fn open(instance: &Instance, wanted: &mut watch::Receiver<Wanted>) -> Result<Events, ClientError> {
+    loop {
+        let Wanted { filter, lease } = wanted.borrow_and_update().clone();
+        let query = EventsQuery { after: None, filter, lease: lease.clone(), per_second: Some(PER_SECOND) };
+        match instance.client.events(&query).await {
+            // The lease is not ours any more. We watch without it.
+            Err(ClientError::Refused { fault, .. }) if fault.code == Code::Locked && lease.is_some() => {
+                instance.forget_lease();
+            }
+            opened => return opened,
+        }
+    }
 }
 
 /// All that has come already.

@@ -85,6 +85,9 @@ pub struct Repeat {
     pub is_sent: bool,
 }
 
+/// The work of reading a session file.
+pub const OPENING: &str = "opening";
+
 /// Something said to the user, for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
@@ -161,10 +164,20 @@ impl Common {
     }
 
     /// Work begins that takes its time; it can be cancelled by what is returned.
-    pub fn begin(&mut self, title: &str) -> Work {
+    pub fn begin(&mut self, title: &str) -> Option<Work> {
+        if let Some(job) = &self.job {
+            let words = format!("{} is not done yet; esc ends it", job.title);
+            self.complain(words);
+            return None;
+        }
         let work = Work::default();
         self.job = Some(Job { title: title.to_owned(), work: work.clone(), since: self.now });
-        work
+        Some(work)
+    }
+
+    /// Work of this kind is over.
+    pub fn end(&mut self, title: &str) {
+        self.job.take_if(|job| job.title == title);
     }
 
     pub fn take_effects(&mut self) -> Vec<Effect> {

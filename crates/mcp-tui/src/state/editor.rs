@@ -23,6 +23,8 @@ pub struct Editor {
     pub schema: Option<(bool, String)>,
     /// It was asked whether to send what is no message any more.
     pub is_confirming: bool,
+    /// It was asked whether to throw away what was written.
+    pub is_leaving: bool,
     /// How often it was changed, and what it was against what it is, as of one of those.
     changes: u64,
     compared: Option<(u64, Diff)>,
@@ -45,8 +47,16 @@ impl Editor {
         let mut area = TextArea::from(text.lines());
         area.set_max_histories(200);
         area.move_cursor(CursorMove::Top);
-        let mut editor =
-            Self { why, area, fault: None, schema: None, is_confirming: false, changes: 0, compared: None };
+        let mut editor = Self {
+            why,
+            area,
+            fault: None,
+            schema: None,
+            is_confirming: false,
+            is_leaving: false,
+            changes: 0,
+            compared: None,
+        };
         editor.check();
         editor
     }
@@ -66,8 +76,13 @@ impl Editor {
 
     pub fn key(&mut self, key: Key) -> Wrote {
         match key {
-            Key { code: KeyCode::Esc, .. } => Wrote::Left,
-            Key { code: KeyCode::Char('c'), ctrl: true, .. } => Wrote::Left,
+            // What was written is not thrown away by one key.
+            Key { code: KeyCode::Esc, .. } | Key { code: KeyCode::Char('c'), ctrl: true, .. } => {
+                match self.changes > 0 && !std::mem::replace(&mut self.is_leaving, true) {
+                    true => Wrote::Nothing,
+                    false => Wrote::Left,
+                }
+            }
             Key { code: KeyCode::Char('s'), ctrl: true, .. } => match &self.fault {
                 None => Wrote::Given(self.text()),
                 Some(_) => Wrote::Nothing,
@@ -85,7 +100,10 @@ impl Editor {
     }
 
     pub fn paste(&mut self, text: &str) -> Wrote {
-        self.area.insert_str(text);
+        // Terminals send what ends a line as the key that does.
+        let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+        let room = TEXT_BYTES_MAX.saturating_sub(self.area.lines().iter().map(String::len).sum());
+        self.area.insert_str(&lines[..lines.floor_char_boundary(room)]);
         self.changed()
     }
 
@@ -106,7 +124,7 @@ impl Editor {
     fn changed(&mut self) -> Wrote {
         self.changes += 1;
         self.check();
-        self.is_confirming = false;
+        (self.is_confirming, self.is_leaving) = (false, false);
         Wrote::Changed
     }
 

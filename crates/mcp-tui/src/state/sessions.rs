@@ -173,10 +173,7 @@ impl Sessions {
             ([marked], Some(selected)) if marked != selected => (marked.clone(), selected.to_owned()),
             _ => return common.say("mark a session with the space bar, and select the one to compare it with"),
         };
-        if common.job.is_some() {
-            return common.say("something is being done; esc ends it");
-        }
-        let work = common.begin("comparing");
+        let Some(work) = common.begin("comparing") else { return };
         let [one, other] = [&left, &right].map(|id| SessionRef::Stored(id.clone()));
         common.wish(Effect::Compare(one, other, work));
         self.comparing = Some((left, right));

@@ -21,6 +21,8 @@ const NEAR: usize = 60;
 const CATCH_UP_EVERY: u64 = 250;
 /// How often the messages are counted while a filter is set, in milliseconds.
 const COUNT_EVERY: u64 = 1_000;
+/// Messages that wait for the page they come behind.
+const EARLY_MAX: usize = 2_000;
 
 pub struct Traffic {
     pub rows: Rows,
@@ -50,6 +52,13 @@ pub struct Traffic {
     is_torn: bool,
     caught_up_at: u64,
     counted_at: u64,
+    /// The newest message that was told of as it passed, and the newest up to which nothing is missing.
+    heard: u64,
+    covered: u64,
+    /// What passed while the newest page was on its way.
+    early: Vec<Message>,
+    /// What is told still goes by another filter.
+    awaits_stream: bool,
 }
 
 /// Which part of the list is on its way.
@@ -84,6 +93,10 @@ impl Default for Traffic {
             is_torn: false,
             caught_up_at: 0,
             counted_at: 0,
+            heard: 0,
+            covered: 0,
+            early: Vec::new(),
+            awaits_stream: false,
         }
     }
 }
@@ -119,6 +132,7 @@ impl Traffic {
         }
         self.filter = filter;
         if common.recording.is_none() {
+            self.awaits_stream = true;
             common.wish(Effect::Watch { filter: self.filter.clone() });
         }
         // Whoever takes a filter away wants to see what is around the one message.
@@ -131,7 +145,10 @@ impl Traffic {
     fn ask(&mut self, load: Load, common: &mut Common) {
         let mut query = PageQuery { limit: Some(PAGE), filter: self.filter.clone(), ..PageQuery::default() };
         match load {
-            Load::Newest => self.is_torn = false,
+            Load::Newest => {
+                self.is_torn = false;
+                self.early.clear();
+            }
             Load::Back | Load::Older => query.before = self.older,
             Load::Oldest => query.after = Some(0),
             Load::Newer => query.after = self.newer,
@@ -159,11 +176,16 @@ impl Traffic {
     }
 
     fn take(&mut self, load: Load, page: Page) {
-        let reaches_end = page.newer.is_none_or(|newer| newer >= page.last_sequence);
+        let is_all = page.newer.is_none_or(|newer| newer >= page.last_sequence);
+        // What was told meanwhile is not on the page, and was not kept.
+        let reaches_end = is_all && page.last_sequence >= self.heard;
         match load {
             Load::Newest => {
                 self.rows.replace(page.messages);
                 (self.older, self.newer, self.is_at_end) = (page.older, page.newer, true);
+                self.covered = self.covered.max(page.last_sequence);
+                let early = std::mem::take(&mut self.early).into_iter();
+                self.rows.append_all(early.filter(|message| message.sequence > page.last_sequence).collect());
             }
             Load::Back | Load::Older => {
                 self.older = page.older;
@@ -223,7 +245,20 @@ impl Traffic {
     pub fn see(&mut self, message: Message, common: &mut Common) {
         common.messages.see(&message);
         self.newest = self.newest.max(message.sequence);
-        if !self.is_at_end || matches!(self.asked, Some((_, Load::Newest))) && self.rows.is_empty() {
+        if self.awaits_stream {
+            return;
+        }
+        self.heard = self.heard.max(message.sequence);
+        self.covered = self.covered.max(message.sequence);
+        if matches!(self.asked, Some((_, Load::Newest))) {
+            if self.early.len() < EARLY_MAX {
+                self.early.push(message);
+            } else {
+                self.is_torn = true;
+            }
+            return;
+        }
+        if !self.is_at_end {
             return;
         }
         if self.rows.append(message) {
@@ -231,6 +266,14 @@ impl Traffic {
         }
         if self.follows || self.selected.is_none() {
             self.selected = self.rows.last_sequence();
+        }
+    }
+
+    /// A stream of events begins, with the filter that counts; so many messages have passed before it.
+    pub fn stream_begins(&mut self, last_sequence: u64) {
+        self.awaits_stream = false;
+        if last_sequence > self.covered {
+            self.miss();
         }
     }
 

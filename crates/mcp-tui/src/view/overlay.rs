@@ -195,6 +195,7 @@ fn text_box(
     editor.area.set_cursor_line_style(theme.style(Role::Text));
     frame.render_widget(&editor.area, text_area);
     let (words, role) = match (&editor.fault, &editor.schema) {
+        _ if editor.is_leaving => ("esc once more leaves, and what you wrote is gone".to_owned(), Role::Bad),
         (Some(fault), _) => (format!("{} {fault}", theme.glyphs().error), Role::Bad),
         (None, Some((true, words))) => (format!("{} {words}", theme.glyphs().ok), Role::Good),
         (None, Some((false, words))) => (format!("{} {words}", theme.glyphs().error), Role::Warn),

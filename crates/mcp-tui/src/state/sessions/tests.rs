@@ -57,7 +57,7 @@ impl crate::library::Recording for Recorded {
 }
 
 fn came_open(app: &mut App, id: &str) {
-    app.hear(News::Opened(Ok(std::sync::Arc::new(Recorded(row(id, None))))));
+    app.hear(News::Opened(SessionRef::Stored(id.into()), Ok(std::sync::Arc::new(Recorded(row(id, None))))));
 }
 
 /// The sequences around which pages of Traffic are asked for.
@@ -200,7 +200,7 @@ fn a_message_is_not_gone_to_in_another_session() {
     came_open(&mut app, "bbbbbbbb-2");
     assert!(gone_to(&mut app).is_empty());
     app.common.open_at("aaaaaaaa-1", 700);
-    app.hear(News::Opened(Err("it is gone".into())));
+    app.hear(News::Opened(SessionRef::Stored("gone".into()), Err("it is gone".into())));
     came_open(&mut app, "aaaaaaaa-1");
     assert!(gone_to(&mut app).is_empty());
 }
