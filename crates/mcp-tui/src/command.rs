@@ -148,7 +148,7 @@ commands! {
     Ignore, "ignore", "x", On(&[Repeater]), "which paths a comparison leaves out";
     CloseTab, "close", "w", On(&[Repeater]), "close this request";
 
-    Mark, "mark", "space", On(&[Traffic, Sessions]), "mark, or take the mark away";
+    Mark, "mark", "space", On(&[Traffic, Repeater, Sessions]), "mark, or take the mark away; in the repeater, compare with this run";
     Note, "note", ";", On(&[Traffic]), "write a note beside the message";
     Copy, "copy", "y", Everywhere, "copy: JSON, a path, a curl line";
     Pair, "pair", "p", On(&[Traffic, Waterfall, Audit]), "to the request or the answer that belongs to it";

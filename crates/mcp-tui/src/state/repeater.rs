@@ -85,6 +85,7 @@ impl Repeater {
             Command::CloseTab => self.close(),
             Command::Compare => self.compare(common),
             Command::Ignore => self.ask_ignored(common),
+            Command::Mark => self.mark(common),
             Command::NextPane => self.step_pane(true),
             Command::PreviousPane => self.step_pane(false),
             Command::NextView => self.step_run(1, true),
@@ -307,12 +308,26 @@ impl Repeater {
         let Some(tab) = self.tabs.get_mut(self.shown) else { return };
         tab.against = match tab.against {
             Against::Nothing => Against::RunBefore,
-            Against::RunBefore => Against::Original,
+            Against::RunBefore if tab.marked_run().is_some() => Against::Marked,
+            Against::RunBefore | Against::Marked => Against::Original,
             Against::Original => Against::Nothing,
         };
         if tab.against == Against::Original && matches!(tab.original, Original::Unknown | Original::NotFound) {
             tab.original = Original::Looking { after: tab.sequence, pages: 0 };
             self.look(common);
+        }
+    }
+
+    /// Any run can be compared with the marked one.
+    fn mark(&mut self, common: &mut Common) {
+        let Some(tab) = self.tabs.get_mut(self.shown) else { return };
+        tab.mark();
+        match tab.marked {
+            Some(run) => {
+                tab.against = Against::Marked;
+                common.say(format!("run {run} is marked; the others are compared with it"));
+            }
+            None => tab.against = Against::Nothing,
         }
     }
 

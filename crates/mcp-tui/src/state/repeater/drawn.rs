@@ -72,10 +72,13 @@ impl Drawn {
         let answer = run.answer().ok_or("there is no answer to compare yet")?;
         let (title, other) = match tab.against {
             Against::Nothing => return Err("nothing is compared"),
-            Against::RunBefore => {
-                let before = tab.run_before().ok_or("no run before this one has an answer; `r` sends it again")?;
-                let other = before.answer().ok_or("the run before has no answer")?;
-                (format!("run {} against run {}", before.number, run.number), other)
+            Against::RunBefore | Against::Marked => {
+                let other = match tab.against {
+                    Against::Marked => tab.marked_run().ok_or("this run is the marked one; `v` shows another")?,
+                    _ => tab.run_before().ok_or("no run before this one has an answer; `r` sends it again")?,
+                };
+                let answer = other.answer().ok_or("the other run has no answer")?;
+                (format!("run {} against run {}", other.number, run.number), answer)
             }
             Against::Original => match &tab.original {
                 Original::Known(other) => {

@@ -37,6 +37,8 @@ pub struct Tab {
     /// The run that is looked at, by its place.
     pub shown: usize,
     pub against: Against,
+    /// The run that somebody marked, by its number.
+    pub marked: Option<u64>,
     /// Paths that comparisons leave out, and whether somebody said so.
     pub ignored: Vec<String>,
     pub is_ignored_said: bool,
@@ -51,6 +53,8 @@ pub enum Against {
     #[default]
     Nothing,
     RunBefore,
+    /// The run that somebody marked.
+    Marked,
     /// What the client was answered.
     Original,
 }
@@ -174,6 +178,7 @@ impl Tab {
             runs_so_far: 0,
             shown: 0,
             against: Against::Nothing,
+            marked: None,
             ignored: vec![ID.to_owned()],
             is_ignored_said: false,
             original: Original::Unknown,
@@ -211,6 +216,18 @@ impl Tab {
     /// The last run before the shown one that has an answer.
     pub fn run_before(&self) -> Option<&Run> {
         self.runs.iter().take(self.shown).rev().find(|run| run.answer().is_some())
+    }
+
+    /// The run that somebody marked, if it is another.
+    pub fn marked_run(&self) -> Option<&Run> {
+        let shown = self.shown_run().map(|run| run.number);
+        self.runs.iter().find(|run| Some(run.number) == self.marked && shown != self.marked)
+    }
+
+    /// Marks the run that is looked at, or takes its mark away.
+    pub fn mark(&mut self) {
+        let shown = self.shown_run().map(|run| run.number);
+        self.marked = shown.filter(|_| self.marked != shown);
     }
 
     /// A run was sent as this message.

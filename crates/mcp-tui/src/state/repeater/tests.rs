@@ -282,6 +282,22 @@ fn runs_are_compared_with_the_one_before_and_with_what_was_recorded() {
 }
 
 #[test]
+fn any_two_runs_are_compared() {
+    let mut app = compared();
+    let runs = app.repeater.tab().unwrap().runs.len();
+    assert!(runs >= 2, "{runs}");
+    app.repeater.tabs[0].show(0);
+    press(&mut app, "space");
+    assert_eq!(app.repeater.tab().unwrap().marked, Some(1));
+    app.repeater.tabs[0].show(runs - 1);
+    let tab = app.repeater.tab().unwrap();
+    assert_eq!((tab.against, tab.marked_run().unwrap().number), (Against::Marked, 1));
+    app.repeater.tabs[0].show(0);
+    press(&mut app, "space");
+    assert_eq!(app.repeater.tab().unwrap().marked, None);
+}
+
+#[test]
 fn repeats_teach_which_paths_to_leave_out() {
     let mut app = compared();
     press(&mut app, "c x");
