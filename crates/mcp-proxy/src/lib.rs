@@ -30,7 +30,7 @@ mod report;
 mod run;
 mod screen;
 mod sessions;
-mod shelf;
+pub mod shelf;
 
 use std::process::ExitCode;
 
