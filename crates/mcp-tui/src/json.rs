@@ -19,6 +19,8 @@ use std::sync::Arc;
 use mcp_wire::scan::decode_string;
 use mcp_wire::visible::is_deceptive;
 
+use crate::text::is_unseen;
+
 pub use parse::Fault;
 #[cfg(test)]
 use parse::NODES_MAX;
@@ -226,13 +228,14 @@ pub fn pretty_of(text: &str) -> String {
 /// The same JSON with an escape for every character that nobody would see, or that a terminal would act on.
 /// They stand in strings only, so that it says the same.
 pub fn spelled_out(json: String) -> String {
-    let is_unseen = |c: char| is_deceptive(c) || c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-    if !json.contains(is_unseen) {
+    let is_hidden =
+        |c: char| is_deceptive(c) || is_unseen(c, None) || c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    if !json.contains(is_hidden) {
         return json;
     }
     let mut spelled = String::with_capacity(json.len() + 64);
     for c in json.chars() {
-        match is_unseen(c) {
+        match is_hidden(c) {
             true => push_escape(&mut spelled, c),
             false => spelled.push(c),
         }

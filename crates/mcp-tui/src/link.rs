@@ -103,7 +103,10 @@ impl Link {
                 });
             }
             Effect::Sessions => self.look(|library| News::Sessions(library.sessions())),
-            Effect::Search { words } => self.look(move |library| News::Hits(library.search(&words, LISTED_MAX))),
+            Effect::Search { words } => self.look(move |library| {
+                let hits = library.search(&words, LISTED_MAX);
+                News::Hits(words, hits)
+            }),
             Effect::Open(session) => self.look(move |library| {
                 let opened = library.open(&session, &Work::default());
                 News::Opened(session, opened)
@@ -120,7 +123,10 @@ impl Link {
                 self.look(move |library| News::Compared(library.compare(&left, &right, &work)));
             }
             Effect::Audit { filter } => {
-                self.look(move |library| News::Audit(library.audit(filter.as_deref(), LISTED_MAX)));
+                self.look(move |library| {
+                    let decisions = library.audit(filter.as_deref(), LISTED_MAX);
+                    News::Audit(filter, decisions)
+                });
             }
             // What is the terminal's.
             Effect::Leave

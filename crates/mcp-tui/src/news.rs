@@ -164,12 +164,14 @@ pub enum News {
     Acted(Act, Result<Acted, Refused>),
 
     Sessions(Result<Vec<SessionRow>, Trouble>),
-    Hits(Result<Vec<Hit>, Trouble>),
+    /// What was found of these words.
+    Hits(String, Result<Vec<Hit>, Trouble>),
     /// From where, and what it is.
     Opened(SessionRef, Result<Arc<dyn Recording>, Trouble>),
     Exported(Result<Exported, Trouble>),
     Compared(Result<Comparison, Trouble>),
-    Audit(Result<Vec<Decision>, Trouble>),
+    /// The decisions that this filter leaves.
+    Audit(Option<String>, Result<Vec<Decision>, Trouble>),
 
     /// The text before it was edited, and what came of that; `None` if nothing was changed.
     Edited(Editing, String, Result<Option<String>, Trouble>),

@@ -158,7 +158,7 @@ fn symbol(c: char, before: Option<char>) -> Option<String> {
 
 /// Characters that draw nothing, beyond those that `visible` knows: fillers, and selectors of a variant,
 /// of which a row can carry a hidden text. One after a sign that has variants is what they are for.
-fn is_unseen(c: char, before: Option<char>) -> bool {
+pub fn is_unseen(c: char, before: Option<char>) -> bool {
     match c as u32 {
         0xfe0e | 0xfe0f => before.is_none_or(|sign| sign.is_alphabetic() || sign.is_whitespace() || is_selector(sign)),
         0x34f | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f | 0x2800 | 0x3164 | 0xffa0 => true,

@@ -49,7 +49,7 @@ impl App {
             News::Policy(policy) => self.breakpoints.policy(policy),
             News::Acted(act, acted) => self.acted(act, acted),
             News::Sessions(rows) => self.sessions.list(rows, common),
-            News::Hits(hits) => self.sessions.hits(hits, common),
+            News::Hits(words, hits) => self.sessions.hits(&words, hits, common),
             News::Opened(from, opened) => {
                 common.end(OPENING);
                 match opened {
@@ -68,7 +68,7 @@ impl App {
                 common.job = None;
                 self.sessions.compared(comparison, common);
             }
-            News::Audit(decisions) => self.audit.list(decisions, common),
+            News::Audit(filter, decisions) => self.audit.list(filter.as_deref(), decisions),
             News::Edited(why, before, text) => match text {
                 Ok(Some(text)) => self.edited_elsewhere(why, &text),
                 Ok(None) => {

@@ -75,7 +75,10 @@ impl Audit {
         }
     }
 
-    pub fn list(&mut self, decisions: Result<Vec<Decision>, Trouble>, _common: &mut Common) {
+    pub fn list(&mut self, filter: Option<&str>, decisions: Result<Vec<Decision>, Trouble>) {
+        if filter != self.filter.as_deref() {
+            return;
+        }
         self.is_loading = false;
         match decisions {
             Ok(decisions) => {

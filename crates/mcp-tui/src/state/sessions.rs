@@ -203,9 +203,11 @@ impl Sessions {
         }
     }
 
-    pub fn hits(&mut self, found: Result<Vec<Hit>, Trouble>, common: &mut Common) {
+    pub fn hits(&mut self, words: &str, found: Result<Vec<Hit>, Trouble>, common: &mut Common) {
         let Over::Hits(hits) = &mut self.over else { return };
         match found {
+            // Something else is looked for by now.
+            _ if hits.words != words => {}
             Ok(found) => hits.found = Some(found),
             Err(words) => {
                 self.over = Over::Nothing;

@@ -35,7 +35,7 @@ fn listed() -> App {
     let mut app = app();
     press(&mut app, "8");
     assert!(matches!(app.take_effects().as_slice(), [Effect::Audit { filter: None }]));
-    app.hear(News::Audit(Ok(decisions())));
+    app.hear(News::Audit(app.audit.filter.clone(), Ok(decisions())));
     app
 }
 
@@ -71,7 +71,7 @@ fn decisions_are_filtered() {
     let is_it = |effect: &Effect| matches!(effect, Effect::Audit { filter: Some(filter) } if filter == "tool:delete_*");
     assert!(effects.iter().any(is_it));
     assert_eq!(app.traffic.filter, None);
-    app.hear(News::Audit(Ok(Vec::new())));
+    app.hear(News::Audit(app.audit.filter.clone(), Ok(Vec::new())));
     assert!(in_all_sizes(&mut app).contains("no decision matches"));
     press(&mut app, "esc");
     assert!(matches!(app.take_effects().as_slice(), [Effect::Audit { filter: None }]));
@@ -85,11 +85,11 @@ fn a_new_list_keeps_the_selected_decision() {
     press(&mut app, "j j ctrl-r");
     let mut newer = decisions();
     newer.insert(0, decision("new", "allow", SESSION));
-    app.hear(News::Audit(Ok(newer.clone())));
+    app.hear(News::Audit(app.audit.filter.clone(), Ok(newer.clone())));
     assert_eq!(app.audit.selected().unwrap().audit_id, "c");
     press(&mut app, "g");
     newer.insert(0, decision("newest", "allow", SESSION));
-    app.hear(News::Audit(Ok(newer)));
+    app.hear(News::Audit(app.audit.filter.clone(), Ok(newer)));
     assert_eq!(app.audit.selected().unwrap().audit_id, "newest");
     app.select_line(3);
     assert_eq!(app.audit.cursor.at, 3);
@@ -100,9 +100,9 @@ fn it_is_drawn() {
     let mut app = app();
     press(&mut app, "8");
     assert!(in_all_sizes(&mut app).contains("loading"));
-    app.hear(News::Audit(Ok(Vec::new())));
+    app.hear(News::Audit(app.audit.filter.clone(), Ok(Vec::new())));
     assert!(in_all_sizes(&mut app).contains("no rules judge here, so nothing was decided"));
-    app.hear(News::Audit(Err("the log cannot be read".into())));
+    app.hear(News::Audit(app.audit.filter.clone(), Err("the log cannot be read".into())));
     assert!(in_all_sizes(&mut app).contains("the log cannot be read"));
     let mut app = listed();
     insta::assert_snapshot!("list", in_all_sizes(&mut app));
@@ -131,6 +131,6 @@ fn hostile_text_stays_text() {
         sequence: Some(u64::MAX),
     };
     app.audit.filter = Some(hostile());
-    app.hear(News::Audit(Ok(vec![decision])));
+    app.hear(News::Audit(app.audit.filter.clone(), Ok(vec![decision])));
     insta::assert_snapshot!("hostile", in_all_sizes(&mut app));
 }

@@ -178,7 +178,8 @@ fn words_are_found_in_all_sessions() {
     type_in(&mut app, "needle");
     press(&mut app, "enter");
     assert!(matches!(app.take_effects().as_slice(), [Effect::Search { words }] if words == "needle"));
-    app.hear(News::Hits(Ok(vec![hit(SESSION, 4), hit("aaaaaaaa-1", 77)])));
+    app.hear(News::Hits("hay".into(), Ok(Vec::new())));
+    app.hear(News::Hits("needle".into(), Ok(vec![hit(SESSION, 4), hit("aaaaaaaa-1", 77)])));
     insta::assert_snapshot!("hits", in_all_sizes(&mut app));
     press(&mut app, "j enter");
     assert_eq!(opened(&mut app), Some(SessionRef::Stored("aaaaaaaa-1".into())));
@@ -187,7 +188,7 @@ fn words_are_found_in_all_sessions() {
     // What is found in the session that is shown is gone to at once.
     let mut app = listed();
     app.sessions.search("needle".into(), &mut app.common);
-    app.hear(News::Hits(Ok(vec![hit(SESSION, 400)])));
+    app.hear(News::Hits("needle".into(), Ok(vec![hit(SESSION, 400)])));
     app.take_effects();
     press(&mut app, "enter");
     assert_eq!((gone_to(&mut app), app.common.screen), (vec![250], Screen::Traffic));
@@ -258,7 +259,7 @@ fn hostile_text_stays_text() {
     insta::assert_snapshot!("hostile", in_all_sizes(&mut app));
     app.sessions.search(hostile(), &mut app.common);
     let hit = Hit { session: hostile(), sequence: u64::MAX, timestamp: hostile(), what: hostile(), snippet: hostile() };
-    app.hear(News::Hits(Ok(vec![hit])));
+    app.hear(News::Hits(hostile(), Ok(vec![hit])));
     in_all_sizes(&mut app);
     app.sessions.comparing = Some((hostile(), hostile()));
     let lines = vec![ComparedLine { what: hostile(), left: Some(u64::MAX), right: None, paths: vec![hostile()] }];
