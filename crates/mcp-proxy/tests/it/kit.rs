@@ -366,11 +366,15 @@ pub fn children_of(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// The most a process has held in memory, in bytes.
+/// The most a process has held in memory, in bytes, without the pages of its program: how many of those are
+/// there depends on how large the program is and what else runs it.
 pub fn peak_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap_or_default();
-    line.split_ascii_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse::<u64>().ok()).unwrap_or(0) * 1024
+    let bytes = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        line.split_ascii_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse::<u64>().ok()).unwrap_or(0) * 1024
+    };
+    bytes("VmHWM:").saturating_sub(bytes("RssFile:"))
 }
 
 /// The messages of a session, verbatim.
