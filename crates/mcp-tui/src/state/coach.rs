@@ -96,7 +96,7 @@ impl Coach {
                 "The same language sets breakpoints, writes rules and picks what is exported.",
             ],
             Step::Hold => [
-                "Press i. From now on every message waits for you before it goes on.",
+                "Press esc, which takes the filter away, and then i. From now on every message waits for you.",
                 "The client notices nothing but the time it takes.",
             ],
             Step::Edit => [
@@ -113,7 +113,7 @@ impl Coach {
             ],
             Step::Deny => [
                 "A rule asks before anything is deleted, and the client wants to delete a note. Press 2.",
-                "D denies and A approves; the client is told, and the audit (8) says who decided.",
+                "D and then o denies it, A and then o approves; the client is told, and the audit (8) has it.",
             ],
             Step::Save => [
                 "Press s and then enter: the whole session is written to a file, as evidence.",
