@@ -468,6 +468,8 @@ fn esc_cancels_work() {
     let effects = app.take_effects();
     let [Effect::Export(export, work)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(export.format, "md");
+    press(&mut app, "x m enter");
+    assert!(app.take_effects().is_empty(), "one work at a time");
     press(&mut app, "esc");
     assert!(work.is_cancelled());
 }

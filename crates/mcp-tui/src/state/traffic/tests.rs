@@ -231,6 +231,42 @@ fn what_was_missed_is_fetched_now_and_then() {
 }
 
 #[test]
+fn what_passes_while_the_newest_page_is_fetched_comes_behind_it() {
+    let mut play = Play::new(100);
+    play.traffic.begin(&mut play.common);
+    let before = play.instance.page(&PageQuery { limit: Some(PAGE), ..PageQuery::default() });
+    (0..5).for_each(|_| play.passes());
+    let Some((ticket, _)) = play.traffic.asked else { panic!("a page is on its way") };
+    play.traffic.page(ticket, Ok(before), &mut play.common);
+    let rows: Vec<u64> = play.traffic.rows.iter().map(|row| row.message.sequence).collect();
+    assert_eq!(rows, (1..=105).collect::<Vec<_>>(), "each once, and none left out");
+}
+
+#[test]
+fn what_another_filter_told_is_not_listed() {
+    let mut play = Play::new(100);
+    play.traffic.set_filter(Some("tool:ten".into()), &mut play.common);
+    play.passes();
+    play.settle();
+    assert!(play.traffic.rows.iter().all(|row| row.message.sequence.is_multiple_of(10)));
+    play.traffic.stream_begins(play.instance.last);
+    play.instance.last = 109;
+    play.passes();
+    assert_eq!(play.traffic.rows.last_sequence(), Some(110));
+}
+
+#[test]
+fn what_passed_before_a_stream_began_is_fetched() {
+    let mut play = Play::new(100);
+    play.instance.last = 120;
+    play.traffic.stream_begins(120);
+    play.common.tick(1_000);
+    play.traffic.tick(&mut play.common);
+    play.settle();
+    assert_eq!(play.selected(), 120);
+}
+
+#[test]
 fn requests_know_their_answers() {
     let mut play = Play::new(100);
     let row = play.traffic.rows.get(99).unwrap();
