@@ -3,7 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::id::Id;
 use crate::scan::{self, Kind};
@@ -12,6 +12,12 @@ use crate::scan::{self, Kind};
 pub const DENIED: i64 = -32000;
 /// The code of an error that a person answers with, unless they choose one.
 pub const REFUSED_BY_HAND: i64 = 5080;
+
+/// Reasons that HTTP has statuses of its own for.
+const UNAUTHORIZED: &str = "unauthorized";
+const RATE_LIMITED: &str = "rate-limited";
+/// The wording is settled; which limit it was stands in `data`.
+const RATE_LIMIT_EXCEEDED: &str = "Rate limit exceeded";
 
 /// Why the proxy answers in a peer's place. Peers get a short text; commands, paths and what the
 /// server printed stay in the log.
@@ -63,6 +69,56 @@ pub enum Refusal {
     },
     /// Somebody held the message and did not let it go on.
     Dropped,
+    /// Whoever asks did so more often than they may.
+    RateLimited {
+        retry_after_ms: u64,
+        /// Which limit it was.
+        what: String,
+    },
+    /// One of several servers is not there now.
+    ServerUnavailable {
+        server: String,
+        /// As in "it is restarting".
+        state: String,
+        retry_after_ms: Option<u64>,
+    },
+    /// One of several servers is there, and did not answer in time.
+    ServerTimeout {
+        server: String,
+        after_ms: u64,
+    },
+    /// Somebody has as much to do as they may have.
+    Busy {
+        what: String,
+    },
+    /// It has no form in the revision that the other side speaks.
+    NotForThisRevision {
+        what: String,
+    },
+    /// Whom it is meant for cannot be told, and is not guessed.
+    Ambiguous {
+        what: String,
+    },
+    /// Several servers have something of this name.
+    Collides {
+        name: String,
+    },
+    /// A cursor that was never given out, or no longer leads anywhere.
+    BadCursor,
+    /// The proxy ends, and nobody is left to answer.
+    Ending,
+    /// What a request says is not what its method wants.
+    BadParams {
+        what: String,
+    },
+    /// There is no such method here.
+    NoSuchMethod {
+        method: String,
+    },
+    /// A client cannot be asked this.
+    CannotAsk {
+        what: String,
+    },
 }
 
 impl Refusal {
@@ -86,6 +142,16 @@ impl Refusal {
             Self::NotInRecording { .. } => 5050,
             Self::UnknownMethod { .. } => -32601,
             Self::Dropped => 5040,
+            Self::RateLimited { .. } => -32002,
+            Self::ServerUnavailable { .. } => 5032,
+            Self::ServerTimeout { .. } => 5041,
+            Self::Busy { .. } => 5031,
+            Self::Ending => 5033,
+            Self::NotForThisRevision { .. } => 5060,
+            Self::Ambiguous { .. } => 5061,
+            Self::Collides { .. } => 5062,
+            Self::BadCursor | Self::BadParams { .. } => -32602,
+            Self::NoSuchMethod { .. } | Self::CannotAsk { .. } => -32601,
         }
     }
 
@@ -103,11 +169,37 @@ impl Refusal {
             Self::HeaderMismatch { .. } => "header-mismatch",
             Self::Overloaded => "overloaded",
             Self::BadRequest { .. } => "bad-request",
-            Self::Unauthorized => "unauthorized",
+            Self::Unauthorized => UNAUTHORIZED,
             Self::NotInRecording { .. } => "not-in-recording",
             Self::UnknownMethod { .. } => "method-not-found",
             Self::Dropped => "dropped",
+            Self::RateLimited { .. } => RATE_LIMITED,
+            Self::ServerUnavailable { .. } => "server-unavailable",
+            Self::ServerTimeout { .. } => "server-timeout",
+            Self::Busy { .. } => "overloaded",
+            Self::Ending => "ending",
+            Self::NotForThisRevision { .. } => "not-for-this-revision",
+            Self::Ambiguous { .. } => "ambiguous",
+            Self::Collides { .. } => "name-collision",
+            Self::BadCursor => "bad-cursor",
+            Self::BadParams { .. } => "bad-params",
+            Self::NoSuchMethod { .. } => "method-not-found",
+            Self::CannotAsk { .. } => "cannot-ask",
         }
+    }
+
+    /// What programs are told besides.
+    fn data(&self) -> Value {
+        let mut data = match self {
+            Self::RateLimited { retry_after_ms, what } => json!({ "retry_after_ms": retry_after_ms, "limit": what }),
+            Self::ServerUnavailable { server, retry_after_ms: Some(retry_after_ms), .. } => {
+                json!({ "server": server, "retry_after_ms": retry_after_ms })
+            }
+            Self::ServerUnavailable { server, .. } | Self::ServerTimeout { server, .. } => json!({ "server": server }),
+            _ => json!({}),
+        };
+        data["mcp-proxy/reason"] = self.reason().into();
+        data
     }
 
     /// What is said of it, to peers and in records.
@@ -123,6 +215,29 @@ impl Refusal {
             Self::UnknownMethod { method } => {
                 return format!("Method not found: the recording has no call of {method}");
             }
+            Self::RateLimited { retry_after_ms, what } => {
+                return format!("{RATE_LIMIT_EXCEEDED} ({what}), retry in {}", Wait(*retry_after_ms));
+            }
+            Self::ServerUnavailable { server, state, retry_after_ms: Some(wait) } => {
+                return format!("server \"{server}\" is {state}, retry in {}", Wait(*wait));
+            }
+            Self::ServerUnavailable { server, state, retry_after_ms: None } => {
+                return format!("server \"{server}\" is {state}");
+            }
+            Self::ServerTimeout { server, after_ms } => {
+                return format!("server \"{server}\" did not answer within {}", Wait(*after_ms));
+            }
+            Self::Busy { what } => return format!("{what}; try again later"),
+            Self::NotForThisRevision { what } => {
+                return format!("the protocol revisions of client and server leave no way for this ({what})");
+            }
+            Self::Ambiguous { what } => return format!("it cannot be told who is meant ({what})"),
+            Self::Collides { name } => return format!("several servers have something called \"{name}\""),
+            Self::BadParams { what } => return format!("Invalid params: {what}"),
+            Self::NoSuchMethod { method } => return format!("Method not found: {method}"),
+            Self::CannotAsk { what } => return format!("the client cannot be asked this ({what})"),
+            Self::BadCursor => "Invalid cursor",
+            Self::Ending => "the proxy is ending before the server answered",
             Self::NotRecorded => "the proxy cannot record this message and was told to pass nothing unrecorded",
             Self::NotAudited => {
                 "the proxy cannot write down its decision about this call, and was told to pass none so"
@@ -141,7 +256,21 @@ impl Refusal {
     fn message(&self) -> String {
         match self {
             Self::Unauthorized => self.text(),
+            Self::RateLimited { .. } => RATE_LIMIT_EXCEEDED.to_owned(),
             _ => format!("mcp-proxy: {}", self.text()),
+        }
+    }
+}
+
+/// A time as people say it.
+struct Wait(u64);
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ms @ 0..1000 => write!(f, "{ms} ms"),
+            // Who comes too early is sent away again.
+            ms => write!(f, "{} s", ms.div_ceil(1000)),
         }
     }
 }
@@ -161,7 +290,7 @@ fn error_with(id: impl fmt::Display, refusal: &Refusal) -> Bytes {
     let error = json!({
         "code": refusal.code(),
         "message": refusal.message(),
-        "data": { "mcp-proxy/reason": refusal.reason() },
+        "data": refusal.data(),
     });
     format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}").into()
 }
@@ -255,6 +384,37 @@ fn answer_with(id: &Id, member: &str, value: &[u8]) -> Bytes {
     [head.as_bytes(), value, b"}"].concat().into()
 }
 
+/// What a client is told that speaks a revision which is not spoken here.
+pub fn unsupported_version(id: &Id, requested: &str, supported: &[&str]) -> Bytes {
+    let error = json!({
+        "code": -32022,
+        "message": "Unsupported protocol version",
+        "data": { "supported": supported, "requested": requested },
+    });
+    answer_with_error(id, error.to_string().as_bytes())
+}
+
+/// The status that a server answered with in place of a message, if this answer of ours says so.
+pub fn upstream_status(answer: &[u8]) -> Option<u16> {
+    let code = scan::member_at(answer, ["error", "code"])?;
+    if &answer[code.range()] != b"5021" {
+        return None;
+    }
+    let text = scan::member_at(answer, ["error", "message"])?;
+    let text = scan::decode_string(&answer[text.range()])?;
+    text.rsplit(' ').next()?.parse().ok()
+}
+
+/// Whether an error is one of ours that says that a server could not be reached or heard.
+pub fn is_own_failure(code: i64) -> bool {
+    matches!(code, 5020 | 5022..=5024 | 5030..=5032 | 5041)
+}
+
+/// Whether only a server of the newest revision says this.
+pub fn is_modern_code(code: i64) -> bool {
+    matches!(code, -32022..=-32020)
+}
+
 /// The error object that says `message`.
 pub fn error_object(code: i64, message: &str) -> Bytes {
     json!({ "code": code, "message": message }).to_string().into()
@@ -284,6 +444,21 @@ pub fn refusal_text(answer: &[u8]) -> Option<String> {
     Some(text.strip_prefix("mcp-proxy: ").unwrap_or(&text).to_owned())
 }
 
+/// What code a legacy client is told in place of a modern server's: what only the newest revision has is our
+/// affair.
+pub fn legacy_code(method: &str, code: &[u8]) -> Option<&'static str> {
+    match code {
+        b"-32020" | b"-32022" => Some("-32603"),
+        b"-32602" if method == "resources/read" => Some("-32002"),
+        _ => None,
+    }
+}
+
+/// What code a modern client is told in place of a legacy server's.
+pub fn modern_code(method: &str, code: &[u8]) -> Option<&'static str> {
+    (code == b"-32002" && method.starts_with("resources/")).then_some("-32602")
+}
+
 pub fn is_invalid_params(code: &[u8]) -> bool {
     code == b"-32602"
 }
@@ -303,10 +478,100 @@ pub fn status_of(code: &[u8]) -> Option<u16> {
     }
 }
 
+/// Why a client was turned away at the entrance, where HTTP says so by its status, in every revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TurnedAway {
+    Unauthorized,
+    RateLimited { retry_after_ms: u64 },
+}
+
+impl TurnedAway {
+    /// What an answer says of that, if a proxy composed it to say so. Others use the same codes for other
+    /// things.
+    pub fn told_by(answer: &[u8]) -> Option<Self> {
+        let told = |name| scan::member_at(answer, ["error", "data", name]).map(|span| &answer[span.range()]);
+        match scan::decode_string(told("mcp-proxy/reason")?)?.as_ref() {
+            UNAUTHORIZED => Some(Self::Unauthorized),
+            RATE_LIMITED => {
+                let retry_after_ms = std::str::from_utf8(told("retry_after_ms")?).ok()?.parse().ok()?;
+                Some(Self::RateLimited { retry_after_ms })
+            }
+            _ => None,
+        }
+    }
+
+    pub fn of(refusal: &Refusal) -> Option<Self> {
+        match refusal {
+            Refusal::Unauthorized => Some(Self::Unauthorized),
+            Refusal::RateLimited { retry_after_ms, .. } => Some(Self::RateLimited { retry_after_ms: *retry_after_ms }),
+            _ => None,
+        }
+    }
+
+    pub fn status(self) -> u16 {
+        match self {
+            Self::Unauthorized => 401,
+            Self::RateLimited { .. } => 429,
+        }
+    }
+
+    /// After how many whole seconds another try is worth it.
+    pub fn retry_after_s(self) -> Option<u64> {
+        match self {
+            Self::Unauthorized => None,
+            Self::RateLimited { retry_after_ms } => Some(retry_after_ms.div_ceil(1000).max(1)),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{Kind, Message};
+
+    #[test]
+    fn refusals_say_what_is_wrong_and_when_to_come_again() {
+        #[track_caller]
+        fn check(refusal: &Refusal, expected: &str) {
+            let answer = error(&Id::Integer(1), refusal);
+            let told = scan::member_at(&answer, ["error"]).expect("it is an error");
+            assert_eq!(String::from_utf8_lossy(&answer[told.range()]), expected);
+        }
+        let files = || "files".to_owned();
+        check(
+            &Refusal::RateLimited { retry_after_ms: 1500, what: "60 a minute".into() },
+            r#"{"code":-32002,"data":{"limit":"60 a minute","mcp-proxy/reason":"rate-limited","retry_after_ms":1500},"message":"Rate limit exceeded"}"#,
+        );
+        check(
+            &Refusal::ServerUnavailable { server: files(), state: "restarting".into(), retry_after_ms: Some(1500) },
+            r#"{"code":5032,"data":{"mcp-proxy/reason":"server-unavailable","retry_after_ms":1500,"server":"files"},"message":"mcp-proxy: server \"files\" is restarting, retry in 2 s"}"#,
+        );
+        check(
+            &Refusal::ServerTimeout { server: files(), after_ms: 250 },
+            r#"{"code":5041,"data":{"mcp-proxy/reason":"server-timeout","server":"files"},"message":"mcp-proxy: server \"files\" did not answer within 250 ms"}"#,
+        );
+        check(
+            &Refusal::Busy { what: "server \"files\" has as many calls as it may have".into() },
+            r#"{"code":5031,"data":{"mcp-proxy/reason":"overloaded"},"message":"mcp-proxy: server \"files\" has as many calls as it may have; try again later"}"#,
+        );
+        check(
+            &Refusal::BadCursor,
+            r#"{"code":-32602,"data":{"mcp-proxy/reason":"bad-cursor"},"message":"mcp-proxy: Invalid cursor"}"#,
+        );
+    }
+
+    #[test]
+    fn only_our_own_refusals_turn_clients_away() {
+        let limited = Refusal::RateLimited { retry_after_ms: 1500, what: "60 a minute".into() };
+        for refusal in [Refusal::Unauthorized, limited] {
+            let told = TurnedAway::told_by(&error(&Id::Integer(1), &refusal));
+            assert!(told.is_some() && told == TurnedAway::of(&refusal), "{refusal:?}");
+        }
+        assert_eq!(TurnedAway::told_by(&unknown(&Id::Integer(1), "resources/read", "x:y")), None);
+        assert_eq!(TurnedAway::told_by(&error(&Id::Integer(1), &Refusal::Dropped)), None);
+        let seconds = |retry_after_ms| TurnedAway::RateLimited { retry_after_ms }.retry_after_s();
+        assert_eq!((seconds(0), seconds(1000), seconds(1001)), (Some(1), Some(1), Some(2)));
+    }
 
     #[test]
     fn an_error_repeats_the_id_as_it_was() {

@@ -27,11 +27,13 @@ impl Revision {
     /// The newest that opens with a handshake.
     pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
 
+    pub const NEWEST: Self = Self::V2026_07_28;
+
     pub fn parse(text: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str().as_bytes() == text)
     }
 
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
             Self::V2025_03_26 => "2025-03-26",
@@ -59,6 +61,11 @@ impl Revision {
     /// Whoever uses a client can be asked something.
     pub fn has_elicitation(self) -> bool {
         self >= Self::V2025_06_18
+    }
+
+    /// They can be asked to open an address for it.
+    pub fn has_elicitation_by_url(self) -> bool {
+        self >= Self::V2025_11_25
     }
 
     /// Several messages may come as one JSON array.
@@ -151,6 +158,7 @@ mod tests {
         assert_eq!(those(Revision::sends_version_header), [V2025_06_18, V2025_11_25, V2026_07_28]);
         assert_eq!(those(Revision::has_batches), [V2025_03_26]);
         assert_eq!(those(Revision::has_elicitation), [V2025_06_18, V2025_11_25, V2026_07_28]);
+        assert_eq!(those(Revision::has_elicitation_by_url), [V2025_11_25, V2026_07_28]);
         assert_eq!(those(|r| r.era() == Era::Modern), [V2026_07_28]);
     }
 

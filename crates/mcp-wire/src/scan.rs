@@ -260,6 +260,17 @@ pub fn whole_members(bytes: &[u8]) -> impl Iterator<Item = (Option<Cow<'_, str>>
     })
 }
 
+/// How deep a JSON value is nested, zero if it is neither object nor array. `None` if `bytes` is not one
+/// value, or not UTF-8.
+pub fn nesting(bytes: &[u8]) -> Option<usize> {
+    simdutf8::basic::from_utf8(bytes).ok()?;
+    let mut walk = Walk::new(bytes);
+    walk.skip_blanks();
+    walk.value().ok()?;
+    walk.skip_blanks();
+    (walk.at == bytes.len()).then_some(walk.deepest)
+}
+
 /// Where the member at the end of `path` stands. Of a key that stands twice the last one counts, as
 /// it does for the parsers our peers use.
 pub fn member_at<'p>(bytes: &[u8], path: impl IntoIterator<Item = &'p str>) -> Option<Span> {

@@ -1,4 +1,4 @@
-//! Replaces one span of a message and leaves every other byte alone: the only way a message is
+//! Replaces spans of a message and leaves every other byte alone: the only way a message is
 //! changed without a person writing it anew.
 
 use bytes::Bytes;
@@ -11,6 +11,28 @@ use crate::scan::{self, Span};
 pub fn splice(bytes: &[u8], span: Span, replacement: &[u8]) -> Bytes {
     let range = span.range();
     [&bytes[..range.start], replacement, &bytes[range.end..]].concat().into()
+}
+
+/// `bytes` with each replacement in place of its span, in one copy. The edits may come in any order, and are
+/// sorted; no two of them may overlap.
+pub fn splice_all(bytes: &[u8], edits: &mut [(Span, Bytes)]) -> Bytes {
+    edits.sort_by_key(|(span, _)| span.range().start);
+    let added: usize = edits.iter().map(|(_, replacement)| replacement.len()).sum();
+    let mut whole = Vec::with_capacity(bytes.len() + added);
+    let mut taken_to = 0;
+    for (span, replacement) in edits.iter() {
+        let range = span.range();
+        debug_assert!(taken_to <= range.start, "edits overlap at {}", range.start);
+        // Of two that overlap the first counts: whatever comes of it, no byte is said twice.
+        if range.start < taken_to {
+            continue;
+        }
+        whole.extend_from_slice(&bytes[taken_to..range.start]);
+        whole.extend_from_slice(replacement);
+        taken_to = range.end;
+    }
+    whole.extend_from_slice(&bytes[taken_to..]);
+    whole.into()
 }
 
 /// `bytes` without the member at the end of `path`, and without the comma that parted it from another.
@@ -51,6 +73,22 @@ mod tests {
         let message = Message::new(text.as_slice().into());
         let id = message.peek().id.expect("it has an id");
         assert_eq!(splice(text, id, b"17"), b"{ \"result\" : 1e400 ,\"id\":17 }".as_slice());
+    }
+
+    #[test]
+    fn several_spans_change_in_any_order() {
+        #[track_caller]
+        fn check(edits: &[(std::ops::Range<usize>, &'static str)], expected: &str) {
+            let edit =
+                |(range, text): &(std::ops::Range<usize>, &'static str)| (Span::new(range.clone()), (*text).into());
+            let mut edits: Vec<_> = edits.iter().map(edit).collect();
+            assert_eq!(splice_all(b"0123456789", &mut edits), expected);
+        }
+        check(&[], "0123456789");
+        check(&[(0..1, "abc")], "abc123456789");
+        check(&[(8..10, ""), (0..1, "a"), (1..3, "bcd")], "abcd34567");
+        check(&[(4..6, "x"), (2..4, "y")], "01yx6789");
+        check(&[(0..10, "")], "");
     }
 
     #[test]

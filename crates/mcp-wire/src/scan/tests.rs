@@ -297,3 +297,15 @@ fn a_message_that_is_scanned_at_once_is_glanced_at_alike() {
         assert_eq!(new.peek(), scanned.peek(), "{text}");
     }
 }
+
+#[test]
+fn nesting_is_counted_of_what_is_one_value() {
+    for (text, depth) in [("7", 0), (" \"[[\" ", 0), ("{}", 1), ("[[],[{\"a\":[]}]]", 4), ("{\"a\":1} ", 1)] {
+        assert_eq!(nesting(text.as_bytes()), Some(depth), "{text}");
+    }
+    assert_eq!(nesting("[".repeat(5_000).as_bytes()), None);
+    assert_eq!(nesting(["[".repeat(5_000), "]".repeat(5_000)].concat().as_bytes()), Some(5_000));
+    for bytes in [&b""[..], b"{", b"[1 2]", b"{} {}", b"\"\xff\""] {
+        assert_eq!(nesting(bytes), None);
+    }
+}
