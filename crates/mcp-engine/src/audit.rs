@@ -63,6 +63,8 @@ pub(crate) struct Decided<'a> {
     pub method: &'a str,
     pub tool: Option<&'a str>,
     pub speaker: &'a Speaker,
+    /// The server of a gateway.
+    pub server: Option<&'a str>,
     /// The recording that has the message.
     pub recording: Recording,
     pub operation: Option<&'static str>,
@@ -124,7 +126,7 @@ impl Audit {
             session: decided.recording.session,
             conversation: message.conversation,
             client: speaker.client.as_deref(),
-            server: self.server.as_deref(),
+            server: decided.server.or(self.server.as_deref()),
             direction: message.from.direction(),
             method: decided.method,
             tool: decided.tool,

@@ -2,13 +2,14 @@
 //! is a copy of a few bytes behind those before; what is old goes a block at a time.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
 use mcp_store::{RecordHead, Said, Transport};
 use mcp_wire::Message;
 
 use crate::bus::{Event, Origin};
-use crate::envelope::{Lane, ProxyMessage, Side};
+use crate::envelope::{Lane, ProxyMessage, Side, Upstream};
 
 /// What is kept: as much as a person looks through.
 const MESSAGES_MAX: usize = 10_000;
@@ -17,7 +18,9 @@ const BYTES_MAX: usize = 16 << 20;
 const BLOCK_BYTES: usize = 64 << 10;
 const COPIED_MAX: usize = BLOCK_BYTES / 2;
 /// What stands before each message: numbers of fixed size, then its length.
-const HEAD_BYTES: usize = 8 * 4 + 4 * 2 + 3;
+const HEAD_BYTES: usize = 8 * 4 + 4 * 3 + 3;
+/// In the byte of the side: what stands for an answered request is the message that this one was made of.
+const CAUSED: u8 = 2;
 
 #[derive(Default)]
 pub struct Backlog {
@@ -27,6 +30,8 @@ pub struct Backlog {
     in_filling: usize,
     messages: usize,
     bytes: usize,
+    /// The servers of a gateway, in their order.
+    servers: Vec<Arc<str>>,
     /// What was said later of messages.
     said: VecDeque<(u64, Said)>,
 }
@@ -51,8 +56,10 @@ struct Head {
     time_ns: u64,
     /// 0 is none.
     correlated: u64,
+    is_caused: bool,
     exchange: u64,
     conversation: u32,
+    upstream: Upstream,
     length: u32,
     from: Side,
     transport: Transport,
@@ -69,13 +76,14 @@ impl Head {
         head[24..32].copy_from_slice(&self.exchange.to_le_bytes());
         head[32..36].copy_from_slice(&self.conversation.to_le_bytes());
         head[36..40].copy_from_slice(&self.length.to_le_bytes());
-        head[40] = u8::from(self.from == Side::Server);
-        head[41] = match self.transport {
+        head[40..44].copy_from_slice(&self.upstream.encode());
+        head[44] = u8::from(self.from == Side::Server) | if self.is_caused { CAUSED } else { 0 };
+        head[45] = match self.transport {
             Transport::Stdio => 0,
             Transport::Sse => 1,
             Transport::StreamableHttp => 2,
         };
-        head[42] = match self.origin {
+        head[46] = match self.origin {
             None => 0,
             Some(Origin::Peer) => 1,
             Some(Origin::Noise) => 2,
@@ -85,14 +93,20 @@ impl Head {
     }
 
     fn read(block: &mut Bytes) -> Self {
+        let (sequence, time_ns, correlated, exchange) =
+            (block.get_u64_le(), block.get_u64_le(), block.get_u64_le(), block.get_u64_le());
+        let (conversation, length, upstream) = (block.get_u32_le(), block.get_u32_le(), block.get_u32_le());
+        let side = block.get_u8();
         Self {
-            sequence: block.get_u64_le(),
-            time_ns: block.get_u64_le(),
-            correlated: block.get_u64_le(),
-            exchange: block.get_u64_le(),
-            conversation: block.get_u32_le(),
-            length: block.get_u32_le(),
-            from: if block.get_u8() == 1 { Side::Server } else { Side::Client },
+            sequence,
+            time_ns,
+            correlated,
+            is_caused: side & CAUSED != 0,
+            exchange,
+            conversation,
+            upstream: Upstream::decode(upstream),
+            length,
+            from: if side & !CAUSED == 1 { Side::Server } else { Side::Client },
             transport: match block.get_u8() {
                 0 => Transport::Stdio,
                 1 => Transport::Sse,
@@ -116,12 +130,15 @@ impl Backlog {
             (false, false) => Origin::Peer,
         };
         let bytes = message.message.bytes();
+        let parent = lane.parent_of(message);
         let head = Head {
             sequence: message.sequence,
             time_ns: message.time_ns,
-            correlated: message.correlated.unwrap_or(0),
+            correlated: message.correlated.or(parent).unwrap_or(0),
+            is_caused: parent.is_some(),
             exchange: lane.exchange,
             conversation: message.conversation,
+            upstream: message.upstream,
             length: bytes.len() as u32,
             from: message.from,
             transport: lane.transport,
@@ -130,11 +147,34 @@ impl Backlog {
         self.keep(&head, bytes);
     }
 
-    pub(crate) fn event(&mut self, conversation: u32, from: Side, sequence: u64, time_ns: u64, text: &str) {
-        let length = text.len() as u32;
-        let (correlated, exchange, transport) = (0, 0, Transport::Stdio);
-        let head =
-            Head { sequence, time_ns, correlated, exchange, conversation, length, from, transport, origin: None };
+    /// There is this server of a gateway too.
+    pub(crate) fn meet_server(&mut self, upstream: Upstream, server: &Arc<str>) {
+        if upstream.index() > self.servers.len() {
+            self.servers.push(Arc::clone(server));
+        }
+    }
+
+    pub(crate) fn event(
+        &mut self,
+        (conversation, upstream): (u32, Upstream),
+        from: Side,
+        sequence: u64,
+        time_ns: u64,
+        text: &str,
+    ) {
+        let head = Head {
+            sequence,
+            time_ns,
+            correlated: 0,
+            is_caused: false,
+            exchange: 0,
+            conversation,
+            upstream,
+            length: text.len() as u32,
+            from,
+            transport: Transport::Stdio,
+            origin: None,
+        };
         self.keep(&head, &Bytes::copy_from_slice(text.as_bytes()));
     }
 
@@ -201,6 +241,7 @@ impl Backlog {
         Look {
             blocks: self.blocks.iter().map(|block| block.content.clone()).chain([filling]).collect(),
             excess: self.messages.saturating_sub(MESSAGES_MAX),
+            servers: self.servers.clone(),
             said: self.said.iter().cloned().collect(),
         }
     }
@@ -211,6 +252,7 @@ pub struct Look {
     blocks: Vec<Content>,
     /// The oldest of them are more than is promised.
     excess: usize,
+    servers: Vec<Arc<str>>,
     /// What was said later of messages, which may be gone.
     pub said: Vec<(u64, Said)>,
 }
@@ -220,22 +262,26 @@ impl Look {
     pub fn events(&self) -> impl Iterator<Item = Event> {
         self.blocks.iter().flat_map(Content::messages).skip(self.excess).map(|(head, bytes)| {
             let Head { sequence, time_ns, exchange, conversation, from, transport, .. } = head;
+            let upstream = head.upstream.index().checked_sub(1).and_then(|at| self.servers.get(at)).cloned();
+            let correlated = (head.correlated > 0).then_some(head.correlated);
             match head.origin {
                 Some(origin) => Event::Message {
                     sequence,
                     time_ns,
                     from,
                     conversation,
+                    upstream,
                     transport,
                     exchange,
                     event_id: None,
                     message: Message::new(bytes),
-                    correlated: (head.correlated > 0).then_some(head.correlated),
+                    correlated: correlated.filter(|_| !head.is_caused),
+                    parent: correlated.filter(|_| head.is_caused),
                     origin,
                 },
                 None => {
                     let text = String::from_utf8_lossy(&bytes).into();
-                    Event::Fault { sequence, time_ns, from, conversation, text }
+                    Event::Fault { sequence, time_ns, from, conversation, upstream, text }
                 }
             }
         })
@@ -270,6 +316,7 @@ mod tests {
             time_ns: 0,
             from: Side::Client,
             conversation: 0,
+            upstream: crate::envelope::Upstream::ONLY,
             message: Message::new(bytes.into()),
             ending: Ending::Lf,
             bom: false,
@@ -296,7 +343,7 @@ mod tests {
         for sequence in 1..=25_000 {
             push(&mut backlog, sequence, bytes(sequence));
         }
-        backlog.event(0, Side::Server, 25_001, 0, "it broke");
+        backlog.event((0, Upstream::ONLY), Side::Server, 25_001, 0, "it broke");
         let kept = kept(&backlog);
         assert!(kept.len() <= MESSAGES_MAX && kept.len() > 1_000, "{}", kept.len());
         assert_eq!(kept.last(), Some(&(25_001, "it broke".into())));

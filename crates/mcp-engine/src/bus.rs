@@ -23,6 +23,8 @@ pub enum Event {
         time_ns: u64,
         from: Side,
         conversation: u32,
+        /// The server of a gateway that the conversation is with.
+        upstream: Option<Arc<str>>,
         transport: Transport,
         /// The HTTP exchange that carried it; 0 where there is none.
         exchange: u64,
@@ -30,6 +32,8 @@ pub enum Event {
         event_id: Option<Arc<[u8]>>,
         message: Message,
         correlated: Option<u64>,
+        /// The message of another conversation that a gateway made this one of.
+        parent: Option<u64>,
         origin: Origin,
     },
     /// Something happened where a message should have been.
@@ -38,6 +42,7 @@ pub enum Event {
         time_ns: u64,
         from: Side,
         conversation: u32,
+        upstream: Option<Arc<str>>,
         text: Arc<str>,
     },
     /// A message, told before, is parked.
@@ -73,17 +78,19 @@ impl Event {
         }
     }
 
-    pub(crate) fn message(message: &ProxyMessage, lane: Lane<'_>, origin: Origin) -> Self {
+    pub(crate) fn message(message: &ProxyMessage, upstream: Option<Arc<str>>, lane: Lane<'_>, origin: Origin) -> Self {
         Self::Message {
             sequence: message.sequence,
             time_ns: message.time_ns,
             from: message.from,
             conversation: message.conversation,
+            upstream,
             transport: lane.transport,
             exchange: lane.exchange,
             event_id: (!lane.event_id.is_empty()).then(|| lane.event_id.into()),
             message: message.message.clone(),
             correlated: message.correlated,
+            parent: lane.parent_of(message),
             origin,
         }
     }
@@ -309,7 +316,7 @@ mod tests {
     use super::*;
 
     fn fault(sequence: u64) -> Event {
-        Event::Fault { sequence, time_ns: 0, from: Side::Client, conversation: 0, text: "".into() }
+        Event::Fault { sequence, time_ns: 0, from: Side::Client, conversation: 0, upstream: None, text: "".into() }
     }
 
     #[test]
@@ -332,12 +339,13 @@ mod tests {
                 time_ns: 0,
                 from: Side::Client,
                 conversation: 0,
+                upstream: crate::envelope::Upstream::ONLY,
                 message: large.clone(),
                 ending: mcp_wire::Ending::Lf,
                 bom: false,
                 correlated: None,
             };
-            Event::message(&message, Lane::PIPE, Origin::Peer)
+            Event::message(&message, None, Lane::PIPE, Origin::Peer)
         };
         (1..=10).for_each(|sequence| bus.publish(|| held(sequence)));
         assert_eq!(std::iter::from_fn(|| watcher.try_next()).count(), 5);

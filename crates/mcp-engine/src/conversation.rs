@@ -1,14 +1,14 @@
 //! One client's exchange with the proxy, from the first message to the last: a pipe, a session of
-//! Streamable HTTP, an SSE connection.
+//! Streamable HTTP, an SSE connection. Of a gateway also its own exchange with one of its servers.
 
 mod speaker;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use mcp_wire::{Id, Kind, Message};
 
 use crate::correlate::Pending;
-use crate::envelope::{Asked, Lane, Lent, ProxyMessage, Side};
+use crate::envelope::{Asked, Behalf, Lane, Lent, ProxyMessage, Side, Upstream};
 use crate::pipeline::Release;
 
 pub use speaker::Speaker;
@@ -16,11 +16,14 @@ pub use speaker::Speaker;
 #[derive(Debug)]
 pub struct Conversation {
     number: u32,
+    pub(crate) part: Part,
     pub(crate) pending: Pending,
     /// By id, which no two of them share.
     lent: HashMap<Id, Lent>,
     /// Requests that somebody gave another id.
     renamed: Vec<Renamed>,
+    /// Of a leg, whom the requests are made for that have no answer, by their sequences.
+    clients: BTreeMap<u64, Client>,
     /// Requests that the client knows nothing of, whose answers are not for it.
     not_its_own: Vec<Id>,
     /// The client, as soon as it has said who it is.
@@ -29,6 +32,29 @@ pub struct Conversation {
     pub(crate) opening: Opening,
     pub(crate) noise: u64,
     pub(crate) server_spoke: bool,
+}
+
+/// What of the way between client and server a conversation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    All,
+    /// From a client to a gateway. Which server a message is for is not known yet, so nothing is decided here.
+    Entrance,
+    /// From a gateway to one of its servers.
+    Leg(Upstream),
+}
+
+/// Whom a request is made for.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    pub speaker: Speaker,
+    pub conversation: u32,
+}
+
+impl Client {
+    pub fn behalf(&self) -> Behalf<'_> {
+        Behalf { parent: 0, speaker: &self.speaker, conversation: self.conversation }
+    }
 }
 
 /// A request under another id than its sender gave it.
@@ -53,16 +79,24 @@ pub(crate) enum Opening {
     EachTime,
 }
 
+/// Requests of one leg that are open at once and of which it is known whom they are for. Gateways allow far fewer.
+const CLIENTS_MAX: usize = 16_384;
 /// Requests under another id that are open at once; a person edits one at a time.
 const RENAMED_MAX: usize = 1_024;
 
 impl Conversation {
     pub(crate) fn new(number: u32) -> Self {
+        Self::part_of(number, Part::All)
+    }
+
+    pub(crate) fn part_of(number: u32, part: Part) -> Self {
         Self {
             number,
+            part,
             pending: Pending::default(),
             lent: HashMap::new(),
             renamed: Vec::new(),
+            clients: BTreeMap::new(),
             not_its_own: Vec::new(),
             speaker: Speaker::default(),
             opening: Opening::Awaited,
@@ -79,6 +113,40 @@ impl Conversation {
     /// From 1 in a run of the proxy; 0 where there is only one.
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The server that it is with, if there are several.
+    pub fn upstream(&self) -> Upstream {
+        match self.part {
+            Part::All | Part::Entrance => Upstream::ONLY,
+            Part::Leg(upstream) => upstream,
+        }
+    }
+
+    /// Whether it is between a client and a gateway, where messages are neither judged nor held.
+    pub fn is_entrance(&self) -> bool {
+        self.part == Part::Entrance
+    }
+
+    /// Takes note of whom a message of a leg is for. Comes back with that for the answer to a request.
+    pub(crate) fn client_of(&mut self, message: &ProxyMessage, behalf: Option<Behalf<'_>>) -> Option<Client> {
+        if !matches!(self.part, Part::Leg(_)) {
+            return None;
+        }
+        if let Some(request) = message.correlated {
+            return self.clients.remove(&request).filter(|_| behalf.is_none());
+        }
+        if let Some(behalf) = behalf
+            && message.from == Side::Client
+            && message.message.glance().kind == Kind::Request
+        {
+            if self.clients.len() >= CLIENTS_MAX {
+                self.clients.pop_first();
+            }
+            let client = Client { speaker: behalf.speaker.clone(), conversation: behalf.conversation };
+            self.clients.insert(message.sequence, client);
+        }
+        None
     }
 
     /// Takes note of `message`. Returns the sequence of the request it answers, if it answers one.

@@ -4,6 +4,8 @@ use mcp_store::{Direction, Transport};
 use mcp_wire::{Ending, FrameRef, Id, Message};
 use tokio::time::Instant;
 
+use crate::conversation::{Conversation, Speaker};
+
 /// Where a message came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -46,11 +48,51 @@ pub struct Lane<'a> {
     pub asked: Option<&'a Asked>,
     /// Whoever sent it can be asked something by the way it came, before it is answered.
     pub can_ask: bool,
+    /// Whom a gateway passes it on for, and what it made it of.
+    pub behalf: Option<Behalf<'a>>,
 }
 
-impl Lane<'_> {
+/// What a message of a gateway comes from: one of another conversation.
+#[derive(Clone, Copy, Debug)]
+pub struct Behalf<'a> {
+    /// The sequence of the message that this one was made of; 0 if there is none.
+    pub parent: u64,
+    /// Who is judged by it, and named where it is written down.
+    pub speaker: &'a Speaker,
+    /// The client's conversation.
+    pub conversation: u32,
+}
+
+/// Which server of a gateway a conversation is with, in the order in which they were first met.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Upstream(u32);
+
+impl Upstream {
+    /// There is no other, or it is not said yet which.
+    pub const ONLY: Self = Self(0);
+
+    /// The server that was met after so many others.
+    pub(crate) fn nth(others: usize) -> Self {
+        Self(others as u32 + 1)
+    }
+
+    pub(crate) fn encode(self) -> [u8; 4] {
+        self.0.to_le_bytes()
+    }
+
+    pub(crate) fn decode(number: u32) -> Self {
+        Self(number)
+    }
+
+    #[inline]
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl<'a> Lane<'a> {
     /// A pipe: nothing but the messages themselves.
-    pub const PIPE: Self = Self {
+    pub const PIPE: Lane<'static> = Lane {
         transport: Transport::Stdio,
         exchange: 0,
         event_id: b"",
@@ -58,7 +100,24 @@ impl Lane<'_> {
         since: None,
         asked: None,
         can_ask: true,
+        behalf: None,
     };
+
+    /// The message that one was made of. Where it answers a request, that request has said so.
+    #[inline]
+    pub(crate) fn parent_of(&self, message: &ProxyMessage) -> Option<u64> {
+        let behalf = self.behalf.filter(|_| message.correlated.is_none())?;
+        (behalf.parent > 0).then_some(behalf.parent)
+    }
+
+    /// Who speaks by a message that came this way, or hears it.
+    #[inline]
+    pub(crate) fn speaker<'s>(&self, talk: &'s Conversation) -> &'s Speaker
+    where
+        'a: 's,
+    {
+        self.behalf.map_or(talk.speaker(), |behalf| behalf.speaker)
+    }
 }
 
 /// A request that waits for its answer in an exchange of its own.
@@ -84,8 +143,9 @@ pub struct ProxyMessage {
     /// Nanoseconds since 1970; never goes back within a run.
     pub time_ns: u64,
     pub from: Side,
-    /// The client's exchange with the proxy that it belongs to.
+    /// The client's exchange with the proxy that it belongs to, or a gateway's with one of its servers.
     pub conversation: u32,
+    pub upstream: Upstream,
     pub message: Message,
     pub ending: Ending,
     pub bom: bool,

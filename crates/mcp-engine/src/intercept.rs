@@ -145,8 +145,14 @@ impl Intercept {
         self.armed
     }
 
-    /// Looks at a message, which `speaker`'s conversation brought.
-    pub(crate) fn look(&mut self, judged: Judged, speaker: &Speaker, since: Option<Instant>) -> Passed {
+    /// Looks at a message, which `speaker`'s conversation brought. `server` is that of a gateway.
+    pub(crate) fn look(
+        &mut self,
+        judged: Judged,
+        speaker: &Speaker,
+        server: Option<&str>,
+        since: Option<Instant>,
+    ) -> Passed {
         let message = judged.message();
         if !self.parked.is_empty()
             && let Some(id) = message.message.cancelled_id()
@@ -156,7 +162,7 @@ impl Intercept {
             }
             self.give_up(message, &id);
         }
-        let held = self.held_by(message, speaker);
+        let held = self.held_by(message, speaker, server);
         match held.filter(|_| self.has_room(message) && self.has_time(message, since)) {
             Some((why, owner)) => Passed::Held(judged, why, owner),
             None => Passed::Onward(judged),
@@ -164,11 +170,16 @@ impl Intercept {
     }
 
     /// Why a message is to be held, if it is.
-    fn held_by(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Option<(Arc<str>, Owner)> {
+    fn held_by(
+        &mut self,
+        message: &ProxyMessage,
+        speaker: &Speaker,
+        server: Option<&str>,
+    ) -> Option<(Arc<str>, Owner)> {
         let mut found = None;
         if self.breakpoints.iter().any(|breakpoint| self.may_match(breakpoint, message)) {
             let request = self.requests.hear(message);
-            found = self.held_by_breakpoint(message, request, speaker);
+            found = self.held_by_breakpoint(message, request, speaker, server);
         }
         if found.is_none() && self.waits_for_face && message.from == Side::Client {
             return Some((WAITS_FOR_FACE.into(), Owner::Start));
@@ -194,8 +205,9 @@ impl Intercept {
         message: &ProxyMessage,
         request: Option<Request>,
         speaker: &Speaker,
+        server: Option<&str>,
     ) -> Option<(Arc<str>, Owner)> {
-        let server = self.options.server.as_deref();
+        let server = server.or(self.options.server.as_deref());
         let live = Live { message, request: request.as_ref(), speaker, server, class: Class::ByName };
         let mut found = None;
         for breakpoint in &mut self.breakpoints {
@@ -273,7 +285,7 @@ impl Intercept {
     /// Whether a parked message would be held anew, as things stand now. If so it is held for that.
     pub(crate) fn holds_still(&mut self, sequence: u64) -> bool {
         let Some(mut parked) = self.take(sequence) else { return false };
-        let why = self.held_by(parked.message(), &Speaker::default());
+        let why = self.held_by(parked.message(), &Speaker::default(), parked.server.as_deref());
         let holds = why.is_some();
         if let Some((why, owner)) = why {
             (parked.why, parked.owner) = (why, owner);

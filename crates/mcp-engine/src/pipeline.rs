@@ -2,6 +2,7 @@
 //! back what leaves. Nothing here waits, and nothing a peer sends ends a conversation.
 
 mod asks;
+mod gateway;
 mod holds;
 mod inject;
 mod judge;
@@ -21,7 +22,7 @@ use mcp_wire::{Cut, Ending, Frame, FrameRef, Id, Kind, Message, scan, visible};
 
 use crate::audit::Audit;
 use crate::bus::{Bus, Event, Origin};
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, Part};
 use crate::desk::Desk;
 use crate::envelope::{Asked, Lane, ProxyMessage, Side};
 use crate::intercept::{Held, Intercept, Why};
@@ -61,6 +62,7 @@ pub struct Pipeline {
     injected: Vec<Injection>,
     injections: u64,
     clients: status::Clients,
+    legs: gateway::Legs,
     recorder: Recorder,
     bus: Bus,
     /// The newest message that watchers were told, or missed.
@@ -93,7 +95,14 @@ pub struct ParkedMark {
 #[derive(Debug)]
 pub enum Outgoing {
     Message(Judged),
-    Reply(Frame),
+    /// What we made ourselves.
+    Reply(Frame, Composed),
+}
+
+/// How a message that we made is known.
+#[derive(Clone, Copy, Debug)]
+pub struct Composed {
+    sequence: u64,
 }
 
 impl Outbox {
@@ -116,7 +125,7 @@ impl Outgoing {
     pub fn frame(&self) -> FrameRef<'_> {
         match self {
             Self::Message(judged) => judged.message().frame(),
-            Self::Reply(frame) => frame.into(),
+            Self::Reply(frame, _) => frame.into(),
         }
     }
 
@@ -124,7 +133,23 @@ impl Outgoing {
     pub fn correlated(&self) -> Option<u64> {
         match self {
             Self::Message(judged) => judged.message().correlated,
-            Self::Reply(_) => None,
+            Self::Reply(..) => None,
+        }
+    }
+
+    /// What is said, with what is known of it already, unless we made it.
+    pub fn message(&self) -> Option<&Message> {
+        match self {
+            Self::Message(judged) => Some(&judged.message().message),
+            Self::Reply(..) => None,
+        }
+    }
+
+    /// Under which it is recorded, and by which whatever is made of it says what it comes from.
+    pub fn sequence(&self) -> u64 {
+        match self {
+            Self::Message(judged) => judged.message().sequence,
+            Self::Reply(_, composed) => composed.sequence,
         }
     }
 }
@@ -149,6 +174,7 @@ impl Pipeline {
             injected: Vec::new(),
             injections: 0,
             clients: status::Clients::default(),
+            legs: gateway::Legs::default(),
             recorder,
             bus,
             told: 0,
@@ -212,7 +238,7 @@ impl Pipeline {
                     self.keep_noise(talk, frame, now_ns)
                 }
                 Cut::Frame(frame) => {
-                    let message = match self.policy.is_governed() {
+                    let message = match self.policy.is_governed() || talk.part != Part::All {
                         true => Message::scanned(frame.bytes),
                         false => Message::new(frame.bytes),
                     };
@@ -252,7 +278,8 @@ impl Pipeline {
         message: impl Into<Message>,
         out: &mut Outbox,
     ) {
-        let now_ns = self.clock.now_ns();
+        // What a gateway makes of a message follows right behind it.
+        let now_ns = if lane.behalf.is_some() { self.clock.recent_ns() } else { self.clock.now_ns() };
         let framed = (message.into(), Ending::Counted, false);
         let message = self.stamp(talk, from, lane.asked, framed, now_ns);
         self.pass_message(talk, from, lane, message, out);
@@ -270,6 +297,9 @@ impl Pipeline {
         talk.server_spoke |= from == Side::Server;
         if talk.listens_for(&message) {
             self.meet(talk, &message);
+        }
+        if talk.part != Part::All {
+            return self.pass_gateway(talk, lane, message, out);
         }
         if self.intercept.is_armed() || talk.is_particular() {
             return self.pass_watched(talk, lane, message, out);
@@ -305,6 +335,7 @@ impl Pipeline {
             time_ns: now_ns,
             from,
             conversation: talk.number(),
+            upstream: talk.upstream(),
             message,
             ending,
             bom,
@@ -356,9 +387,13 @@ impl Pipeline {
     fn note_fault(&mut self, talk: &Conversation, from: Side, text: &str, now_ns: u64) {
         self.sequence += 1;
         let sequence = self.sequence;
-        self.recorder.event(talk.number(), from, sequence, now_ns, text);
         let conversation = talk.number();
-        let fault = || Event::Fault { sequence, time_ns: now_ns, from, conversation, text: text.into() };
+        self.recorder.event((conversation, talk.upstream()), from, sequence, now_ns, text);
+        let upstream = self.policy.server(talk.upstream());
+        let fault = || {
+            let upstream = upstream.cloned();
+            Event::Fault { sequence, time_ns: now_ns, from, conversation, upstream, text: text.into() }
+        };
         self.bus.publish_message(sequence, now_ns, fault);
     }
 
@@ -426,7 +461,7 @@ impl Pipeline {
             let judged = match outgoing {
                 Outgoing::Message(judged) => judged,
                 // A refusal of our own is no evidence of anything.
-                reply @ Outgoing::Reply(_) => {
+                reply @ Outgoing::Reply(..) => {
                     out.to_client.push(reply);
                     continue;
                 }
@@ -469,6 +504,7 @@ impl Pipeline {
             time_ns: self.clock.now_ns(),
             from: to.other(),
             conversation,
+            upstream: self.legs.of(conversation),
             message: Message::new(frame.bytes.clone()),
             ending: frame.ending,
             bom: false,
@@ -479,12 +515,14 @@ impl Pipeline {
         if let Some(request) = correlated {
             self.note_answer(request, &message);
         }
-        Outgoing::Reply(frame)
+        Outgoing::Reply(frame, Composed { sequence: message.sequence })
     }
 
     fn tell(&mut self, message: &ProxyMessage, lane: Lane<'_>, origin: Origin) {
         self.told = message.sequence;
-        self.bus.publish_message(message.sequence, message.time_ns, || Event::message(message, lane, origin));
+        self.bus.publish_message(message.sequence, message.time_ns, || {
+            Event::message(message, self.policy.server(message.upstream).cloned(), lane, origin)
+        });
     }
 
     /// Whether a batch must be on disk before it leaves.

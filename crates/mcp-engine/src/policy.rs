@@ -4,6 +4,7 @@
 
 mod answers;
 mod batch;
+mod entrance;
 pub mod explain;
 mod govern;
 mod hide;
@@ -25,7 +26,7 @@ use mcp_wire::splice::{splice, with_id};
 use mcp_wire::{Id, Message};
 
 use crate::conversation::Speaker;
-use crate::envelope::ProxyMessage;
+use crate::envelope::{ProxyMessage, Upstream};
 use crate::resolve::Resolved;
 use govern::Governed;
 use operation::Operation;
@@ -135,6 +136,8 @@ pub struct Ruling {
     pub is_kept: bool,
     /// What it is about is not listed to its sender.
     pub is_hidden: bool,
+    /// The server of a gateway that the message is for, or from.
+    pub server: Option<Arc<str>>,
     /// Who decided, if it was not the rule.
     pub actor: Option<Arc<str>>,
 }
@@ -154,6 +157,8 @@ impl Ruling {
 #[derive(Debug, Default)]
 pub struct Policy {
     governed: Option<Box<Governed>>,
+    /// The servers of a gateway, in the order in which they were met.
+    servers: Vec<Arc<str>>,
 }
 
 impl Policy {
@@ -161,8 +166,30 @@ impl Policy {
     pub fn govern(&mut self, rules: Arc<Rules>) {
         match &mut self.governed {
             Some(governed) => governed.replace(rules),
-            None => self.governed = Some(Box::new(Governed::new(rules))),
+            None => self.governed = Some(Box::new(Governed::new(rules, &self.servers))),
         }
+    }
+
+    /// From now on there is this server too, if it was not known. Judged is by what it says of its own tools.
+    pub(crate) fn meet_server(&mut self, server: &Arc<str>) -> Upstream {
+        let known = self.servers.iter().position(|known| known == server);
+        let upstream = Upstream::nth(known.unwrap_or(self.servers.len()));
+        if known.is_none() {
+            self.servers.push(Arc::clone(server));
+            if let Some(governed) = &mut self.governed {
+                governed.meet_server(server);
+            }
+        }
+        upstream
+    }
+
+    pub(crate) fn upstream_named(&self, server: &str) -> Option<Upstream> {
+        self.servers.iter().position(|known| **known == *server).map(Upstream::nth)
+    }
+
+    /// The server of a gateway.
+    pub(crate) fn server(&self, upstream: Upstream) -> Option<&Arc<str>> {
+        self.servers.get(upstream.index().checked_sub(1)?)
     }
 
     #[inline]
@@ -175,8 +202,20 @@ impl Policy {
     }
 
     /// What the server says of the tool that a request is about.
-    pub(crate) fn annotations(&self, method: &str, tool: Option<&str>) -> operation::Annotations {
-        self.governed.as_ref().map(|governed| governed.annotations(method, tool)).unwrap_or_default()
+    pub(crate) fn annotations(&self, upstream: Upstream, method: &str, tool: Option<&str>) -> operation::Annotations {
+        self.governed.as_ref().map(|governed| governed.annotations(upstream, method, tool)).unwrap_or_default()
+    }
+
+    /// Whether something that a server lists is not to be listed to a client: every use of it is denied.
+    pub(crate) fn hides(&mut self, upstream: Upstream, method: &str, name: &str, speaker: &Speaker) -> bool {
+        self.governed.as_mut().is_some_and(|governed| governed.hides(upstream, method, name, speaker))
+    }
+
+    /// Takes in what a list says, which everybody may see.
+    pub(crate) fn learn(&mut self, judged: &Judged) {
+        if let Some(governed) = &mut self.governed {
+            governed.hear_list(judged.message());
+        }
     }
 
     /// A message as whoever it is for may see it, and what it was if it is another now.

@@ -17,7 +17,7 @@ use mcp_store::{
 use uuid::Uuid;
 
 use crate::backlog::Backlog;
-use crate::envelope::{Lane, ProxyMessage, Side};
+use crate::envelope::{Lane, ProxyMessage, Side, Upstream};
 
 /// A session is divided when it reaches any of these.
 const SESSION_MESSAGES_MAX: u64 = 1_000_000;
@@ -110,7 +110,12 @@ struct Capture {
     sessions: Vec<(SessionHeader, PathBuf)>,
     /// How many messages came before each of them.
     began: Vec<u64>,
+    /// With which servers of a gateway conversations are that have not ended.
+    legs: BTreeMap<u32, Arc<str>>,
 }
+
+/// Such conversations; past this those that began first are not known in the next session.
+const LEGS_MAX: usize = 65_536;
 
 impl Recorder {
     /// Records nothing.
@@ -147,6 +152,7 @@ impl Recorder {
             ending: Vec::new(),
             sessions,
             began: vec![0],
+            legs: BTreeMap::new(),
         };
         Ok(Self::with(Some(capture), options))
     }
@@ -187,8 +193,12 @@ impl Recorder {
         };
         let flags = flags | RecordHead::arrived_on(lane.transport);
         let head = capture.head(RecordKind::Message, message.from, message.sequence, message.time_ns, flags);
-        let correlated = message.correlated.map_or(0, |sequence| sequence.saturating_sub(capture.earlier));
-        let head = RecordHead { correlated, conversation: message.conversation, ..head };
+        let parent = lane.parent_of(message).and_then(|parent| parent.checked_sub(capture.earlier));
+        let (correlated, caused) = match (message.correlated, parent) {
+            (None, Some(parent)) if parent > 0 => (parent, RecordHead::CAUSED),
+            (correlated, _) => (correlated.map_or(0, |sequence| sequence.saturating_sub(capture.earlier)), 0),
+        };
+        let head = RecordHead { correlated, conversation: message.conversation, flags: head.flags | caused, ..head };
         capture.messages += 1;
         match lane.exchange {
             0 => capture.writer.push(&head, message.message.bytes()),
@@ -196,11 +206,38 @@ impl Recorder {
         }
     }
 
+    /// Records with which server of a gateway a conversation is that begins.
+    pub fn begin_leg(&mut self, conversation: u32, upstream: Upstream, server: &Arc<str>, time_ns: u64) {
+        if let Some(backlog) = &mut self.backlog {
+            backlog.meet_server(upstream, server);
+        }
+        let Some(capture) = &mut self.capture else { return };
+        capture.writer.push_leg(time_ns, conversation, server);
+        if capture.legs.len() >= LEGS_MAX {
+            capture.legs.pop_first();
+        }
+        capture.legs.insert(conversation, Arc::clone(server));
+    }
+
+    /// Nothing more is said in such a conversation.
+    pub fn end_leg(&mut self, conversation: u32) {
+        if let Some(capture) = &mut self.capture {
+            capture.legs.remove(&conversation);
+        }
+    }
+
     /// Records that something happened where a message should have been.
-    pub fn event(&mut self, conversation: u32, from: Side, sequence: u64, time_ns: u64, text: &str) {
+    pub fn event(
+        &mut self,
+        (conversation, upstream): (u32, Upstream),
+        from: Side,
+        sequence: u64,
+        time_ns: u64,
+        text: &str,
+    ) {
         let Some(capture) = &mut self.capture else {
             let backlog = self.backlog.iter_mut();
-            return backlog.for_each(|backlog| backlog.event(conversation, from, sequence, time_ns, text));
+            return backlog.for_each(|backlog| backlog.event((conversation, upstream), from, sequence, time_ns, text));
         };
         let head = capture.head(RecordKind::Event, from, sequence, time_ns, 0);
         capture.messages += 1;
@@ -402,6 +439,9 @@ impl Capture {
         self.sessions.push((header.clone(), path));
         self.began.push(self.earlier);
         self.header = header;
+        for (conversation, server) in &self.legs {
+            self.writer.push_leg(now_ns, *conversation, server);
+        }
         Ok(())
     }
 }
@@ -427,6 +467,7 @@ mod tests {
             time_ns: 1,
             from: Side::Client,
             conversation: 1,
+            upstream: crate::envelope::Upstream::ONLY,
             message: mcp_wire::Message::new(Bytes::from_static(b"{}")),
             ending: mcp_wire::Ending::Lf,
             bom: false,
@@ -477,6 +518,59 @@ mod tests {
             .unwrap();
         assert_eq!(rules, [Some("late".to_owned()), Some("before".to_owned()), None]);
         assert_eq!(session.summary().amendments, 1, "the others need no looking for");
+    }
+
+    /// A server that a conversation is with is known in every part of a long run, and what a message was made of
+    /// as far as that is in the same part.
+    #[test]
+    fn a_session_that_goes_on_says_again_with_which_servers_conversations_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let header = SessionHeader {
+            id: Uuid::from_u128(1),
+            started_ns: 0,
+            transport: Transport::Stdio,
+            server_command: None,
+            server_url: None,
+            name: None,
+            notes: BTreeMap::new(),
+            session_file: None,
+            continues: None,
+        };
+        let place = dir.path().to_owned();
+        let options =
+            RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward, on_synced: None };
+        let mut recorder = Recorder::begin(header, Box::new(move |id| place.join(id.to_string())), options).unwrap();
+        for (conversation, server) in [(1, "gone"), (2, "files")] {
+            recorder.begin_leg(conversation, Upstream::nth(conversation as usize - 1), &server.into(), 1);
+        }
+        recorder.end_leg(1);
+        let speaker = crate::Speaker::default();
+        let pass = |recorder: &mut Recorder, sequence: u64, parent: u64| {
+            let behalf = crate::Behalf { parent, speaker: &speaker, conversation: 9 };
+            let message = ProxyMessage { conversation: 2, ..message(sequence) };
+            recorder.message(&message, Lane { behalf: Some(behalf), ..Lane::PIPE }, 0);
+        };
+        pass(&mut recorder, 1, 0);
+        pass(&mut recorder, 2, 1);
+        recorder.commit(2).unwrap();
+        recorder.capture.as_mut().unwrap().divide(3).unwrap();
+        pass(&mut recorder, 3, 2);
+        pass(&mut recorder, 4, 3);
+        let (sessions, ended) = recorder.finish(4, &End::default());
+        ended.unwrap();
+        let read = |(_, path): &(SessionHeader, PathBuf)| {
+            let mut links = Vec::new();
+            let session = mcp_store::Session::open_segment(path).unwrap();
+            let read = session.for_each(|message| -> Result<(), StoreError> {
+                links.push((message.upstream.map(|server| server.to_string()), message.parent));
+                Ok(())
+            });
+            read.unwrap();
+            links
+        };
+        let files = Some("files".to_owned());
+        let expected = [(files.clone(), None), (files, Some(1))];
+        assert_eq!(sessions.iter().map(read).collect::<Vec<_>>(), [expected.clone(), expected]);
     }
 
     #[test]

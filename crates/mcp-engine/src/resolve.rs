@@ -1,5 +1,5 @@
-//! Which upstream a message really concerns, under its own name. With one server there is one
-//! answer; a gateway's name table will stand here.
+//! Which upstream a message really concerns, under its own name. With one server there is one answer. Between a
+//! gateway and one of its servers whoever passed the message on has answered already, and the message says it.
 
 use crate::envelope::ProxyMessage;
 

@@ -141,7 +141,7 @@ pub const FIELDS: &[Field] = &[
         "server",
         Values::Text,
         "server:github",
-        "What the server is called, or else its command or address.",
+        "What the server is called, or else its command or address; of a gateway, the id of the server that it is for or from.",
     ),
     field(Asks::Client, "client", Values::Text, "client:*code*", "What the client calls itself."),
     field(

@@ -34,6 +34,9 @@ pub struct Entry {
     /// The tool, prompt or resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     subject: Option<String>,
+    /// The server of a gateway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
     permission: Word,
     /// Who said so, and when.
     by: String,
@@ -94,13 +97,14 @@ pub fn shown(file: &Path, rules: &Rules) -> Result<Vec<String>, Failure> {
     let asks = |name: &str| rules.rules.iter().any(|rule| *rule.name == *name && rule.verdict == RuleVerdict::Ask);
     let shown = |entry: &Entry| {
         let about = about(&entry.method, entry.subject.as_deref());
+        let of = entry.server.as_deref().map_or_else(String::new, |server| format!(" of {}", visible(server)));
         let word = match entry.permission {
             Word::Allow => "allowed",
             Word::Deny => "denied",
         };
         let effect = if asks(&entry.rule) { "" } else { "; it has no effect: no rule of this name asks" };
         let (rule, by, at) = (visible(&entry.rule), visible(&entry.by), entry.at);
-        format!("answer to rule \"{rule}\": {about} {word} by {by} at {at}{effect}")
+        format!("answer to rule \"{rule}\": {about}{of} {word} by {by} at {at}{effect}")
     };
     Ok(read::read(&AnswersFile::beside(file).path)?.iter().map(shown).collect())
 }
@@ -117,6 +121,7 @@ impl Entry {
             rule: answered.rule.to_string(),
             method: answered.method.to_string(),
             subject: answered.subject.as_deref().map(str::to_owned),
+            server: answered.server.as_deref().map(str::to_owned),
             permission: match answered.permission {
                 Permission::Allow => Word::Allow,
                 Permission::Deny => Word::Deny,
@@ -133,6 +138,7 @@ impl From<Entry> for Answered {
             rule: entry.rule.into(),
             method: entry.method.into(),
             subject: entry.subject.map(Into::into),
+            server: entry.server.map(Into::into),
             permission: match entry.permission {
                 Word::Allow => Permission::Allow,
                 Word::Deny => Permission::Deny,

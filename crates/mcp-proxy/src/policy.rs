@@ -10,15 +10,19 @@ mod service;
 mod services;
 mod watch;
 
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Subcommand;
 
 pub use govern::{GovernArgs, Governing, Site};
 pub use watch::{Stamp, stamp};
 
+use crate::config::{Located, Reading};
 use crate::failure::Failure;
 use crate::report::{ColorChoice, Page};
+use service::Naming;
 
 #[derive(Subcommand)]
 pub enum PolicyCommand {
@@ -28,6 +32,16 @@ pub enum PolicyCommand {
     Explain(explain::ExplainArgs),
     /// Write a rules file to begin with
     Init(init::InitArgs),
+}
+
+/// Rules that stand in another file, under `policy`. What is wrong with them is noted.
+pub fn read_inline(policy: &Located, reading: &mut Reading<'_>) -> Option<()> {
+    native::read(policy, Naming::default(), reading).map(drop)
+}
+
+/// Whether a rules file can be used in front of these servers of a gateway, and what it says.
+pub fn summary_of(path: &Path, servers: &[Arc<str>]) -> Result<String, Failure> {
+    file::read(path, Naming { servers, ..Naming::default() }).map(|read| check::summary(&read))
 }
 
 /// `mcp-proxy policy …`

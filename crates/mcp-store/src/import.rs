@@ -17,7 +17,7 @@ use crate::StoreError;
 use crate::exchange::{AnswerHead, ExchangeMark, Headers, RequestHead, SessionEntry};
 use crate::recorded::{Direction, Recorded, SessionHeader, sequence_of};
 use crate::segment::{self, End, HeadKey, Mark, Outcome, OutcomeKind, RecordHead, RecordKind, SegmentWriter};
-use crate::session::{Session, Summary};
+use crate::session::{Legs, Session, Summary};
 use crate::state_dir::{StateDir, create_private};
 
 /// Requests of another program's file whose answers may still come; the oldest is forgotten first, and
@@ -175,6 +175,8 @@ struct Conversion {
     gathered: usize,
     sequence: u64,
     renumbered: u64,
+    /// What was written of the servers that conversations are with.
+    legs: Legs,
     open: Requests,
     hasher: RandomState,
 }
@@ -188,6 +190,7 @@ impl Conversion {
             gathered: 0,
             sequence: 0,
             renumbered: 0,
+            legs: Legs::default(),
             open: Requests::default(),
             hasher: RandomState::new(),
         })
@@ -226,7 +229,14 @@ impl Conversion {
         let in_order = message.sequence > self.sequence;
         self.sequence = if in_order { message.sequence } else { self.sequence + 1 };
         self.renumbered += u64::from(!in_order);
-        let correlated = message.correlated_id.and_then(|id| self.asked(&id)).unwrap_or(0);
+        let answers = message.correlated_id.and_then(|id| self.asked(&id));
+        // What got another number is not found under the one that others know.
+        let parent = message.parent.filter(|parent| *parent < self.sequence && self.renumbered == 0);
+        if let Some(upstream) = message.upstream
+            && self.legs.learn(message.conversation, &upstream)
+        {
+            self.writer.push_leg(message.time_ns, message.conversation, &upstream);
+        }
         // The ids of our own files say what they are, unless they got new numbers.
         if sequence_of(&self.session, &message.id) != Some(self.sequence)
             && matches!(Message::new(payload.clone()).kind(), Kind::Request | Kind::Batch)
@@ -237,6 +247,7 @@ impl Conversion {
         flags |= if message.noise { RecordHead::NOISE } else { 0 };
         flags |= if message.from_proxy { RecordHead::FROM_PROXY } else { 0 };
         flags |= if message.held { RecordHead::HELD } else { 0 };
+        flags |= if answers.is_none() && parent.is_some() { RecordHead::CAUSED } else { 0 };
         let head = RecordHead {
             kind,
             direction: message.direction,
@@ -244,7 +255,7 @@ impl Conversion {
             conversation: message.conversation,
             sequence: self.sequence,
             time_ns: message.time_ns,
-            correlated,
+            correlated: answers.or(parent).unwrap_or(0),
         };
         self.gathered += payload.len() + edited_len;
         match message.exchange {

@@ -15,7 +15,7 @@ use mcp_filter::Filter;
 use crate::StoreError;
 use crate::segment::sparse::{Growth, Place};
 use crate::segment::{SegmentReader, SparseIndex};
-use crate::session::{Later, entry};
+use crate::session::{Later, Legs, entry};
 use crate::story::{Story, Told};
 use block::{Block, Context};
 
@@ -169,9 +169,9 @@ impl Pages {
         reader.end_at(self.index.len());
         let header = reader.header().clone();
         let mut later = Later::open(&self.path, reader.file_len())?;
-        let mut story = Story::of(&header);
+        let (mut story, mut legs) = (Story::of(&header), Legs::default());
         while let Some(record) = reader.next_record().map_err(StoreError::io("read", &self.path))? {
-            let entry = entry(&header, record, reader.last_record(), Some(&mut later))?;
+            let entry = entry(&header, record, reader.last_record(), &mut legs, Some(&mut later))?;
             let Some(told) = entry.and_then(|entry| story.hear(entry)) else { continue };
             let sequence = told.recorded.sequence;
             if sequence >= before {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -79,6 +80,8 @@ pub struct Recorded {
     pub direction: Direction,
     /// 0 where there can be only one.
     pub conversation: u32,
+    /// The server of a gateway that its conversation is with.
+    pub upstream: Option<Arc<str>>,
     /// The side it arrived on.
     pub transport: Transport,
     /// The HTTP exchange it came in, and the id of the SSE event that carried it.
@@ -88,6 +91,8 @@ pub struct Recorded {
     pub raw: Bytes,
     /// The id of the request that this answers.
     pub correlated_id: Option<String>,
+    /// The sequence of the message of another conversation that a gateway made this one of.
+    pub parent: Option<u64>,
     pub modified: bool,
     /// What came, if something else went on.
     pub original_raw: Option<Bytes>,
@@ -120,11 +125,13 @@ impl Recorded {
             time_ns: 0,
             direction,
             conversation: 0,
+            upstream: None,
             transport: Transport::Stdio,
             exchange: None,
             event_id: None,
             raw: raw.into(),
             correlated_id: None,
+            parent: None,
             modified: false,
             original_raw: None,
             held: false,

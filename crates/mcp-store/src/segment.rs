@@ -57,6 +57,9 @@ pub enum RecordKind {
     Mark,
     /// What rules decided about the message `correlated`: a [`Verdict`]. The rest as with an outcome.
     Verdict,
+    /// A conversation of a gateway is with this server, whose id is the payload. It stands before the
+    /// messages of that conversation, and again where a session goes on from another.
+    Leg,
 }
 
 impl RecordKind {
@@ -75,7 +78,8 @@ pub struct RecordHead {
     pub conversation: u32,
     pub sequence: u64,
     pub time_ns: u64,
-    /// The sequence of the request that this answers, or of the message that it is about; 0 for none.
+    /// The sequence of the request that this answers, or of the message that it is about or comes from; 0 for
+    /// none. Of a message, [`RecordHead::answers`] and [`RecordHead::parent`] say which.
     pub correlated: u64,
 }
 
@@ -92,8 +96,26 @@ impl RecordHead {
     pub const HELD: u16 = 64;
     /// The verdict stands right behind the message that it is about.
     pub(crate) const ADJOINED: u16 = 128;
-    const KNOWN_FLAGS: u16 =
-        Self::NOISE | Self::FROM_PROXY | Self::ARRIVED_ON | Self::LINKED | Self::REPEATED | Self::HELD | Self::ADJOINED;
+    /// The message answers nothing; `correlated` is the message of another conversation that it comes from.
+    pub const CAUSED: u16 = 256;
+    const KNOWN_FLAGS: u16 = Self::NOISE
+        | Self::FROM_PROXY
+        | Self::ARRIVED_ON
+        | Self::LINKED
+        | Self::REPEATED
+        | Self::HELD
+        | Self::ADJOINED
+        | Self::CAUSED;
+
+    /// The sequence of the request that this message answers, if it does.
+    pub fn answers(&self) -> Option<u64> {
+        (self.correlated > 0 && self.flags & Self::CAUSED == 0).then_some(self.correlated)
+    }
+
+    /// The sequence of the message that a gateway made this one of, if that is known.
+    pub fn parent(&self) -> Option<u64> {
+        (self.correlated > 0 && self.flags & Self::CAUSED != 0).then_some(self.correlated)
+    }
 
     /// The flags that say that a message arrived on `transport`.
     pub fn arrived_on(transport: Transport) -> u16 {
@@ -155,6 +177,7 @@ impl RecordHead {
             RecordKind::Outcome => 8,
             RecordKind::Mark => 9,
             RecordKind::Verdict => 10,
+            RecordKind::Leg => 11,
         };
         head[37] = match self.direction {
             Direction::ClientToServer => 0,
@@ -182,6 +205,7 @@ impl RecordHead {
                 8 => RecordKind::Outcome,
                 9 => RecordKind::Mark,
                 10 => RecordKind::Verdict,
+                11 => RecordKind::Leg,
                 _ => return None,
             },
             direction: match head[37] {

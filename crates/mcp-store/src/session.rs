@@ -2,6 +2,7 @@
 
 mod entries;
 mod later;
+mod legs;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use entries::Tally;
 pub(crate) use later::Later;
 use later::amendment;
 pub(crate) use later::said;
+pub(crate) use legs::Legs;
 
 use crate::StoreError;
 use crate::exchange::{AnswerHead, ExchangeMark, RequestHead, SessionEntry};
@@ -103,9 +105,10 @@ impl Session {
             Source::Segment(path) => {
                 let mut reader = SegmentReader::open(path)?;
                 let mut later = Later::open(path, reader.file_len())?;
-                let header = reader.header().clone();
+                let (header, mut legs) = (reader.header().clone(), Legs::default());
                 while let Some(record) = reader.next_record().map_err(StoreError::io("read", path))? {
-                    if let Some(entry) = entry(&header, record, reader.last_record(), Some(&mut later))? {
+                    let place = reader.last_record();
+                    if let Some(entry) = entry(&header, record, place, &mut legs, Some(&mut later))? {
                         visit(entry)?;
                     }
                 }
@@ -121,13 +124,14 @@ pub(crate) fn entry(
     header: &SessionHeader,
     record: Record,
     place: u64,
+    legs: &mut Legs,
     later: Option<&mut Later>,
 ) -> Result<Option<SessionEntry>, StoreError> {
     let RecordHead { kind, direction, conversation, sequence, time_ns, .. } = record.head;
     let mark = ExchangeMark { exchange: sequence, conversation, time_ns };
     Ok(Some(match (kind, direction) {
         (RecordKind::Message | RecordKind::Event, _) => {
-            let mut message = recorded(header, record);
+            let mut message = legs.with_upstream(recorded(header, record));
             if let Some(later) = later {
                 later.amend(&mut message)?;
             }
@@ -144,6 +148,10 @@ pub(crate) fn entry(
             // What stands behind its message and was not told with it was not whole then.
             let later = later.filter(|_| record.head.is_amendment());
             return Ok(later.map_or_else(|| amendment(&record), |later| later.untold(&record, place)));
+        }
+        (RecordKind::Leg, _) => {
+            legs.hear(&record);
+            return Ok(None);
         }
         (RecordKind::Note | RecordKind::Gap | RecordKind::End, _) => return Ok(None),
     }))
@@ -168,7 +176,8 @@ fn recorded(header: &SessionHeader, record: Record) -> Recorded {
         transport: head.transport().unwrap_or(header.transport),
         exchange: link.as_ref().map(|link| link.exchange),
         event_id: link.and_then(|link| text(&link.event_id)),
-        correlated_id: (head.correlated > 0).then(|| message_id(session, head.correlated)),
+        correlated_id: head.answers().map(|request| message_id(session, request)),
+        parent: head.parent(),
         held: head.flags & RecordHead::HELD != 0,
         noise: head.flags & RecordHead::NOISE != 0,
         from_proxy: head.flags & RecordHead::FROM_PROXY != 0,

@@ -3,6 +3,7 @@
 //! messages of a session in their order; what it holds of them is bounded.
 
 mod answer;
+mod callers;
 mod open;
 mod subject;
 
@@ -14,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 use mcp_wire::{Era, Kind, Message, scan};
 
 pub use answer::{Fault, Status};
+use callers::Callers;
 use open::{Key, Open};
 
 use crate::exchange::{Headers, OpenExchanges, SessionEntry};
@@ -36,6 +38,7 @@ pub struct Story {
     open: Open,
     waiting: VecDeque<Waiting>,
     conversations: BTreeMap<u32, Speakers>,
+    callers: Callers,
     exchanges: OpenExchanges<Heads>,
     hasher: RandomState,
     is_replay: bool,
@@ -51,9 +54,10 @@ pub struct Told {
     pub asked: Option<Arc<Asked>>,
     /// The sequence of the request that this answers.
     pub answers: Option<u64>,
-    /// What the user calls the server, or its command or address.
+    /// What the user calls the server, or its command or address; of a gateway, the server's id.
     pub server: Option<Arc<str>>,
-    /// What the client of this conversation calls itself.
+    /// What the client of this conversation calls itself; between a gateway and one of its servers, the client
+    /// that it is for.
     pub client: Option<Arc<str>>,
     /// The revision that is spoken, as a date, once somebody said so.
     pub revision: Option<Arc<str>>,
@@ -217,7 +221,9 @@ impl Story {
         };
         let own_revision = message.protocol_version().map(|revision| word(&revision));
         let speakers = self.conversations.get(&recorded.conversation);
-        let client = speakers.and_then(|speakers| speakers.client.clone());
+        let caller = self.callers.hear(&recorded, kind, answers);
+        let callers = caller.and_then(|caller| self.conversations.get(&caller));
+        let client = callers.or(speakers).and_then(|speakers| speakers.client.clone());
         let revision = own_revision.or_else(|| speakers.and_then(|speakers| speakers.revision.clone()));
         let headers = recorded.exchange.and_then(|exchange| self.exchanges.get(exchange)).and_then(|heads| {
             match recorded.direction {
@@ -225,7 +231,7 @@ impl Story {
                 Direction::ServerToClient => heads.answer.clone(),
             }
         });
-        let server = self.server.clone();
+        let server = recorded.upstream.clone().or_else(|| self.server.clone());
         let is_replay = recorded.direction == Direction::ClientToServer
             && (self.is_replay || (recorded.from_proxy && kind == MessageKind::Request && has_replay_id(&message)));
         let status = OnceLock::new();

@@ -17,6 +17,8 @@ pub(crate) struct Parked {
     pub content: Content,
     /// Who sends it, or whom it is for.
     pub speaker: Speaker,
+    /// The server of a gateway that it is for, or from.
+    pub server: Option<Arc<str>>,
     pub lane: KeptLane,
     pub since: Instant,
     /// When it must be decided, at the latest.
@@ -64,11 +66,14 @@ impl Content {
 pub(crate) struct KeptLane {
     pub transport: Transport,
     pub exchange: u64,
+    /// The client's conversation that a gateway passes it on for; 0 is none.
+    pub behalf: u32,
 }
 
 impl From<Lane<'_>> for KeptLane {
     fn from(lane: Lane<'_>) -> Self {
-        Self { transport: lane.transport, exchange: lane.exchange }
+        let behalf = lane.behalf.map_or(0, |behalf| behalf.conversation);
+        Self { transport: lane.transport, exchange: lane.exchange, behalf }
     }
 }
 
@@ -89,6 +94,10 @@ pub struct Held {
     pub left: Option<Duration>,
     pub from: Side,
     pub conversation: u32,
+    /// The server of a gateway that the conversation is with, and the client's conversation that it is held
+    /// for.
+    pub upstream: Option<Arc<str>>,
+    pub behalf: Option<u32>,
     pub transport: Transport,
     pub message: Message,
     pub correlated: Option<u64>,
@@ -146,6 +155,7 @@ impl Parked {
         Self {
             content,
             speaker: speaker.clone(),
+            server: None,
             lane: lane.into(),
             since: lane.since.unwrap_or_else(Instant::now),
             deadline: None,
@@ -178,6 +188,8 @@ impl Parked {
             left: self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
             from: message.from,
             conversation: message.conversation,
+            upstream: self.server.clone(),
+            behalf: Some(self.lane.behalf).filter(|behalf| *behalf > 0),
             transport: self.lane.transport,
             message: message.message.clone(),
             correlated: message.correlated,

@@ -17,8 +17,8 @@ use mcp_wire::scan::Word;
 
 use super::holds::{Ends, request_id};
 use super::{Outbox, ParkedMark, Pipeline};
-use crate::conversation::{Conversation, Speaker};
-use crate::envelope::{Lane, ProxyMessage, Side};
+use crate::conversation::{Conversation, Part, Speaker};
+use crate::envelope::{Lane, ProxyMessage, Side, Upstream};
 use crate::intercept::{Content, DecideError, Held, Lasting, Parked, Why, edited};
 use crate::policy::rules::Permission;
 use crate::policy::{Answered, Answers, Question, Refused, Verdict};
@@ -68,21 +68,22 @@ impl Pipeline {
         if !has_room || !(self.has_somebody() || asks || question.ruling.timeout.is_some()) {
             let why = if has_room { Why::NobodyThere.as_str() } else { "too much is held already" };
             let (message, ruling) = question.into_parts();
-            let answer = self.deny_with(talk.speaker(), &message, &ruling, NOBODY, Some(why), 0);
+            let answer = self.deny_with(lane.speaker(talk), &message, &ruling, NOBODY, Some(why), 0);
             return self.end_refused(lane, message, answer, why, out);
         }
         let ProxyMessage { sequence, correlated, .. } = *question.message();
         out.parked.push(ParkedMark { sequence, correlated, is_refused: false });
         let asking = asks.then(|| self.ask_by_request(lane, &question, out));
-        let parked = Parked::new(Content::Question(Box::new(question)), talk.speaker(), lane);
+        let parked = Parked::new(Content::Question(Box::new(question)), lane.speaker(talk), lane);
         let deadline = limit.map(|limit| parked.since + limit);
         self.park(Parked { deadline, is_changed, asking, ..parked });
     }
 
     /// What people know the server by.
-    fn server_name(&self) -> Option<&str> {
-        let by_rules = self.policy.rules().and_then(|rules| rules.server.as_deref());
-        by_rules.or_else(|| self.audit.as_ref()?.server())
+    fn server_name(&self, message: &ProxyMessage) -> Option<&str> {
+        let of_gateway = self.policy.server(message.upstream).map(|server| &**server);
+        let by_rules = || self.policy.rules()?.server.as_deref();
+        of_gateway.or_else(by_rules).or_else(|| self.audit.as_ref()?.server())
     }
 
     /// Takes what a client says to us. What is for the server comes back.
@@ -321,20 +322,26 @@ enum Way {
 /// How the client that sent a message can be asked about it, if it can.
 fn way_to_client(talk: &Conversation, lane: Lane<'_>, message: &ProxyMessage) -> Option<Way> {
     let said = &message.message;
+    let is_leg = matches!(talk.part, Part::Leg(_));
     if message.from == Side::Server || said.glance().kind != Kind::Request {
         return None;
     }
     let version = said.protocol_version();
     match Era::of_header(version.as_deref().map(str::as_bytes)) {
+        // A gateway may have clients of another era than this server is of; it says whether it can pass that on.
+        Era::Modern if is_leg && !lane.can_ask => None,
         Era::Modern => elicit::can_be_answered_with_form(said).then_some(Way::Answer),
-        Era::Legacy => (lane.can_ask && talk.shows_forms()).then_some(Way::Request),
+        Era::Legacy => (!is_leg && lane.can_ask && talk.shows_forms()).then_some(Way::Request),
     }
 }
 
-/// What whoever uses a client permits for longer than once, which counts in its conversation.
+/// What whoever uses a client permits for longer than once, which counts in its conversation. One with a server
+/// of a gateway is not only its own.
 fn clients_answer(question: &Question) -> (u32, Option<Answered>) {
     let said = question.message();
-    (said.conversation, Answered::about(&said.message, &question.ruling, Permission::Allow, CLIENT))
+    let is_its_own = said.upstream == Upstream::ONLY;
+    let answered = || Answered::about(&said.message, &question.ruling, Permission::Allow, CLIENT);
+    (said.conversation, is_its_own.then(answered).flatten())
 }
 
 /// What a caller is told whose user did not permit a call.

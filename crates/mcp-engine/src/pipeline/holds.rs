@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{Outbox, Outgoing, ParkedMark, Pipeline};
 use crate::bus::{Event, Origin};
-use crate::conversation::Conversation;
+use crate::conversation::{Client, Conversation, Part};
 use crate::envelope::{Lane, ProxyMessage, Side};
 use crate::intercept::{
     Answer, BreakpointError, Content, DecideError, Decision, Fallback, Held, Mode, Owner, Parked, Passed, Why,
@@ -54,6 +54,8 @@ impl Pipeline {
         out: &mut Outbox,
     ) {
         self.meet_again(talk, &message);
+        let client = talk.client_of(&message, lane.behalf);
+        let lane = Lane { behalf: lane.behalf.or(client.as_ref().map(Client::behalf)), ..lane };
         if let Some(request) = message.correlated {
             self.note_answer(request, &message);
         }
@@ -70,15 +72,23 @@ impl Pipeline {
         {
             return self.pass_cancellation(talk, lane, message, &now, out);
         }
-        let (judged, rulings) = match self.judge(talk, message) {
+        let (judged, rulings) = match self.judge(talk, lane, message) {
             Ok(judged) => judged,
             Err(stopped) => return self.stop(talk, lane, known_id.map(|(_, known)| known), stopped, out),
         };
-        let (judged, hidden) = self.policy.show(judged, talk.speaker());
-        match self.intercept.look(judged, talk.speaker(), lane.since) {
+        let (judged, hidden) = match talk.part {
+            // Whoever merges lists of servers leaves out what each of its clients is not to see.
+            Part::Leg(_) if lane.behalf.is_none() => {
+                self.policy.learn(&judged);
+                (judged, None)
+            }
+            _ => self.policy.show(judged, lane.speaker(talk)),
+        };
+        let server = self.policy.server(talk.upstream()).map(|server| &**server);
+        match self.intercept.look(judged, lane.speaker(talk), server, lane.since) {
             Passed::Onward(judged) => match known_id {
                 None => {
-                    self.keep_rulings(talk.speaker(), judged.message(), &rulings);
+                    self.keep_rulings(lane.speaker(talk), judged.message(), &rulings);
                     match &hidden {
                         None => self.keep(judged.message(), lane, 0),
                         Some(hidden) => self.keep_shown(judged.message(), hidden, lane),
@@ -94,18 +104,19 @@ impl Pipeline {
             },
             Passed::Held(judged, why, owner) => {
                 let event_id = if lane.is_foretold { b"" } else { lane.event_id };
-                self.keep_rulings(talk.speaker(), judged.message(), &rulings);
+                self.keep_rulings(lane.speaker(talk), judged.message(), &rulings);
                 let came = hidden.map(|hidden| hidden.came(judged.message()));
                 self.keep_held(came.as_ref().unwrap_or(judged.message()), Lane { event_id, ..lane });
                 let ProxyMessage { sequence, correlated, .. } = *judged.message();
                 out.parked.push(ParkedMark { sequence, correlated, is_refused: false });
                 let since = lane.since.unwrap_or_else(Instant::now);
                 let deadline = self.intercept.limit().map(|limit| since + limit - self.intercept.spent_on(correlated));
+                let (content, speaker) = (Content::Judged(judged), lane.speaker(talk).clone());
                 let lane = lane.into();
-                let (content, speaker) = (Content::Judged(judged), talk.speaker().clone());
                 self.park(Parked {
                     content,
                     speaker,
+                    server: None,
                     lane,
                     since,
                     deadline,
@@ -133,7 +144,8 @@ impl Pipeline {
         }
     }
 
-    pub(super) fn park(&mut self, parked: Parked) {
+    pub(super) fn park(&mut self, mut parked: Parked) {
+        parked.server = self.policy.server(parked.message().upstream).cloned();
         let held = parked.held();
         self.intercept.park(parked);
         if let Some(tell) = self.on_question.as_ref().filter(|_| held.asks.is_some()) {
@@ -151,9 +163,9 @@ impl Pipeline {
         now: &Id,
         out: &mut Outbox,
     ) {
-        match self.judge(talk, message) {
+        match self.judge(talk, lane, message) {
             Ok((judged, rulings)) => {
-                self.keep_rulings(talk.speaker(), judged.message(), &rulings);
+                self.keep_rulings(lane.speaker(talk), judged.message(), &rulings);
                 self.keep_held(judged.message(), lane);
                 self.keep_renamed(judged.cancelling(now), out);
             }
@@ -384,9 +396,11 @@ impl Pipeline {
         });
     }
 
-    /// The client of a conversation is gone, and with it all that is parked.
+    /// The client of a conversation is gone, and with it all that is parked, there or for it on its way to the
+    /// servers of a gateway.
     pub fn client_is_gone(&mut self, conversation: u32) {
-        self.discard_held(|held| held.conversation == conversation, Why::ClientGone);
+        let is_its = |held: &Held| held.conversation == conversation || held.behalf == Some(conversation);
+        self.discard_held(is_its, Why::ClientGone);
         self.rounds.forget(conversation);
     }
 

@@ -56,14 +56,14 @@ impl Pipeline {
         if let Some(asked) = asked.as_ref().filter(|_| !has_exchange) {
             talk.keep_answer_to(asked.id.clone());
         }
-        let (judged, rulings) = match self.judge(talk, message) {
+        let (judged, rulings) = match self.judge(talk, lane, message) {
             Ok(judged) => judged,
             Err(stopped) => {
                 let _ = injection.sent.send(Err(self.refuse_injected(talk, lane, stopped)));
                 return None;
             }
         };
-        self.keep_rulings(talk.speaker(), judged.message(), &rulings);
+        self.keep_rulings(lane.speaker(talk), judged.message(), &rulings);
         self.recorder.message(judged.message(), lane, RecordHead::FROM_PROXY);
         self.tell(judged.message(), lane, Origin::Proxy);
         let sequence = judged.message().sequence;
@@ -109,7 +109,7 @@ impl Pipeline {
             talk.pending.take(Side::Client, &id);
             talk.forget_answer_to(&id);
         }
-        self.note_decision(talk.speaker(), &message, &message.message, &ruling, ("deny", "rule", Some(&why)), 0);
+        self.note_decision(lane.speaker(talk), &message, &message.message, &ruling, ("deny", "rule", Some(&why)), 0);
         self.recorder.message(&message, lane, RecordHead::FROM_PROXY | RecordHead::HELD);
         self.tell(&message, lane, Origin::Proxy);
         let what = OutcomeKind::Dropped;

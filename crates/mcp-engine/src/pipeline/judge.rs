@@ -10,7 +10,7 @@ use mcp_wire::{Ending, Id, Kind, Message};
 use super::holds::request_id;
 use super::{Outbox, Outgoing, ParkedMark, Pipeline, Release};
 use crate::audit::{Audit, Decided, Recording};
-use crate::conversation::{Conversation, Speaker};
+use crate::conversation::{Conversation, Part, Speaker};
 use crate::envelope::{Asked, Lane, ProxyMessage, Side};
 use crate::intercept::DecideError;
 use crate::policy::rules::{Denial, RuleVerdict};
@@ -37,9 +37,16 @@ impl Pipeline {
     pub(super) fn judge(
         &mut self,
         talk: &Conversation,
+        lane: Lane<'_>,
         message: ProxyMessage,
     ) -> Result<(Judged, Rulings), Box<Stopped>> {
-        let verdict = match self.policy.permit(resolve(message), talk.speaker()) {
+        let speaker = lane.speaker(talk);
+        let verdict = match talk.part {
+            Part::Entrance => self.policy.admit(message, speaker),
+            Part::Leg(_) if !self.policy.is_governed() => self.policy.admit(message, speaker),
+            _ => self.policy.permit(resolve(message), speaker),
+        };
+        let verdict = match verdict {
             Verdict::Asked(question) => match self.answers.find(&question) {
                 Some(answered) => answered.apply(question),
                 None => Verdict::Asked(question),
@@ -121,6 +128,7 @@ impl Pipeline {
             method,
             tool,
             speaker,
+            server: self.policy.server(message.upstream).map(|server| &**server),
             recording,
             operation,
             verdict,
@@ -170,7 +178,7 @@ impl Pipeline {
     ) {
         match *stopped {
             Stopped::Asked(question) => self.ask(talk, lane, question, out),
-            Stopped::Refused(message, refused) => self.refuse((talk.speaker(), known), lane, message, refused, out),
+            Stopped::Refused(message, refused) => self.refuse((lane.speaker(talk), known), lane, message, refused, out),
         }
     }
 
@@ -248,7 +256,8 @@ impl Pipeline {
             return reply::unknown(id, method, tool.unwrap_or_default());
         }
         let audit_id = noted.zip(self.audit.as_ref()).map(|(noted, audit)| audit.id(noted.number));
-        let server = rules.and_then(|rules| rules.server.as_deref());
+        let of_gateway = self.policy.server(message.upstream).map(|server| &**server);
+        let server = of_gateway.or_else(|| rules?.server.as_deref());
         let denied = Denied {
             rule: ruling.rule.as_deref(),
             message: ruling.message.as_deref(),
@@ -348,7 +357,7 @@ impl Pipeline {
         let asked = id.clone().map(|id| Asked { id, sequence: self.sequence + 1 });
         let now_ns = self.clock.now_ns();
         let message = self.stamp(talk, Side::Client, asked.as_ref(), (message, Ending::Counted, false), now_ns);
-        let (speaker, why) = (talk.speaker(), refusal.text());
+        let (speaker, why) = (lane.speaker(talk), refusal.text());
         self.note_decision(speaker, &message, &message.message, &Ruling::unfit(), ("deny", "proxy", Some(&why)), 0);
         self.keep_held(&message, lane);
         let outcome = Outcome { what: OutcomeKind::Refused, by: "rules".into(), why, held_ns: 0, edited: None };
@@ -419,7 +428,7 @@ impl Pipeline {
             let (stays, leaves): (Vec<_>, Vec<_>) =
                 std::mem::take(out.to(side)).into_iter().partition(|outgoing| match outgoing {
                     Outgoing::Message(judged) => unsealed.contains(&judged.message().sequence),
-                    Outgoing::Reply(_) => false,
+                    Outgoing::Reply(..) => false,
                 });
             *out.to(side) = leaves;
             for outgoing in stays {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcp_wire::{Kind, Message};
 
 use super::Pipeline;
-use crate::conversation::{Conversation, Opening, Speaker};
+use crate::conversation::{Conversation, Opening, Part, Speaker};
 use crate::envelope::{ProxyMessage, Side};
 use crate::intercept::{Breakpoint, Fallback, Held, Mode, Owner};
 use crate::policy::explain::Judging;
@@ -73,14 +73,21 @@ impl Pipeline {
     }
 
     /// What to know of the rules and of people's answers to judge such a message again; `None` if nothing
-    /// is judged.
-    pub fn judging(&self, message: &Message, conversation: u32) -> Option<Judging> {
+    /// is judged. `server` is that of a gateway.
+    pub fn judging(&self, message: &Message, conversation: u32, server: Option<&str>) -> Option<Judging> {
+        let upstream = server.and_then(|server| self.policy.upstream_named(server)).unwrap_or_default();
+        let server = self.policy.server(upstream);
         let (method, subject) = (message.method().unwrap_or_default(), message.subject());
         Some(Judging {
             rules: Arc::clone(self.policy.rules()?),
             judged_otherwise: self.judged_otherwise,
-            annotations: self.policy.annotations(&method, subject.as_deref()),
-            answers: self.answers.about(conversation, &method, subject.as_deref()).cloned().collect(),
+            annotations: self.policy.annotations(upstream, &method, subject.as_deref()),
+            answers: self
+                .answers
+                .about(conversation, server.map(|server| &**server), &method, subject.as_deref())
+                .cloned()
+                .collect(),
+            server: server.cloned(),
         })
     }
 
@@ -96,7 +103,14 @@ impl Pipeline {
             Opening::Awaited => Opening::EachTime,
             other => other,
         };
-        self.clients.note(talk.number(), &talk.speaker);
+        self.note_client(talk);
+    }
+
+    fn note_client(&mut self, talk: &Conversation) {
+        // A server of a gateway has met the gateway.
+        if !matches!(talk.part, Part::Leg(_)) {
+            self.clients.note(talk.number(), &talk.speaker);
+        }
     }
 
     /// Learns who speaks now, where each request says so. Rules go by that.
@@ -111,7 +125,7 @@ impl Pipeline {
         }
         if speaker != talk.speaker {
             talk.speaker = speaker;
-            self.clients.note(talk.number(), &talk.speaker);
+            self.note_client(talk);
         }
     }
 }

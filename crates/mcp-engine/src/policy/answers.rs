@@ -23,6 +23,8 @@ pub struct Answered {
     /// The tool, prompt or resource.
     pub subject: Option<Arc<str>>,
     pub permission: Permission,
+    /// The server of a gateway. What one of them may do says nothing of the others.
+    pub server: Option<Arc<str>>,
     /// Who said so.
     pub by: Arc<str>,
 }
@@ -74,20 +76,24 @@ impl Answers {
     pub(crate) fn about(
         &self,
         conversation: u32,
+        server: Option<&str>,
         method: &str,
         subject: Option<&str>,
     ) -> impl Iterator<Item = &Answered> {
         let of_client = self.of_clients.iter().filter(move |(of, _)| *of == conversation).map(|(_, answered)| answered);
         // Whoever runs the proxy has the last word.
         let all = self.said.iter().rev().chain(self.written.iter().rev()).chain(of_client.rev());
-        all.filter(move |kept| *kept.method == *method && kept.subject.as_deref() == subject)
+        all.filter(move |kept| {
+            *kept.method == *method && kept.subject.as_deref() == subject && kept.server.as_deref() == server
+        })
     }
 
     pub(crate) fn find(&self, question: &Question) -> Option<Answered> {
         let said = &question.message().message;
         let (method, subject) = (said.method()?, said.subject());
         let rule = question.ruling.rule.as_ref();
-        let mut kept = self.about(question.message().conversation, &method, subject.as_deref());
+        let (conversation, server) = (question.message().conversation, question.ruling.server.as_deref());
+        let mut kept = self.about(conversation, server, &method, subject.as_deref());
         kept.find(|kept| rule == Some(&kept.rule)).cloned()
     }
 }
@@ -102,7 +108,8 @@ fn put(answers: &mut Vec<Answered>, answered: Answered) {
 
 impl Answered {
     pub fn is_about_the_same(&self, other: &Self) -> bool {
-        (&self.rule, &self.method, &self.subject) == (&other.rule, &other.method, &other.subject)
+        (&self.rule, &self.server, &self.method, &self.subject)
+            == (&other.rule, &other.server, &other.method, &other.subject)
     }
 
     /// The like of `said`, answered for longer than once. Nothing, if that cannot be remembered.
@@ -116,6 +123,7 @@ impl Answered {
             method: (*method).into(),
             subject: subject.map(|subject| (*subject).into()),
             permission,
+            server: ruling.server.clone(),
             by: by.into(),
         })
     }

@@ -10,7 +10,7 @@ use super::prospect::Prospect;
 use super::rules::{Permission, Rule, RuleVerdict, Rules};
 use super::{Answered, Concern, govern, table};
 use crate::conversation::Speaker;
-use crate::envelope::{ProxyMessage, Side};
+use crate::envelope::{ProxyMessage, Side, Upstream};
 use crate::intercept::{Class, Live};
 
 /// A message that somebody wonders about.
@@ -20,6 +20,8 @@ pub struct Case<'a> {
     pub speaker: &'a Speaker,
     /// What the server says of the tool.
     pub annotations: Annotations,
+    /// The server of a gateway that it is for, or from.
+    pub server: Option<&'a str>,
     /// It has the arguments that are meant. If it has not, rules about them are left open.
     pub is_whole: bool,
 }
@@ -31,6 +33,8 @@ pub struct Judging {
     pub judged_otherwise: u64,
     /// What the server says of the tool.
     pub annotations: Annotations,
+    /// The server of a gateway.
+    pub server: Option<Arc<str>>,
     /// What people answered about such messages, to whichever rules: what counts first.
     pub answers: Vec<Answered>,
 }
@@ -66,7 +70,7 @@ pub fn explain(rules: &Rules, case: &Case<'_>) -> Explained {
         tool: tool.as_deref(),
         operation,
         annotations: case.annotations,
-        server: rules.server.as_deref(),
+        server: case.server.or(rules.server.as_deref()),
         client: case.speaker.client.as_deref(),
         revision: case.speaker.revision.as_deref(),
         is_plumbing,
@@ -117,6 +121,7 @@ fn message(case: &Case<'_>) -> ProxyMessage {
         time_ns: 0,
         from: case.from,
         conversation: 1,
+        upstream: Upstream::ONLY,
         message: case.message.clone(),
         ending: Ending::Lf,
         bom: false,
@@ -161,7 +166,7 @@ mod tests {
         policy.govern(Arc::clone(rules));
         let speaker = Speaker::default();
         let annotations = Annotations::default();
-        let case = Case { message, from, speaker: &speaker, annotations, is_whole: true };
+        let case = Case { message, from, speaker: &speaker, annotations, server: None, is_whole: true };
         let ruling = match policy.permit(Resolved { message: super::message(&case) }, &speaker) {
             Verdict::Permitted(_, Rulings::One(ruling)) => ruling,
             Verdict::Asked(question) => question.ruling,
@@ -208,6 +213,7 @@ mod tests {
                         from,
                         speaker: &speaker,
                         annotations: Annotations::default(),
+                        server: None,
                         is_whole,
                     };
                     let whole = explain(&rules, &case(true));

@@ -17,7 +17,7 @@ use super::tools::Tools;
 use super::wanted;
 use super::{Concern, Judged, Question, Refused, Ruling, Rulings, Verdict};
 use crate::conversation::Speaker;
-use crate::envelope::{ProxyMessage, Side};
+use crate::envelope::{ProxyMessage, Side, Upstream};
 use crate::intercept::{Class, Live};
 
 pub(super) const BYTE_ORDER_MARK: &str = "a byte order mark";
@@ -27,10 +27,25 @@ pub(super) struct Governed {
     rules: Arc<Rules>,
     /// Members that rules look at.
     keys: JudgedKeys,
-    table: Table,
-    /// What the server says of its tools.
-    tools: Tools,
+    /// What is known of servers: of the only one first, then of those of a gateway in their order.
+    servers: Vec<Server>,
     pub(super) lists: OpenLists,
+}
+
+/// What is known of a server. One never learns from another, whatever their tools are called.
+#[derive(Debug, Default)]
+struct Server {
+    /// In a gateway.
+    id: Option<Arc<str>>,
+    table: Table,
+    /// What it says of its tools.
+    tools: Tools,
+}
+
+impl Server {
+    fn new(id: &Arc<str>) -> Self {
+        Self { id: Some(Arc::clone(id)), ..Self::default() }
+    }
 }
 
 /// What is thought of a message.
@@ -42,14 +57,21 @@ pub(super) enum Opinion {
 }
 
 impl Governed {
-    pub fn new(rules: Arc<Rules>) -> Self {
+    /// `gateway` are the servers that there are besides the only one.
+    pub fn new(rules: Arc<Rules>, gateway: &[Arc<str>]) -> Self {
         let keys = judged_keys(&rules);
-        Self { rules, keys, table: Table::default(), tools: Tools::default(), lists: OpenLists::default() }
+        let servers = [Server::default()].into_iter().chain(gateway.iter().map(Server::new)).collect();
+        Self { rules, keys, servers, lists: OpenLists::default() }
     }
 
     pub fn replace(&mut self, rules: Arc<Rules>) {
-        let (tools, lists) = (std::mem::take(&mut self.tools), std::mem::take(&mut self.lists));
-        *self = Self { tools, lists, ..Self::new(rules) };
+        self.keys = judged_keys(&rules);
+        self.rules = rules;
+        self.servers.iter_mut().for_each(|server| server.table = Table::default());
+    }
+
+    pub fn meet_server(&mut self, id: &Arc<str>) {
+        self.servers.push(Server::new(id));
     }
 
     pub fn rules(&self) -> &Arc<Rules> {
@@ -57,9 +79,9 @@ impl Governed {
     }
 
     /// What the server says of the tool that a request is about.
-    pub fn annotations(&self, method: &str, tool: Option<&str>) -> Annotations {
+    pub fn annotations(&self, upstream: Upstream, method: &str, tool: Option<&str>) -> Annotations {
         let tool = tool.filter(|_| Concern::of(method) == Concern::Tool);
-        tool.map(|tool| self.tools.of(tool)).unwrap_or_default()
+        tool.map(|tool| self.servers[upstream.index()].tools.of(tool)).unwrap_or_default()
     }
 
     pub fn judge(&mut self, message: ProxyMessage, speaker: &Speaker) -> Verdict {
@@ -83,7 +105,7 @@ impl Governed {
             }
             Ok(Err(refused)) => Verdict::Refused(message, refused),
             Err(_) => {
-                self.table.forget();
+                self.servers[message.upstream.index()].table.forget();
                 Verdict::Refused(message, Refused::Unfit("the rules could not be applied to it".into()))
             }
         }
@@ -126,10 +148,12 @@ impl Governed {
         let revision = revision.as_deref().or(speaker.revision.as_deref());
         let client = speaker.client.as_ref();
         let known = Known { from: message.from, is_request, method: &method, tool: tool.as_deref(), client, revision };
-        let Self { rules, table, tools, .. } = self;
-        let candidates = candidates(rules, tools, table, &known);
+        let Self { rules, servers, .. } = self;
+        let server = &mut servers[message.upstream.index()];
+        let candidates = candidates(rules, &server.id, &server.tools, &mut server.table, &known);
         let class = Class::Known(candidates.operation, candidates.annotations);
-        let live = Live { message, request: None, speaker, server: rules.server.as_deref(), class };
+        let named = server.id.as_deref().or(rules.server.as_deref());
+        let live = Live { message, request: None, speaker, server: named, class };
         let mut observed = Vec::new();
         for &(at, is_open) in &candidates.rules {
             let rule = &rules.rules[at as usize];
@@ -140,36 +164,42 @@ impl Governed {
                 observed.push(Arc::clone(&rule.name));
                 continue;
             }
-            return Ruling { observed, ..Ruling::of(rule, candidates) };
+            return Ruling { observed, server: server.id.clone(), ..Ruling::of(rule, candidates) };
         }
         let is_kept = (is_request && !candidates.is_plumbing) || !observed.is_empty();
         let verdict = match rules.default {
             Permission::Deny if !candidates.is_plumbing => RuleVerdict::Deny,
             _ => RuleVerdict::Allow,
         };
-        Ruling { observed, is_kept, ..Ruling::by_default(verdict, candidates) }
+        Ruling { observed, is_kept, server: server.id.clone(), ..Ruling::by_default(verdict, candidates) }
     }
 
     /// Whether calls of a tool, or other uses of something that is listed, are denied whatever their
     /// arguments.
-    pub fn hides(&mut self, method: &str, name: &str, speaker: &Speaker) -> bool {
+    pub fn hides(&mut self, upstream: Upstream, method: &str, name: &str, speaker: &Speaker) -> bool {
         let (client, revision) = (speaker.client.as_ref(), speaker.revision.as_deref());
         let known = Known { from: Side::Client, is_request: true, method, tool: Some(name), client, revision };
-        self.rules.hide_denied && candidates(&self.rules, &self.tools, &mut self.table, &known).is_hopeless
+        let Server { id, table, tools } = &mut self.servers[upstream.index()];
+        self.rules.hide_denied && candidates(&self.rules, id, tools, table, &known).is_hopeless
     }
 
     /// Takes in what a list says of tools.
-    pub(super) fn learn(&mut self, answer: &[u8]) {
-        if self.tools.learn(answer) {
-            self.table.forget();
+    pub(super) fn learn(&mut self, upstream: Upstream, answer: &[u8]) {
+        let Server { table, tools, .. } = &mut self.servers[upstream.index()];
+        if tools.learn(answer) {
+            table.forget();
         }
     }
 
-    /// Whether batches may be sent at all.
-    pub(super) fn has_batches(speaker: &Speaker) -> bool {
-        let revision = speaker.revision.as_ref().and_then(|revision| Revision::parse(revision.as_bytes()));
-        revision.is_some_and(Revision::has_batches)
+    pub(super) fn keys(&self) -> &JudgedKeys {
+        &self.keys
     }
+}
+
+/// Whether batches may be sent at all.
+pub(super) fn has_batches(speaker: &Speaker) -> bool {
+    let revision = speaker.revision.as_ref().and_then(|revision| Revision::parse(revision.as_bytes()));
+    revision.is_some_and(Revision::has_batches)
 }
 
 fn judged_keys(rules: &Rules) -> JudgedKeys {
@@ -181,7 +211,7 @@ pub(super) fn unfit_for(rules: &Rules, message: &ProxyMessage) -> Option<String>
     unfit(message, &judged_keys(rules))
 }
 
-fn unfit(message: &ProxyMessage, keys: &JudgedKeys) -> Option<String> {
+pub(super) fn unfit(message: &ProxyMessage, keys: &JudgedKeys) -> Option<String> {
     let said = &message.message;
     if message.from == Side::Server && said.kind() != Kind::Request {
         return said.peek().ambiguity.map(|ambiguity| ambiguity.to_string());
@@ -196,7 +226,13 @@ fn unfit_throughout(message: &ProxyMessage, keys: &JudgedKeys) -> Option<String>
     strict::check(&message.message, keys).err().map(|unfit| unfit.to_string())
 }
 
-fn candidates<'t>(rules: &Rules, tools: &Tools, table: &'t mut Table, known: &Known<'_>) -> &'t Candidates {
+fn candidates<'t>(
+    rules: &Rules,
+    server: &Option<Arc<str>>,
+    tools: &Tools,
+    table: &'t mut Table,
+    known: &Known<'_>,
+) -> &'t Candidates {
     table.candidates(known, || {
         let concern = Concern::of(known.method);
         let tool = known.tool.filter(|_| concern == Concern::Tool);
@@ -209,7 +245,7 @@ fn candidates<'t>(rules: &Rules, tools: &Tools, table: &'t mut Table, known: &Kn
             tool: known.tool,
             operation: operation.filter(|_| known.from == Side::Client),
             annotations,
-            server: rules.server.as_deref(),
+            server: server.as_deref().or(rules.server.as_deref()),
             client: known.client.map(|client| &**client),
             revision: known.revision,
             is_plumbing: concern == Concern::Plumbing,
@@ -243,6 +279,7 @@ impl Ruling {
             on_timeout: Permission::Deny,
             is_kept: true,
             is_hidden: false,
+            server: None,
             actor: None,
         }
     }

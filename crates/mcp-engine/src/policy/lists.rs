@@ -58,6 +58,13 @@ impl Rulings {
 }
 
 impl Governed {
+    /// Learns from an answer that lists something, of which nobody in particular is to see a part.
+    pub(super) fn hear_list(&mut self, answer: &ProxyMessage) {
+        if !self.lists.0.is_empty() && self.lists.take(answer) {
+            self.learn(answer.upstream, answer.message.bytes());
+        }
+    }
+
     /// Learns from an answer that lists something, and takes out of it what its client is not to see.
     pub(super) fn show(&mut self, judged: Judged, speaker: &Speaker) -> (Judged, Option<Hidden>) {
         if self.lists.0.is_empty() || !self.lists.take(&judged.0) {
@@ -65,9 +72,10 @@ impl Governed {
         }
         let Judged(mut message) = judged;
         let came = message.message.clone();
-        self.learn(came.bytes());
+        let upstream = message.upstream;
+        self.learn(upstream, came.bytes());
         let rest = match self.rules().hide_denied {
-            true => without_hidden(came.bytes(), |method, name| self.hides(method, name, speaker)),
+            true => without_hidden(came.bytes(), |method, name| self.hides(upstream, method, name, speaker)),
             false => None,
         };
         let Some(Rest { bytes, hidden: count }) = rest else { return (Judged(message), None) };

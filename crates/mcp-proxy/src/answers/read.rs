@@ -10,7 +10,7 @@ use crate::config::{Located, Member, Mistake, Reading, Source, member};
 use crate::failure::Failure;
 
 const WHAT: &str = "the answers to rules";
-const ENTRY_KEYS: [&str; 6] = ["rule", "method", "subject", "permission", "by", "at"];
+const ENTRY_KEYS: [&str; 7] = ["rule", "method", "subject", "server", "permission", "by", "at"];
 const WORDS: [(&str, Word); 2] = [("allow", Word::Allow), ("deny", Word::Deny)];
 
 /// What is in the file; nothing where there is none.
@@ -48,6 +48,7 @@ fn entry(item: &Located, reading: &mut Reading<'_>) -> Option<Entry> {
     let rule = name(members, "rule", item, reading);
     let method = name(members, "method", item, reading);
     let subject = member(members, "subject").map(|member| named(&member.value, "`subject`", reading));
+    let server = member(members, "server").map(|member| named(&member.value, "`server`", reading));
     let permission =
         required(members, "permission", item, reading).and_then(|word| reading.word(word, "permission", &WORDS));
     let by = required(members, "by", item, reading).and_then(|by| reading.text(by, "`by`").map(str::to_owned));
@@ -59,11 +60,16 @@ fn entry(item: &Located, reading: &mut Reading<'_>) -> Option<Entry> {
         }
         parsed
     });
-    let subject = match subject {
-        Some(subject) => Some(subject?),
-        None => None,
-    };
-    Some(Entry { rule: rule?, method: method?, subject, permission: permission?, by: by?, at: at? })
+    let (subject, server) = (if_right(subject)?, if_right(server)?);
+    Some(Entry { rule: rule?, method: method?, subject, server, permission: permission?, by: by?, at: at? })
+}
+
+/// What may be missing, unless it is there and wrong.
+fn if_right(given: Option<Option<String>>) -> Option<Option<String>> {
+    match given {
+        Some(value) => value.map(Some),
+        None => Some(None),
+    }
 }
 
 fn name(members: &[Member], key: &str, item: &Located, reading: &mut Reading<'_>) -> Option<String> {

@@ -6,7 +6,7 @@ use super::*;
 
 fn answered(rule: &str, subject: Option<&str>, permission: Permission) -> Answered {
     let (rule, subject) = (rule.into(), subject.map(Into::into));
-    Answered { rule, method: "tools/call".into(), subject, permission, by: "ann".into() }
+    Answered { rule, method: "tools/call".into(), subject, permission, server: None, by: "ann".into() }
 }
 
 #[test]

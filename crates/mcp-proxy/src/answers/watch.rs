@@ -89,7 +89,14 @@ mod tests {
         assert_eq!(watch.read().unwrap(), []);
         assert!(watch.look().is_none() && watch.look().is_none());
         let permission = Permission::Allow;
-        let answered = Answered { rule: "r".into(), method: "m".into(), subject: None, permission, by: "ann".into() };
+        let answered = Answered {
+            rule: "r".into(),
+            method: "m".into(),
+            subject: None,
+            server: None,
+            permission,
+            by: "ann".into(),
+        };
         file.put(&answered).unwrap();
         assert!(watch.look().is_none());
         assert_eq!(watch.look().unwrap().unwrap(), [answered]);

@@ -38,6 +38,10 @@ struct Object<'a> {
     client: Option<&'a str>,
     revision: Option<&'a str>,
     conversation: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent: Option<u64>,
     id: &'a str,
     correlated_id: Option<&'a str>,
     modified: bool,
@@ -197,6 +201,8 @@ pub fn object(told: &Told) -> String {
         client: told.client.as_deref(),
         revision: told.revision.as_deref(),
         conversation: recorded.conversation,
+        upstream: recorded.upstream.as_deref(),
+        parent: recorded.parent,
         id: &recorded.id,
         correlated_id: recorded.correlated_id.as_deref(),
         modified: recorded.modified,

@@ -19,12 +19,14 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// `#003 → tools/call [read_file] id=2`, `#004 ← tools/call [read_file] id=2 12ms ok ↩ #003`
+    /// `#003 → tools/call [read_file] id=2`, `#004 ← tools/call [read_file] id=2 12ms ok ↩ #003`; between a
+    /// gateway and one of its servers `#005 c2 → [files] tools/call [read_file] id=1 from #003`
     pub fn line(&self, page: &Page, told: &Told) -> String {
         let recorded = &told.recorded;
         let mut parts = vec![page.styled(Style::Faint, &format!("#{:03}", recorded.sequence))];
         parts.extend(self.show_conversation.then(|| format!("c{}", recorded.conversation)));
         parts.push(recorded.direction.arrow().to_string());
+        parts.extend(recorded.upstream.as_deref().map(|server| format!("[{}]", cut(server.as_bytes(), NAME_SHOWN))));
         describe(page, told, &mut parts);
         if recorded.from_proxy {
             parts.push(if is_denial(told) { "denied by the proxy" } else { "by the proxy" }.into());
@@ -34,6 +36,7 @@ impl Lines {
             parts.push(page.styled(Style::Bad, &format!("opaque: {ambiguity}")));
         }
         parts.extend(told.answers.map(|request| page.styled(Style::Faint, &format!("↩ #{request:03}"))));
+        parts.extend(recorded.parent.map(|parent| page.styled(Style::Faint, &format!("from #{parent:03}"))));
         parts.extend(round(told).map(|round| page.styled(Style::Faint, &round)));
         parts.join(" ")
     }

@@ -27,7 +27,7 @@ pub struct CheckArgs {
 /// Looks at every file, also after one that is wrong.
 pub fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
     let mut code = ExitCode::SUCCESS;
-    let naming = Naming { service: args.service.as_deref(), name: None };
+    let naming = Naming { service: args.service.as_deref(), ..Naming::default() };
     for path in &args.files {
         let path = expand_home(path);
         match file::read(&path, naming).and_then(|read| Ok((answers::shown(&path, &read.rules)?, read))) {

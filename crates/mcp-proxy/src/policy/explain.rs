@@ -82,7 +82,7 @@ pub fn explain(args: &ExplainArgs, page: &mut Page) -> Result<ExitCode, Failure>
     }
     let path = args.rules.as_deref().map(expand_home);
     let rules = match &path {
-        Some(path) => file::read(path, Naming { service: args.server.as_deref(), name: None })?.rules,
+        Some(path) => file::read(path, Naming { service: args.server.as_deref(), ..Naming::default() })?.rules,
         None => no_rules(args.server.as_deref()),
     };
     let message = Message::new(args.message());
@@ -92,6 +92,7 @@ pub fn explain(args: &ExplainArgs, page: &mut Page) -> Result<ExitCode, Failure>
         from: args.sender(),
         speaker: &speaker,
         annotations: args.annotations(),
+        server: None,
         is_whole: !args.arguments.is_empty(),
     };
     let told = explained(&rules, &case);

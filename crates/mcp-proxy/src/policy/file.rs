@@ -8,6 +8,7 @@ use mcp_engine::policy::rules::{Permission, Rules};
 
 use crate::config::{Reading, Source, member};
 use crate::failure::Failure;
+use crate::gateway;
 
 use super::native;
 use super::service::Naming;
@@ -40,7 +41,14 @@ pub fn of(source: &Source, naming: Naming<'_>) -> Result<Read, Failure> {
         && let Some(members) = reading.table(root, "a rules file")
     {
         read = match member(members, "policy") {
-            Some(policy) => native::read(members, &policy.value, naming, &mut reading).map(Ok),
+            Some(policy) => {
+                // Beside `servers` it is a part of a gateway's configuration, and the rest is read by others.
+                match member(members, "servers") {
+                    Some(_) => reading.only(members, &gateway::keys::names(gateway::keys::TOP)),
+                    None => reading.only(members, &["policy"]),
+                }
+                native::read(&policy.value, naming, &mut reading).map(Ok)
+            }
             None => services::read(root, members, &mut reading).map(|services| services.apply(source, naming)),
         };
     }

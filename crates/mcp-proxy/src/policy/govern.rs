@@ -58,9 +58,14 @@ pub struct Site<'a> {
 impl GovernArgs {
     /// A file that is missing or wrong is found here.
     pub fn check(&self, name: Option<&str>) -> Result<Option<Governing>, Failure> {
+        self.check_for(name, &[])
+    }
+
+    /// The same for a gateway, whose servers have these ids.
+    pub fn check_for(&self, name: Option<&str>, servers: &[Arc<str>]) -> Result<Option<Governing>, Failure> {
         let Some(path) = &self.rules else { return Ok(None) };
         let path = std::path::absolute(expand_home(path))?;
-        let mut watch = Watch::new(path, Naming { service: self.service.as_deref(), name });
+        let mut watch = Watch::new(path, Naming { service: self.service.as_deref(), servers, name });
         let read = watch.read()?;
         let summary = summary(&read);
         let mut answers = AnswersWatch::new(AnswersFile::beside(watch.path()));

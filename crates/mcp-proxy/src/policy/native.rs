@@ -33,8 +33,8 @@ const NOT_YET_KNOWN: [&str; 9] = ["rule", "verdict", "held", "edited", "mark", "
 const NOT_JUDGED_BY: [&str; 2] = ["header", "replay"];
 const DENIALS: [(&str, Denial); 2] = [("error", Denial::Error), ("result", Denial::Result)];
 
-pub fn read(top: &[Member], policy: &Located, naming: Naming<'_>, reading: &mut Reading<'_>) -> Option<Read> {
-    reading.only(top, &["policy"]);
+/// What stands under `policy`.
+pub fn read(policy: &Located, naming: Naming<'_>, reading: &mut Reading<'_>) -> Option<Read> {
     let members = reading.table(policy, "`policy`")?;
     reading.only(members, &POLICY_KEYS);
     let of = |key: &str| member(members, key).map(|member| &member.value);

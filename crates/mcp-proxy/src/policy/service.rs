@@ -1,5 +1,7 @@
-//! Which of a file's services a server is, and the rules that follow: those of the one that is named, or
-//! else of each tool the service that its name begins with.
+//! Which of a file's services a server is, and the rules that follow: those of the one that is named, of each
+//! server of a gateway its own, or else of each tool the service that its name begins with.
+
+use std::sync::Arc;
 
 use mcp_engine::policy::operation::Classifier;
 use mcp_engine::policy::rules::{Denial, Permission, Rule, RuleVerdict, Rules};
@@ -20,6 +22,8 @@ const LISTED_MAX: usize = 20;
 pub struct Naming<'a> {
     /// `--service`
     pub service: Option<&'a str>,
+    /// The servers of a gateway, by their ids; none where there is only one.
+    pub servers: &'a [Arc<str>],
     /// `--name`
     pub name: Option<&'a str>,
 }
@@ -27,6 +31,8 @@ pub struct Naming<'a> {
 /// Whose rules apply.
 enum Whose<'a> {
     One(&'a str),
+    /// Of each server of a gateway, the service that is called like it.
+    EachServers,
     /// Of each tool, the service that its name begins with.
     EachTools,
 }
@@ -37,10 +43,12 @@ impl Services {
         let whose = self.whose(source, naming)?;
         let rules = self.entries.iter().filter_map(|entry| match whose {
             Whose::One(service) => (service == entry.service).then(|| rule(entry, "")),
+            Whose::EachServers => server_is(&entry.service).map(|server| rule(entry, &server)),
             Whose::EachTools => Some(rule(entry, &self.tools_of(&entry.service))),
         });
         let server = match whose {
             Whose::One(service) => Some(service),
+            Whose::EachServers => naming.name,
             Whose::EachTools => naming.service.or(naming.name),
         };
         let rules = Rules {
@@ -53,7 +61,7 @@ impl Services {
             server: server.map(kept),
             version: kept(source.version()),
         };
-        Ok(Read { rules, note: self.note(&whose) })
+        Ok(Read { rules, note: self.note(&whose, naming) })
     }
 
     fn whose<'a>(&'a self, source: &Source, naming: Naming<'a>) -> Result<Whose<'a>, Failure> {
@@ -62,6 +70,10 @@ impl Services {
             (_, []) => Ok(Whose::EachTools),
             (Naming { service: Some(service), .. }, _) if listed(&service) => Ok(Whose::One(service)),
             (Naming { service: Some(service), .. }, _) => Err(self.no_such(service, source)),
+            (Naming { servers: [_, ..], .. }, names) => match names.iter().any(|name| is_server(name, naming)) {
+                true => Ok(Whose::EachServers),
+                false => Err(self.nobodys(source, naming)),
+            },
             (Naming { name: Some(name), .. }, _) if listed(&name) => Ok(Whose::One(name)),
             (_, [only]) => Ok(Whose::One(only)),
             (_, names) => match names.iter().find(|name| !is_word(name)) {
@@ -81,15 +93,35 @@ impl Services {
         }
     }
 
+    /// The same for a gateway that has none of these servers.
+    fn nobodys(&self, source: &Source, naming: Naming<'_>) -> Failure {
+        let what = format!("none of this gateway's servers is a service of the rules in {}", quoted(source.path()));
+        let servers: Vec<String> = naming.servers.iter().map(|server| format!("`{server}`")).take(LISTED_MAX).collect();
+        Failure::usage(what).hint(format!(
+            "the rules are about {}, and the servers are {}",
+            self.list(),
+            servers.join(", ")
+        ))
+    }
+
     fn unnamed(&self, odd: &str, source: &Source) -> Failure {
         let why = format!("no tool's name can begin with `{}`", visible(odd));
         Failure::usage(format!("cannot tell whose rules in {} apply here: {why}", quoted(source.path())))
             .hint(format!("name the service with --service: one of {}", self.list()))
     }
 
-    fn note(&self, whose: &Whose<'_>) -> Option<String> {
+    fn note(&self, whose: &Whose<'_>, naming: Naming<'_>) -> Option<String> {
         match whose {
             Whose::One(service) => Some(format!("those of the service `{}`", visible(service))),
+            Whose::EachServers => {
+                let absent = self.names.iter().filter(|name| !is_server(name, naming));
+                let absent: Vec<String> = absent.map(|name| format!("`{}`", visible(name))).take(LISTED_MAX).collect();
+                let of = "each server's by the service of its name";
+                Some(match absent.is_empty() {
+                    true => of.to_owned(),
+                    false => format!("{of}; no server is called {}", absent.join(", ")),
+                })
+            }
             Whose::EachTools if self.names.is_empty() => None,
             Whose::EachTools => Some(format!(
                 "each tool's by the service that its name begins with ({}); other tools get the default, unless \
@@ -132,6 +164,16 @@ fn rule(entry: &Entry, tools: &str) -> Rule {
         timeout: None,
         on_timeout: Permission::Deny,
     }
+}
+
+fn is_server(service: &str, naming: Naming<'_>) -> bool {
+    naming.servers.iter().any(|server| **server == *service)
+}
+
+/// The filter of what is for the server that is called like a service, if one can be called so.
+fn server_is(service: &str) -> Option<String> {
+    let can_be_id = service.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+    can_be_id.then(|| format!(" server=\"{service}\""))
 }
 
 /// Whether the name of a tool can begin with it as a whole word.

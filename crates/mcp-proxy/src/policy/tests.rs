@@ -135,7 +135,8 @@ fn wrong_files_are_refused() {
     check("r.json", "{}", "r.json:1:1: there are no rules in this file");
     check("r.json", "[]", "a rules file is a table, and this is a list");
     check("r.json", r#"{"mcpServers": {}}"#, "this is a client's config, and not rules");
-    check("r.json", r#"{"policy": {}, "servers": []}"#, "unknown key `servers`");
+    check("r.json", r#"{"policy": {}, "severs": []}"#, "unknown key `severs`");
+    check("r.json", r#"{"policy": {}, "servers": [], "listn": 80}"#, "unknown key `listn`");
     check("r.json", r#"{"policy": []}"#, "`policy` is a table, and this is a list");
     check("r.json", r#"{"policy": {"rules": {}}}"#, "`rules` is a list, and this is a table");
     check("r.json", r#"{"rules": "x"}"#, "`rules` is a list, and this is text");

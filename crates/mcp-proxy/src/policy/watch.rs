@@ -33,6 +33,7 @@ pub struct Stamp {
 pub struct Watch {
     path: PathBuf,
     service: Option<String>,
+    servers: Vec<Arc<str>>,
     name: Option<String>,
     /// The version that counts.
     version: Arc<str>,
@@ -61,6 +62,7 @@ impl Watch {
         Self {
             path,
             service: naming.service.map(str::to_owned),
+            servers: naming.servers.to_vec(),
             name: naming.name.map(str::to_owned),
             version: "".into(),
             known,
@@ -70,9 +72,9 @@ impl Watch {
     }
 
     pub fn read(&mut self) -> Result<Read, Failure> {
-        let naming = Naming { service: self.service.as_deref(), name: self.name.as_deref() };
+        let naming = Naming { service: self.service.as_deref(), servers: &self.servers, name: self.name.as_deref() };
         let read = file::read(&self.path, naming)?;
-        named(&read.rules)?;
+        named(&read.rules, &self.servers)?;
         self.version = Arc::clone(&read.rules.version);
         Ok(read)
     }
@@ -163,10 +165,10 @@ pub fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 /// A rule about the server decides nothing where nobody says what the server is called.
-fn named(rules: &Rules) -> Result<(), Failure> {
+fn named(rules: &Rules, servers: &[Arc<str>]) -> Result<(), Failure> {
     let asks = |rule: &&Rule| rule.filter.fields().iter().any(|(field, _)| *field == "server");
     match rules.rules.iter().find(asks) {
-        Some(rule) if rules.server.is_none() => {
+        Some(rule) if rules.server.is_none() && servers.is_empty() => {
             Err(Failure::usage(format!("rule \"{}\" goes by `server`, and nothing names the server", rule.name))
                 .hint("give --name or --service, or `server` in the policy"))
         }

@@ -74,6 +74,10 @@ impl Half {
         let mut story = Story::of(&session.summary().header);
         let read = session.for_each_entry(|entry| -> Result<(), Stopped> {
             let Some(told) = story.hear(entry) else { return Ok(()) };
+            // What a gateway asks its servers, its clients asked it; each call counts once.
+            if told.recorded.upstream.is_some() {
+                return Ok(progress.advance(1)?);
+            }
             if half.messages == MESSAGES_MAX || half.bytes >= BYTES_MAX {
                 return Err(Stopped::Cut);
             }

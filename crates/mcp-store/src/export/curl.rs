@@ -38,6 +38,8 @@ pub struct Curl {
     answers: u64,
     /// Calls that somebody kept from the server.
     kept_back: u64,
+    /// What a gateway made of its clients' calls. It does so again if those are made again.
+    to_servers: u64,
 }
 
 /// One client's part of the script.
@@ -109,7 +111,9 @@ impl Exporter for Curl {
             self.learn_headers(message);
             return Ok(());
         }
-        if !message.recorded.went_on() {
+        if message.recorded.upstream.is_some() {
+            self.to_servers += 1;
+        } else if !message.recorded.went_on() {
             self.kept_back += 1;
         } else if is_handshake(message) {
             self.remember(message, true);
@@ -127,6 +131,7 @@ impl Exporter for Curl {
 
     fn pass_over(&mut self, message: &Told) {
         let is_clients = message.recorded.direction == Direction::ClientToServer && message.recorded.went_on();
+        let is_clients = is_clients && message.recorded.upstream.is_none();
         if is_clients && is_handshake(message) {
             self.remember(message, false);
         }
@@ -158,6 +163,9 @@ impl Exporter for Curl {
         }
         if self.kept_back > 0 {
             parts.push(format!("{} that never reached the server", counted(self.kept_back, "call")));
+        }
+        if self.to_servers > 0 {
+            parts.push(format!("{} of a gateway to its servers", counted(self.to_servers, "message")));
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }

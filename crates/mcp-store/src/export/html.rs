@@ -237,10 +237,14 @@ impl Html {
             ("held_for", recorded.held_ns.map(|ns| ns / 1_000)),
             ("exchange", recorded.exchange),
             ("conv", Some(u64::from(recorded.conversation)).filter(|number| *number > 0)),
+            ("parent", recorded.parent),
         ] {
             if let Some(value) = value {
                 put(name, value.into());
             }
+        }
+        if let Some(server) = &recorded.upstream {
+            put("upstream", server.to_string().into());
         }
         if recorded.from_proxy {
             put("proxy", true.into());

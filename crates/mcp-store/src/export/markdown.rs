@@ -208,6 +208,8 @@ fn row(message: &Told) -> String {
     let recorded = &message.recorded;
     let time = recorded.timestamp().strftime("%H:%M:%S.%3f").to_string();
     let mut marks = vec![];
+    marks.extend(recorded.upstream.as_deref().map(|server| format!("with {}", code_cell(server))));
+    marks.extend(recorded.parent.map(|parent| format!("made of {parent}")));
     marks.extend(recorded.modified.then(|| "modified".to_owned()));
     marks.extend(recorded.from_proxy.then(|| "by the proxy".to_owned()));
     marks.extend(recorded.verdict.as_deref().and_then(ruled));

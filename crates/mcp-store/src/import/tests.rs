@@ -77,6 +77,11 @@ impl Place {
         let rule = Some("no-\"deletes\"".into());
         let verdict = Verdict { what: VerdictKind::Deny, rule, operation: Some("delete"), audit };
         writer.push_verdict(&RecordHead { correlated: 13, ..denied }, &verdict);
+        writer.push_leg(1_500_000_000, 4, "files");
+        let leg = RecordHead { conversation: 4, ..head(message, up, 14, 13, RecordHead::CAUSED) };
+        writer.push(&leg, &text("{\"id\":1,\"method\":\"d\"}"));
+        let leg = RecordHead { conversation: 4, ..head(message, down, 15, 14, 0) };
+        writer.push(&leg, &text("{\"id\":1,\"result\":{}}"));
         writer.finish(2_000_000_000, &End::default()).unwrap();
         let file = self.dir.path().join("s.json");
         session_file::write(&file, &Session::open_segment(&segment).unwrap()).unwrap();
@@ -95,7 +100,7 @@ fn a_session_file_comes_back_byte_for_byte() {
     let place = place();
     let (_, file) = place.recorded();
     let imported = place.bring(&file);
-    assert_eq!((imported.summary.messages, imported.findings.len()), (9, 0));
+    assert_eq!((imported.summary.messages, imported.findings.len()), (11, 0));
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(file_of(&imported.path, &place), text);
     for member in [
@@ -109,6 +114,8 @@ fn a_session_file_comes_back_byte_for_byte() {
         "\"verdict\": \"deny\"",
         "\"rule\": \"no-\\\"deletes\\\"\"",
         "\"op\": \"delete\"",
+        "\"upstream\": \"files\"",
+        "\"parent\": 13",
         "\"audit_id\": \"00000000-0000-0000-0000-000000000005/7\"",
     ] {
         assert!(text.contains(member), "{member} in {text}");

@@ -7,7 +7,7 @@ use crate::StoreError;
 use crate::exchange::{Amendment, Said, SessionEntry};
 use crate::recorded::{Recorded, SessionHeader};
 use crate::segment::{Outcome, SegmentReader};
-use crate::session::{self, Later};
+use crate::session::{self, Later, Legs};
 use crate::story::{Fault, Status, Story, Told};
 
 /// Names and ids are the peers' to choose; this much of them is kept.
@@ -17,6 +17,7 @@ pub(super) struct Source {
     reader: SegmentReader,
     /// Without it, messages stand as they came.
     later: Option<Later>,
+    legs: Legs,
     header: SessionHeader,
     story: Story,
 }
@@ -54,15 +55,15 @@ impl Source {
             reader.go_to(place).map_err(StoreError::io("read", path))?;
         }
         let (story, header) = (Story::of(reader.header()), reader.header().clone());
-        Ok(Self { reader, later: None, header, story })
+        Ok(Self { reader, later: None, legs: Legs::default(), header, story })
     }
 
     pub fn next(&mut self) -> Result<Option<Next>, StoreError> {
         loop {
             let record = self.reader.next_record();
             let Some(record) = record.map_err(StoreError::io("read", self.reader.path()))? else { return Ok(None) };
-            let (place, answers) = (self.reader.last_record(), record.head.correlated);
-            match session::entry(&self.header, record, place, self.later.as_mut())? {
+            let (place, answers) = (self.reader.last_record(), record.head.answers().unwrap_or(0));
+            match session::entry(&self.header, record, place, &mut self.legs, self.later.as_mut())? {
                 Some(SessionEntry::Amendment(Amendment { sequence, said: Said::Outcome(outcome), .. })) => {
                     return Ok(Some(Next::Outcome(sequence, outcome)));
                 }

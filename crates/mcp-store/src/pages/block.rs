@@ -9,8 +9,8 @@ use super::Place;
 use crate::StoreError;
 use crate::recorded::{Recorded, SessionHeader};
 use crate::segment::sparse::PLACE_BYTES;
-use crate::segment::{Record, RecordKind, SegmentReader, SparseIndex};
-use crate::session::{message, said};
+use crate::segment::{Record, RecordHead, RecordKind, SegmentReader, SparseIndex};
+use crate::session::{Legs, message, said};
 use crate::story::{Story, Told};
 
 /// How many messages of a conversation are read to learn who speaks; a handshake is three.
@@ -61,6 +61,12 @@ impl Block {
     }
 }
 
+/// Messages that do not stand in a block, and the conversations that they are of.
+struct Elsewhere {
+    messages: BTreeSet<u64>,
+    conversations: Vec<u32>,
+}
+
 /// Reads what stands elsewhere, and remembers who speaks.
 pub struct Context {
     path: PathBuf,
@@ -69,6 +75,8 @@ pub struct Context {
     /// Has been told how conversations began.
     openings: Story,
     opened: HashSet<u32>,
+    /// Where conversations are with one of several servers.
+    legs: Legs,
 }
 
 impl Context {
@@ -76,7 +84,7 @@ impl Context {
         let reader = SegmentReader::open_with(path, LOOKUP_BUFFER)?;
         let header = reader.header().clone();
         let openings = Story::of(&header);
-        Ok(Self { path: path.to_owned(), reader, header, openings, opened: HashSet::new() })
+        Ok(Self { path: path.to_owned(), reader, header, openings, opened: HashSet::new(), legs: Legs::default() })
     }
 
     /// The messages of a block that are wanted, in order.
@@ -101,12 +109,17 @@ impl Context {
         self.reader.look_again()?;
         self.reader.end_at(index.len());
         let records = records(reader, block)?;
-        self.learn_openings(index, &records, block)?;
+        let elsewhere = self.elsewhere(index, &records)?;
+        let here = records.iter().map(|record| record.head.conversation);
+        let all = || elsewhere.conversations.iter().copied().chain(here.clone());
+        self.learn_legs(index, all())?;
+        self.learn_openings(index, all(), block)?;
         let mut story = self.openings.afresh();
-        self.tell_requests(index, &records, &mut story)?;
+        self.tell_elsewhere(index, &elsewhere.messages, &mut story)?;
         let mut wanted = Vec::new();
         for record in records {
             let Some(message) = message(&self.header, record) else { continue };
+            let message = self.legs.with_upstream(message);
             let told = story.tell(self.amended(index, message)?);
             if is_wanted(told.recorded.sequence) {
                 wanted.push(told);
@@ -116,9 +129,13 @@ impl Context {
     }
 
     /// Learns who speaks in conversations that began before the block.
-    fn learn_openings(&mut self, index: &SparseIndex, records: &[Record], block: Block) -> io::Result<()> {
-        for record in records {
-            let conversation = record.head.conversation;
+    fn learn_openings(
+        &mut self,
+        index: &SparseIndex,
+        conversations: impl Iterator<Item = u32>,
+        block: Block,
+    ) -> io::Result<()> {
+        for conversation in conversations {
             if self.opened.contains(&conversation) {
                 continue;
             }
@@ -140,42 +157,112 @@ impl Context {
         Ok(())
     }
 
-    /// Tells the requests that are answered in the block and do not stand in it.
-    fn tell_requests(&mut self, index: &SparseIndex, records: &[Record], story: &mut Story) -> io::Result<()> {
+    /// Learns with which servers conversations are.
+    fn learn_legs(&mut self, index: &SparseIndex, conversations: impl Iterator<Item = u32>) -> io::Result<()> {
+        if !index.has_legs() {
+            return Ok(());
+        }
+        let mut before = None;
+        for conversation in conversations {
+            if before.replace(conversation) == Some(conversation) || self.legs.knows(conversation) {
+                continue;
+            }
+            let Some(offset) = index.leg(conversation) else { continue };
+            self.reader.go_to(offset)?;
+            if let Some(record) = self.reader.next_record()? {
+                self.legs.hear(&record);
+            }
+        }
+        Ok(())
+    }
+
+    /// What does not stand in the block and is needed to understand it: the requests that are answered in it,
+    /// and the messages that those of a gateway were made of.
+    fn elsewhere(&mut self, index: &SparseIndex, records: &[Record]) -> io::Result<Elsewhere> {
         let is_message = |record: &&Record| record.head.kind == RecordKind::Message;
-        let here: HashSet<u64> = records.iter().filter(is_message).map(|record| record.head.sequence).collect();
-        let answered = records.iter().filter(is_message).map(|record| record.head.correlated);
-        let elsewhere: BTreeSet<u64> = answered.filter(|asked| *asked > 0 && !here.contains(asked)).collect();
-        if elsewhere.is_empty() {
+        let heads: Vec<RecordHead> = records.iter().filter(is_message).map(|record| record.head).collect();
+        let here: HashSet<u64> = heads.iter().map(|head| head.sequence).collect();
+        let answered = heads.iter().filter_map(RecordHead::answers);
+        let mut messages: BTreeSet<u64> = answered.filter(|asked| !here.contains(asked)).collect();
+        let mut conversations = Vec::new();
+        if index.has_legs() {
+            let answered = self.heads(index, &messages)?;
+            let parents = heads.iter().chain(&answered).filter_map(RecordHead::parent);
+            let parents: BTreeSet<u64> = parents.filter(|parent| !here.contains(parent)).collect();
+            let parents_heads = self.heads(index, &parents)?;
+            conversations.extend(answered.iter().chain(&parents_heads).map(|head| head.conversation));
+            messages.extend(parents);
+        }
+        Ok(Elsewhere { messages, conversations })
+    }
+
+    /// The heads of the messages of these sequences, as far as they are there.
+    fn heads(&mut self, index: &SparseIndex, sequences: &BTreeSet<u64>) -> io::Result<Vec<RecordHead>> {
+        let mut heads = Vec::new();
+        self.go_through(index, sequences, |context, block, sequence| {
+            heads.extend(context.find_head(block, sequence)?);
+            Ok(())
+        })?;
+        Ok(heads)
+    }
+
+    fn tell_elsewhere(&mut self, index: &SparseIndex, sequences: &BTreeSet<u64>, story: &mut Story) -> io::Result<()> {
+        self.go_through(index, sequences, |context, block, sequence| {
+            if let Some(record) = context.find(block, sequence)?
+                && let Some(message) = message(&context.header, record)
+            {
+                let place = context.reader.whole_len();
+                let message = context.legs.with_upstream(message);
+                story.tell(context.amended(index, message)?);
+                context.reader.go_to(place)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Calls `visit` for each of these messages, reading in its block or before it.
+    fn go_through(
+        &mut self,
+        index: &SparseIndex,
+        sequences: &BTreeSet<u64>,
+        mut visit: impl FnMut(&mut Self, Block, u64) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if sequences.is_empty() {
             return Ok(());
         }
         let places = index.places();
         let mut current = None;
-        for sequence in elsewhere {
-            let Some(block) = Block::of(&places, sequence, index.len()) else { continue };
+        for sequence in sequences {
+            let Some(block) = Block::of(&places, *sequence, index.len()) else { continue };
             if current.replace(block) != Some(block) {
                 self.reader.go_to(block.offset)?;
             }
-            if let Some(record) = self.find(block, sequence)?
-                && let Some(message) = message(&self.header, record)
-            {
-                let place = self.reader.whole_len();
-                story.tell(self.amended(index, message)?);
-                self.reader.go_to(place)?;
-            }
+            visit(self, block, *sequence)?;
         }
         Ok(())
     }
 
     /// Reads on in a block to the message of this sequence.
     fn find(&mut self, block: Block, sequence: u64) -> io::Result<Option<Record>> {
+        if self.find_head(block, sequence)?.is_none() {
+            return Ok(None);
+        }
+        self.reader.go_to(self.reader.last_record())?;
+        self.reader.next_record()
+    }
+
+    fn find_head(&mut self, block: Block, sequence: u64) -> io::Result<Option<RecordHead>> {
         while self.reader.whole_len() < block.end {
             let Some(head) = self.reader.next_head()? else { break };
             if !head.kind.is_message() || head.sequence < sequence {
                 continue;
             }
+            if head.sequence == sequence {
+                return Ok(Some(head));
+            }
+            // The next one that is looked for may be this.
             self.reader.go_to(self.reader.last_record())?;
-            return if head.sequence == sequence { self.reader.next_record() } else { Ok(None) };
+            break;
         }
         Ok(None)
     }

@@ -520,3 +520,43 @@ fn what_is_not_there_of_an_exchange_is_left_out() {
         assert!(found.ends_with("200 over "), "{found}");
     }
 }
+
+/// What a gateway asks a server, far from where the conversation with that server began and from what its client
+/// asked. An answer is not taken for what it was made of, nor the other way round.
+#[test]
+fn a_message_of_a_gateway_is_understood_far_from_what_it_was_made_of() {
+    let mut capture = capture();
+    let put = |capture: &mut Capture, conversation: u32, (direction, correlated, flags), text: &str| {
+        capture.messages += 1;
+        let head = RecordHead { conversation, ..capture.head(direction, correlated, flags) };
+        capture.writer.push(&head, &Bytes::copy_from_slice(text.as_bytes()));
+        capture.messages
+    };
+    let hello =
+        r#"{"id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","clientInfo":{"name":"NAME"}}}"#;
+    capture.writer.push_leg(1, 3, "a");
+    put(&mut capture, 2, (UP, 0, 0), &hello.replace("NAME", "ann"));
+    put(&mut capture, 3, (UP, 0, 0), &hello.replace("NAME", "gateway"));
+    let call = r#"{"id":7,"method":"tools/call","params":{"name":"NAME"}}"#;
+    let asked = put(&mut capture, 2, (UP, 0, 0), &call.replace("NAME", "a__x"));
+    capture.notify(3_000);
+    let passed_on = put(&mut capture, 3, (UP, asked, RecordHead::CAUSED), &call.replace("NAME", "x"));
+    capture.notify(3_000);
+    let answer = put(&mut capture, 3, (DOWN, passed_on, 0), r#"{"id":7,"result":{}}"#);
+    capture.writer.commit().unwrap();
+    for mut pages in capture.both() {
+        let told = pages.one(passed_on).unwrap().unwrap();
+        assert_eq!(
+            (told.recorded.parent, told.answers, told.recorded.correlated_id.as_ref()),
+            (Some(asked), None, None)
+        );
+        assert_eq!((told.server.as_deref(), told.client.as_deref()), (Some("a"), Some("ann")));
+        let told = pages.one(answer).unwrap().unwrap();
+        assert_eq!((told.recorded.parent, told.answers, told.subject().as_deref()), (None, Some(passed_on), Some("x")));
+        assert_eq!((told.server.as_deref(), told.client.as_deref()), (Some("a"), Some("ann")));
+        let told = pages.one(asked).unwrap().unwrap();
+        assert_eq!((told.server.as_deref(), told.client.as_deref()), (Some("files"), Some("ann")));
+        let page = pages.before(u64::MAX, 10, Some(&Filter::parse("server:a client:ann").unwrap())).unwrap();
+        assert_eq!(sequences(&page), [passed_on, answer]);
+    }
+}

@@ -34,6 +34,7 @@ pub struct SparseIndex {
 struct Kept {
     places: Vec<Place>,
     openings: HashMap<u32, u64>,
+    legs: HashMap<u32, u64>,
     amended: HashMap<u64, Amended>,
     exchanges: Exchanges,
 }
@@ -96,6 +97,15 @@ impl SparseIndex {
         self.kept().openings.get(&conversation).copied()
     }
 
+    /// Where it stands with which server of a gateway a conversation is.
+    pub(crate) fn leg(&self, conversation: u32) -> Option<u64> {
+        self.kept().legs.get(&conversation).copied()
+    }
+
+    pub(crate) fn has_legs(&self) -> bool {
+        !self.kept().legs.is_empty()
+    }
+
     pub(crate) fn amended(&self, sequence: u64) -> Option<Amended> {
         self.kept().amended.get(&sequence).copied()
     }
@@ -125,6 +135,11 @@ impl SparseIndex {
                     kept.openings.entry(conversation).or_insert(offset);
                 }
             }
+            for (conversation, offset) in growth.legs.drain(..) {
+                if kept.legs.len() < OPENINGS_MAX {
+                    kept.legs.entry(conversation).or_insert(offset);
+                }
+            }
             for (sequence, kind, offset) in growth.amended.drain(..) {
                 if kept.amended.len() < AMENDED_MAX || kept.amended.contains_key(&sequence) {
                     kept.amended.entry(sequence).or_default().add(kind, offset);
@@ -142,6 +157,7 @@ impl SparseIndex {
 pub(crate) struct Growth {
     places: Vec<Place>,
     openings: Vec<(u32, u64)>,
+    legs: Vec<(u32, u64)>,
     amended: Vec<(u64, RecordKind, u64)>,
     exchanges: ExchangesGrowth,
     last: u64,
@@ -158,6 +174,7 @@ impl Growth {
         match head.kind {
             RecordKind::Message | RecordKind::Event => self.add_message(head, offset),
             RecordKind::Exchange | RecordKind::ExchangeEnd => self.exchanges.add(head, offset),
+            RecordKind::Leg => self.legs.push((head.conversation, offset)),
             _ if head.is_amendment() => self.amended.push((head.correlated, head.kind, offset)),
             _ => {}
         }
@@ -185,6 +202,10 @@ impl Growth {
     }
 
     fn is_small(&self) -> bool {
-        self.places.is_empty() && self.openings.is_empty() && self.amended.is_empty() && self.exchanges.is_empty()
+        self.places.is_empty()
+            && self.openings.is_empty()
+            && self.legs.is_empty()
+            && self.amended.is_empty()
+            && self.exchanges.is_empty()
     }
 }

@@ -160,6 +160,12 @@ impl SegmentWriter {
         self.push_record(&head, &[&fixed, rule.as_bytes()], &Bytes::new());
     }
 
+    /// Adds with which server a conversation of a gateway is.
+    pub fn push_leg(&mut self, time_ns: u64, conversation: u32, server: &str) {
+        let head = RecordHead { conversation, ..bookkeeping(RecordKind::Leg, time_ns) };
+        self.push_record(&head, &[server.as_bytes()], &Bytes::new());
+    }
+
     /// Adds a record that says `words` and then `payload`. What is copied of it is put together first, so
     /// that its checksum is taken and it is gathered in one go.
     fn push_record(&mut self, head: &RecordHead, words: &[&[u8]], payload: &Bytes) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Conversations, Later, Summary, entry};
+use super::{Conversations, Later, Legs, Summary, entry};
 use crate::StoreError;
 use crate::catalogue::Catalogue;
 use crate::exchange::SessionEntry;
@@ -30,6 +30,7 @@ enum Source {
 struct Segment {
     reader: SegmentReader,
     later: Later,
+    legs: Legs,
     tally: Tally,
     path: PathBuf,
 }
@@ -89,7 +90,8 @@ impl Entries {
                 summary.take(&record);
             }
         }
-        let segment = Segment { later: Later::open(path, reader.file_len())?, reader, tally, path: path.to_owned() };
+        let later = Later::open(path, reader.file_len())?;
+        let segment = Segment { later, legs: Legs::default(), reader, tally, path: path.to_owned() };
         Ok(Self { source: Source::Segment(Box::new(segment)), summary, is_whole: false })
     }
 
@@ -112,7 +114,7 @@ impl Entries {
         reason = "reading can fail, and a stream that grows goes on after its end"
     )]
     pub fn next(&mut self) -> Result<Option<SessionEntry>, StoreError> {
-        let Segment { reader, later, tally, path } = match &mut self.source {
+        let Segment { reader, later, legs, tally, path } = match &mut self.source {
             Source::File(entries) => return entries.next(),
             Source::Stream(stream) => {
                 let entry = stream.next_entry()?;
@@ -130,7 +132,7 @@ impl Entries {
             tally.add(&record);
             self.summary.several_conversations = tally.conversations.several;
             self.summary.messages = tally.summary.messages;
-            if let Some(entry) = entry(&self.summary.header, record, reader.last_record(), Some(later))? {
+            if let Some(entry) = entry(&self.summary.header, record, reader.last_record(), legs, Some(later))? {
                 return Ok(Some(entry));
             }
         }
@@ -148,7 +150,7 @@ impl Entries {
     /// by then is read by [`Entries::next`].
     pub fn look_again(&mut self) -> Result<(), StoreError> {
         let Source::Segment(segment) = &mut self.source else { return Ok(()) };
-        let Segment { reader, later, tally, path } = &mut **segment;
+        let Segment { reader, later, tally, path, .. } = &mut **segment;
         // Asked before the length is: whoever has stopped writing by now has written all of it.
         let live = segment::is_live(path)?;
         reader.look_again().map_err(StoreError::io("read", path))?;
@@ -215,6 +217,7 @@ impl Tally {
             }
             RecordKind::Exchange | RecordKind::ExchangeEnd => summary.has_exchanges = true,
             RecordKind::Note | RecordKind::End => summary.take(record),
+            RecordKind::Leg => {}
             RecordKind::Outcome | RecordKind::Mark | RecordKind::Verdict => {
                 summary.amendments += u64::from(head.is_amendment());
             }

@@ -112,6 +112,12 @@ pub(crate) fn write_message(
     if message.conversation != 0 {
         object.member("conversation", &message.conversation)?;
     }
+    if let Some(upstream) = &message.upstream {
+        object.member("upstream", &**upstream)?;
+    }
+    if let Some(parent) = message.parent {
+        object.member("parent", &parent)?;
+    }
     if let Some(exchange) = message.exchange {
         object.member("exchange", &exchange)?;
     }

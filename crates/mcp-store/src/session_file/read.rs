@@ -61,6 +61,10 @@ pub(super) struct Envelope<'a> {
     #[serde(default)]
     conversation: Option<u32>,
     #[serde(default)]
+    upstream: Option<String>,
+    #[serde(default)]
+    parent: Option<u64>,
+    #[serde(default)]
     exchange: Option<u64>,
     #[serde(default)]
     event_id: Option<String>,
@@ -414,11 +418,13 @@ impl Envelope<'_> {
             time_ns: nanoseconds(self.timestamp),
             direction: self.direction,
             conversation: self.conversation.unwrap_or(0),
+            upstream: self.upstream.map(Into::into),
             transport: self.transport,
             exchange: self.exchange,
             event_id: self.event_id,
             raw: raw.into(),
             correlated_id: self.correlated_id,
+            parent: self.parent,
             modified: self.modified,
             original_raw: original.map(Bytes::from),
             held: self.held || self.held_ns.is_some(),

@@ -16,7 +16,7 @@ impl Pipeline {
     /// Sends a client the question whether its call may go on.
     pub(super) fn ask_by_request(&mut self, lane: Lane<'_>, question: &Question, out: &mut Outbox) -> Asking {
         let message = question.message();
-        let text = words::question(&message.message, &question.ruling, self.server_name());
+        let text = words::question(&message.message, &question.ruling, self.server_name(message));
         self.questions += 1;
         // Clients that share a conversation, because nothing tells them apart, cannot answer for each other.
         let secret = Uuid::new_v4().simple();

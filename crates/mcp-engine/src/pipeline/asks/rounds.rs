@@ -113,7 +113,7 @@ impl Rounds {
 
     /// The client of a conversation does not come back.
     pub fn forget(&mut self, conversation: u32) {
-        self.open.retain(|round| round.message.conversation != conversation);
+        self.open.retain(|round| ![round.message.conversation, round.lane.behalf].contains(&conversation));
         self.bytes = self.open.iter().map(Round::size).sum();
     }
 }
@@ -141,6 +141,8 @@ impl Round {
             left: self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
             from: message.from,
             conversation: message.conversation,
+            upstream: self.ruling.server.clone(),
+            behalf: Some(self.lane.behalf).filter(|behalf| *behalf > 0),
             transport: self.lane.transport,
             message: message.message.clone(),
             correlated: None,
@@ -177,7 +179,7 @@ impl Pipeline {
         out: &mut Outbox,
     ) {
         let Some(id) = request_id(question.message()) else { return };
-        let text = words::question(&question.message().message, &question.ruling, self.server_name());
+        let text = words::question(&question.message().message, &question.ruling, self.server_name(question.message()));
         let since = lane.since.unwrap_or_else(Instant::now);
         let state = self.rounds.new_state();
         let answer = elicit::input_required(&id, &state, &text);
@@ -195,9 +197,9 @@ impl Pipeline {
         }
         self.rounds.keep(round);
         let message = question.message();
-        self.note_decision(talk.speaker(), message, &message.message, &question.ruling, ("ask", "rule", None), 0);
+        self.note_decision(lane.speaker(talk), message, &message.message, &question.ruling, ("ask", "rule", None), 0);
         out.parked.push(ParkedMark { sequence: message.sequence, correlated: None, is_refused: false });
-        let parked = Parked::new(Content::Question(Box::new(question)), talk.speaker(), lane);
+        let parked = Parked::new(Content::Question(Box::new(question)), lane.speaker(talk), lane);
         let ends = Ends { answer: Some(answer), ..Ends::default() };
         self.end(parked, OutcomeKind::Answered, "rules", "its client is asked", ends);
     }
@@ -222,9 +224,9 @@ impl Pipeline {
         let first = round.as_ref().map(|round| &round.message.message);
         let rest = Message::new(elicit::without_our_round(&message.message, first));
         let message = ProxyMessage { message: rest, ..message };
-        match self.judge(talk, message).map_err(|stopped| *stopped) {
+        match self.judge(talk, lane, message).map_err(|stopped| *stopped) {
             Ok((judged, rulings)) => {
-                self.keep_rulings(talk.speaker(), judged.message(), &rulings);
+                self.keep_rulings(lane.speaker(talk), judged.message(), &rulings);
                 self.pass_rest(talk, lane, judged, "", "without the answer to a question of ours", out);
             }
             Err(Stopped::Refused(message, refused)) => self.refuse_round(talk, lane, message, &refused, out),
@@ -247,7 +249,7 @@ impl Pipeline {
         refused: &Refused,
         out: &mut Outbox,
     ) {
-        let (answer, why) = self.refusal_of((talk.speaker(), None), &message, refused);
+        let (answer, why) = self.refusal_of((lane.speaker(talk), None), &message, refused);
         self.end_refused(lane, message, answer, &why, out);
     }
 
@@ -263,7 +265,7 @@ impl Pipeline {
         let Settled { permission, by, why } = settled;
         if permission == Permission::Deny {
             let (message, ruling) = question.into_parts();
-            let answer = self.deny_with(talk.speaker(), &message, &ruling, &by, why.as_deref(), held_ns);
+            let answer = self.deny_with(lane.speaker(talk), &message, &ruling, &by, why.as_deref(), held_ns);
             return self.end_refused(lane, message, answer, why.as_deref().unwrap_or("denied"), out);
         }
         if lasting == Lasting::Session {
@@ -272,7 +274,7 @@ impl Pipeline {
         }
         let (judged, ruling) = question.approved();
         let message = judged.message();
-        self.note_decision(talk.speaker(), message, &message.message, &ruling, ("allow", &by, None), held_ns);
+        self.note_decision(lane.speaker(talk), message, &message.message, &ruling, ("allow", &by, None), held_ns);
         self.pass_rest(talk, lane, judged, &by, "approved", out);
     }
 
@@ -289,11 +291,12 @@ impl Pipeline {
     ) {
         let sequence = judged.message().sequence;
         out.parked.push(ParkedMark { sequence, correlated: None, is_refused: false });
-        let (judged, held) = match self.intercept.look(judged, talk.speaker(), lane.since) {
+        let server = self.policy.server(talk.upstream()).map(|server| &**server);
+        let (judged, held) = match self.intercept.look(judged, lane.speaker(talk), server, lane.since) {
             Passed::Onward(judged) | Passed::TakesBack(judged, _) => (judged, None),
             Passed::Held(judged, why, owner) => (judged, Some((why, owner))),
         };
-        let mut parked = Parked::new(Content::Judged(judged), talk.speaker(), lane);
+        let mut parked = Parked::new(Content::Judged(judged), lane.speaker(talk), lane);
         parked.is_changed = true;
         if !self.is_sealed() {
             return self.end_unaudited(parked);

@@ -10,6 +10,18 @@ fn read(text: &str, naming: Naming<'_>) -> Result<Read, Failure> {
 
 struct Call<'a>(&'a str, &'a str);
 
+struct CallOf<'a>(&'a str, Call<'a>);
+
+impl Subject for CallOf<'_> {
+    fn server(&self) -> Option<std::borrow::Cow<'_, str>> {
+        Some(self.0.into())
+    }
+
+    fn operation(&self) -> Option<&str> {
+        Some(self.1.1)
+    }
+}
+
 impl Subject for Call<'_> {
     fn tool(&self) -> Option<std::borrow::Cow<'_, str>> {
         Some(self.0.into())
@@ -55,18 +67,21 @@ fn both_spellings_are_the_same_rules() {
 fn the_service_is_named_in_this_order() {
     let server = |naming| read(TWO, naming).unwrap().rules.server.map(|server| server.to_string());
     let (service, name) = (Some("slack"), Some("github"));
-    assert_eq!(server(Naming { service, name }).as_deref(), Some("slack"));
-    assert_eq!(server(Naming { service: None, name }).as_deref(), Some("github"));
+    assert_eq!(server(Naming { service, servers: &[], name }).as_deref(), Some("slack"));
+    assert_eq!(server(Naming { service: None, servers: &[], name }).as_deref(), Some("github"));
     // What the file does not list names nobody's rules.
-    assert_eq!(server(Naming { service: None, name: Some("files") }).as_deref(), Some("files"));
-    let only = read(r#"{"github": {"delete": "deny"}}"#, Naming { service: None, name: Some("mine") }).unwrap();
+    assert_eq!(server(Naming { service: None, servers: &[], name: Some("files") }).as_deref(), Some("files"));
+    let only =
+        read(r#"{"github": {"delete": "deny"}}"#, Naming { service: None, servers: &[], name: Some("mine") }).unwrap();
     assert_eq!(only.rules.server.as_deref(), Some("github"));
     check(&only.rules, "anything", "delete", Some("github.delete"));
 }
 
 #[test]
 fn a_service_that_is_not_there_is_refused() {
-    let refused = |text, service| read(text, Naming { service: Some(service), name: None }).unwrap_err().to_string();
+    let refused = |text, service| {
+        read(text, Naming { service: Some(service), servers: &[], name: None }).unwrap_err().to_string()
+    };
     insta::assert_snapshot!(refused(TWO, "githib"), @"
     error: there is no service `githib` in the rules in rules.json
 
@@ -78,7 +93,7 @@ fn a_service_that_is_not_there_is_refused() {
     hint: give --service with one of `github`, `slack`
     ");
     // Without services there is only the default, and it is everybody's.
-    assert!(read(r#"{"default": "deny"}"#, Naming { service: Some("x"), name: None }).is_ok());
+    assert!(read(r#"{"default": "deny"}"#, Naming { service: Some("x"), servers: &[], name: None }).is_ok());
 }
 
 #[test]
@@ -89,7 +104,7 @@ fn a_service_that_no_tool_can_be_told_by_must_be_named() {
 
     hint: name the service with --service: one of `Google Drive`, `slack`
     ");
-    let named = read(odd, Naming { service: Some("Google Drive"), name: None }).unwrap().rules;
+    let named = read(odd, Naming { service: Some("Google Drive"), servers: &[], name: None }).unwrap().rules;
     check(&named, "anything", "delete", Some("Google Drive.delete"));
 }
 
@@ -119,4 +134,29 @@ fn a_tool_belongs_to_the_longest_service() {
     check(&rules, "google_drive_rm", "delete", Some("google_drive.delete"));
     check(&rules, "google-drive.eu_list", "read", Some("google-drive.eu.read"));
     check(&rules, "google-driveXeu_list", "read", Some("google.read"));
+}
+
+/// The ids of a gateway's servers are its services; two that differ in case are two.
+#[test]
+fn each_server_of_a_gateway_has_the_rules_of_its_name() {
+    let of = |servers: &[&str]| {
+        let servers: Vec<Arc<str>> = servers.iter().map(|server| Arc::from(*server)).collect();
+        read(TWO, Naming { service: None, servers: &servers, name: Some("slack") })
+    };
+    let Read { rules, note } = of(&["github", "GitHub", "files"]).unwrap();
+    insta::assert_snapshot!(note.unwrap(), @"each server's by the service of its name; no server is called `slack`");
+    let decides = |server, operation| {
+        let call = CallOf(server, Call("github_delete", operation));
+        rules.rules.iter().find(|rule| rule.filter.matches(&call)).map(|rule| &*rule.name)
+    };
+    assert_eq!(decides("github", "delete"), Some("github.delete"));
+    assert_eq!(decides("slack", "write"), Some("slack.write"));
+    for (server, operation) in [("GitHub", "delete"), ("files", "delete"), ("github", "write"), ("slack", "delete")] {
+        assert_eq!(decides(server, operation), None, "{server} {operation}");
+    }
+    insta::assert_snapshot!(of(&["a", "b"]).unwrap_err(), @"
+    error: none of this gateway's servers is a service of the rules in rules.json
+
+    hint: the rules are about `github`, `slack`, and the servers are `a`, `b`
+    ");
 }

@@ -74,7 +74,7 @@ impl Exchange {
         if let Some(how) = how {
             entry["_error"] = how.into();
         }
-        entry
+        with_upstream(entry, self.upstream.as_deref())
     }
 
     /// No message says; our listener has the older transport at these.
@@ -114,6 +114,14 @@ impl Exchange {
     }
 }
 
+/// Says which server of a gateway it was with.
+fn with_upstream(mut entry: Value, upstream: Option<&str>) -> Value {
+    if let Some(server) = upstream {
+        entry["_upstream"] = server.into();
+    }
+    entry
+}
+
 /// A message that crossed a pipe, as if HTTP had carried it.
 pub fn mapped(naming: &Naming, call: &Call, answer: Option<&Told>) -> Value {
     let took = answer.map_or(0, |answer| answer.recorded.time_ns.saturating_sub(call.time_ns));
@@ -139,7 +147,7 @@ pub fn mapped(naming: &Naming, call: &Call, answer: Option<&Told>) -> Value {
         None if call.is_request && answer.is_none() => "; it was never answered".to_owned(),
         None => String::new(),
     };
-    json!({
+    let entry = json!({
         "startedDateTime": timestamp(call.time_ns).to_string(),
         "time": ms(took),
         "request": request,
@@ -157,7 +165,8 @@ pub fn mapped(naming: &Naming, call: &Call, answer: Option<&Told>) -> Value {
             "status": answer.and_then(Told::status).map(Status::as_str),
             "code": answer.and_then(Told::status).and_then(Status::code),
         },
-    })
+    });
+    with_upstream(entry, call.upstream.as_deref())
 }
 
 fn request(method: &str, url: &str, version: &str, headers: &Headers) -> Value {

@@ -1,6 +1,7 @@
 //! What has begun and not ended: exchanges that wait for their end, calls that wait for their answer.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -20,6 +21,8 @@ const OPEN_CALL_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub struct Exchange {
     pub number: u64,
     pub conversation: u32,
+    /// The server of a gateway that the conversation is with.
+    pub upstream: Option<Arc<str>>,
     pub transport: Option<Transport>,
     /// When its first message came.
     pub seen_ns: Option<u64>,
@@ -82,6 +85,7 @@ impl Exchanges {
         let recorded = &message.recorded;
         let exchange = self.open.keep(number, &crate::exchange::Headers::default());
         (exchange.number, exchange.conversation) = (number, recorded.conversation);
+        exchange.upstream.clone_from(&recorded.upstream);
         // A message that the proxy made arrived on nothing, and an answer to HTTP may come from a pipe.
         let transport =
             Some(recorded.transport).filter(|transport| !recorded.from_proxy && *transport != Transport::Stdio);
@@ -154,6 +158,8 @@ pub struct Call {
     pub sequence: u64,
     pub time_ns: u64,
     pub conversation: u32,
+    /// The server of a gateway that the conversation is with.
+    pub upstream: Option<Arc<str>>,
     pub direction: Direction,
     pub transport: Transport,
     pub exchange: Option<u64>,
@@ -173,6 +179,7 @@ impl Call {
             sequence: recorded.sequence,
             time_ns: recorded.time_ns,
             conversation: recorded.conversation,
+            upstream: recorded.upstream.clone(),
             direction: recorded.direction,
             transport: recorded.transport,
             exchange: recorded.exchange,

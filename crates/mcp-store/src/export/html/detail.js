@@ -34,7 +34,7 @@ function showDetail() {
   const { first, request, answer, exchange } = chosen;
   const heading = element("h2");
   appendText(heading, exchange ? `${exchange.method || "exchange"} ${exchange.target || exchange.x}` : first.event !== undefined ? "Instead of a message" : [first.method || first.kind, first.name].filter(Boolean).join("  "));
-  const about = exchange ? [] : ["#" + first.seq + (answer && request ? " → #" + answer.seq : ""), first.id !== undefined && "id " + first.id, first.conv && "conversation " + first.conv, first.transport];
+  const about = exchange ? [] : ["#" + first.seq + (answer && request ? " → #" + answer.seq : ""), first.id !== undefined && "id " + first.id, first.conv && "conversation " + first.conv + (first.upstream ? " with " + first.upstream : ""), first.parent && "made of #" + first.parent, first.transport];
   if (answer?.took !== undefined) about.push("took " + duration(answer.took));
   about.push(clock(chosen.at) + " UTC");
   detail.append(heading, element("p", { class: "sub" }, element("span", { class: chosen.tone, text: visible(chosen.word) }), " · " + visible(about.filter(Boolean).join(" · "))));

@@ -1,0 +1,124 @@
+//! The two halves of the way through a gateway. A client's message passes once in the client's conversation,
+//! where it is recorded under the name that the client knows, and once on its way to a server, where it is
+//! judged, held and written down under the server's own. Whoever stands between the two makes one of the other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mcp_wire::{Kind, Message, Span};
+
+use super::{Outbox, Pipeline};
+use crate::conversation::{Conversation, Part, Speaker};
+use crate::envelope::{Lane, ProxyMessage, Side, Upstream};
+use crate::intercept::Why;
+
+/// Which conversations are with which servers.
+#[derive(Default)]
+pub(super) struct Legs(BTreeMap<u32, Upstream>);
+
+impl Legs {
+    pub fn of(&self, conversation: u32) -> Upstream {
+        self.0.get(&conversation).copied().unwrap_or_default()
+    }
+}
+
+impl Pipeline {
+    /// A client of a gateway has come. What it says is recorded and told, but neither judged nor held here; it
+    /// has to be clear, since where it goes depends on what it says.
+    pub fn begin_entrance(&mut self) -> Conversation {
+        self.conversations += 1;
+        Conversation::part_of(self.conversations, Part::Entrance)
+    }
+
+    /// A gateway turns to one of its servers. What passes there is judged by that server's name, and by what it
+    /// says of its own tools.
+    pub fn begin_leg(&mut self, server: Arc<str>) -> Conversation {
+        self.conversations += 1;
+        let (number, now_ns) = (self.conversations, self.clock.now_ns());
+        let upstream = self.policy.meet_server(&server);
+        self.recorder.begin_leg(number, upstream, &server, now_ns);
+        self.legs.0.insert(number, upstream);
+        Conversation::part_of(number, Part::Leg(upstream))
+    }
+
+    /// Nothing more is said to that server in this conversation. What is parked there is gone.
+    pub fn end_leg(&mut self, leg: &Conversation) {
+        self.discard_held(|held| held.conversation == leg.number(), Why::ServerGone);
+        self.rounds.forget(leg.number());
+        self.recorder.end_leg(leg.number());
+        self.legs.0.remove(&leg.number());
+    }
+
+    /// The server that a conversation of a gateway is with.
+    pub fn server_of(&self, talk: &Conversation) -> Option<&Arc<str>> {
+        self.policy.server(talk.upstream())
+    }
+
+    /// Whether a client is not to be shown something that the server of a leg lists, because every use of it
+    /// would be denied. `method` is that of the use: `tools/call`, `prompts/get`, `resources/read`.
+    pub fn hides(&mut self, leg: &Conversation, method: &str, name: &str, client: &Speaker) -> bool {
+        self.policy.hides(leg.upstream(), method, name, client)
+    }
+
+    pub(super) fn pass_gateway(
+        &mut self,
+        talk: &mut Conversation,
+        lane: Lane<'_>,
+        message: ProxyMessage,
+        out: &mut Outbox,
+    ) {
+        match talk.part {
+            Part::Entrance => self.pass_entrance(talk, lane, message, out),
+            _ if self.intercept.is_armed() || self.policy.is_governed() || talk.is_particular() => {
+                self.pass_watched(talk, lane, message, out);
+            }
+            _ if message.from == Side::Client => {
+                let judged = self.policy.pass_own(message);
+                self.pass_onward(lane, judged, out);
+            }
+            _ => self.pass_admitted(talk, lane, message, out),
+        }
+    }
+
+    fn pass_entrance(&mut self, talk: &mut Conversation, lane: Lane<'_>, message: ProxyMessage, out: &mut Outbox) {
+        self.meet_again(talk, &message);
+        if talk.keeps(&message) {
+            self.keep(&message, lane, 0);
+            out.withheld += 1;
+            return;
+        }
+        match message.from {
+            Side::Client => self.pass_admitted(talk, lane, message, out),
+            // The gateway made it, of what it was told elsewhere.
+            Side::Server => {
+                let judged = self.policy.pass_own(message);
+                self.pass_onward(lane, judged, out);
+            }
+        }
+    }
+
+    /// Passes a message on if it is clear where it goes and whom it answers. What it says there is judged where
+    /// there are rules.
+    fn pass_admitted(&mut self, talk: &mut Conversation, lane: Lane<'_>, message: ProxyMessage, out: &mut Outbox) {
+        if is_clear(&message.message) {
+            let judged = self.policy.pass_own(message);
+            return self.pass_onward(lane, judged, out);
+        }
+        match self.judge(talk, lane, message) {
+            Ok((judged, _)) => self.pass_onward(lane, judged, out),
+            Err(stopped) => self.stop(talk, lane, None, stopped, out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
+
+/// Whether a message can be read in one way only, as far as its way goes. What seems not to be clear is read
+/// once more, by those that say why.
+fn is_clear(message: &Message) -> bool {
+    let peek = message.peek();
+    let has_plain_id = |id: Span| matches!(message.slice(id).first(), Some(b'"' | b'-' | b'0'..=b'9'));
+    let is_one = matches!(peek.kind, Kind::Request | Kind::Notification | Kind::Response | Kind::Error);
+    is_one && peek.ambiguity.is_none() && peek.id.is_none_or(has_plain_id)
+}
