@@ -10,6 +10,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use tokio::io::Interest;
@@ -22,12 +23,16 @@ pub const GUARD_WORD: &str = "__guard";
 /// What the guard is called in a process list, so that killing `mcp-proxy` by name spares it.
 const GUARD_NAME: &str = "mcp-guard";
 /// What to start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ServerCommand {
     pub program: OsString,
     pub args: Vec<OsString>,
     /// Added to the environment of the proxy.
     pub env: Vec<(OsString, OsString)>,
+    /// That is all it gets: nothing of the proxy's own.
+    pub env_only: bool,
+    /// Where it starts; where the proxy did, unless said.
+    pub cwd: Option<PathBuf>,
 }
 
 /// A server that was started, with the proxy's ends of its pipes.
@@ -99,6 +104,12 @@ pub fn start(command: &ServerCommand) -> io::Result<Started> {
     control.set_nonblocking(true)?;
     let mut guard = Command::new(os::own_program()?);
     guard.arg0(GUARD_NAME).arg(GUARD_WORD).stdin(Stdio::from(their_stdin)).stdout(Stdio::from(their_stdout));
+    if command.env_only {
+        guard.env_clear();
+    }
+    if let Some(cwd) = &command.cwd {
+        guard.current_dir(cwd);
+    }
     guard.stderr(Stdio::from(their_stderr)).envs(command.env.iter().map(|(name, value)| (name, value)));
     os::inherit(&mut guard, their_control);
     guard.arg(&command.program).args(&command.args);

@@ -10,6 +10,7 @@ pub mod exchange;
 pub mod front;
 pub mod gate;
 pub mod heads;
+pub mod health;
 pub mod hub;
 pub mod relay;
 pub mod resource;

@@ -3,6 +3,7 @@
 
 pub mod bridge;
 pub mod child;
+pub mod gateway;
 pub mod http;
 mod os;
 pub mod peer;

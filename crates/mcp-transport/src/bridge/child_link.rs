@@ -3,15 +3,16 @@
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_engine::Side;
-use mcp_wire::Deframer;
 use mcp_wire::reply::Refusal;
+use mcp_wire::{Deframer, Framing};
 use tokio::time::timeout;
 
 use super::outflow::Outflow;
-use super::talk::{ServerEnd, Talk};
+use super::talk::{ClientEnd, ServerEnd, Talk};
 use crate::child::{self, Child, ChildEvent, ExitStatus, ServerCommand};
 use crate::stdio::pipe::Pipe;
 use crate::stdio::stderr::{self, LastWords};
@@ -25,23 +26,49 @@ const DRAIN_FOR: Duration = Duration::from_millis(600);
 /// Lines of a server's last words that are kept.
 const LAST_WORDS_LINES: usize = 20;
 
+/// What is particular about a server.
+pub struct ChildOptions {
+    /// What it gets to end by itself once its input is closed.
+    pub grace: Duration,
+    /// How it is spoken to, if not as its client speaks.
+    pub framing: Option<Framing>,
+    /// What people call it.
+    pub name: Option<Arc<str>>,
+}
+
+impl Default for ChildOptions {
+    fn default() -> Self {
+        Self { grace: END_FOR, framing: None, name: None }
+    }
+}
+
 pub struct ChildLink {
     program: String,
+    grace: Duration,
     pub stdin: Outflow,
 }
 
 impl ChildLink {
     /// Starts a server for `talk`. `done` is held until nothing of it is left.
-    pub fn start(talk: &Rc<Talk>, command: &ServerCommand, done: impl Sized + 'static) -> io::Result<()> {
+    pub fn start(
+        talk: &Rc<Talk>,
+        command: &ServerCommand,
+        options: &ChildOptions,
+        done: impl Sized + 'static,
+    ) -> io::Result<()> {
         let started = child::start(command)?;
         let stdin = Pipe::owned(started.stdin)?;
         let stdout = Pipe::owned(started.stdout)?;
         let last_words = LastWords::default();
         tokio::task::spawn_local({
-            let (fd, last_words) = (started.stderr, last_words.clone());
-            async move { stderr::drain(fd, last_words).await }
+            let (fd, last_words, name) = (started.stderr, last_words.clone(), options.name.clone());
+            async move { stderr::drain(fd, last_words, name).await }
         });
-        let link = Rc::new(Self { program: command.program.to_string_lossy().into_owned(), stdin: Outflow::default() });
+        let program = command.program.to_string_lossy().into_owned();
+        let link = Rc::new(Self { program, grace: options.grace, stdin: Outflow::default() });
+        if let Some(framing) = options.framing {
+            link.stdin.speak(framing);
+        }
         talk.connect(ServerEnd::Child(Rc::clone(&link)));
         tokio::task::spawn_local({
             let link = Rc::clone(&link);
@@ -93,7 +120,7 @@ async fn attend(talk: &Rc<Talk>, link: &ChildLink, mut stdout: Pipe, mut child: 
         Ok(None) => {
             link.stdin.close();
             let ended = async { while !matches!(child.event().await, ChildEvent::Ended(_) | ChildEvent::TreeGone) {} };
-            if timeout(END_FOR, ended).await.is_err() {
+            if timeout(link.grace, ended).await.is_err() {
                 child.terminate();
             }
         }
@@ -131,9 +158,15 @@ async fn read(talk: &Rc<Talk>, link: &ChildLink, stdout: &mut Pipe, deframer: &m
 /// The server ended while its client was still there.
 fn gone(talk: &Rc<Talk>, status: &str, last_words: &LastWords) {
     let words = last_words.text(LAST_WORDS_LINES);
+    if let ClientEnd::Leg(leg) = &talk.client {
+        leg.died(status, &words);
+    }
     let said = if words.is_empty() { String::new() } else { format!("; its last words: {words}") };
     talk.note(Side::Server, &format!("the server ended ({status}){said}"));
     talk.server_is_gone();
-    talk.answer_open_calls(&Refusal::ServerGone { status: status.to_owned() });
+    // Clients of several servers are told which one it was, and when to try again.
+    if !matches!(talk.client, ClientEnd::Leg(_)) {
+        talk.answer_open_calls(&Refusal::ServerGone { status: status.to_owned() });
+    }
     talk.end();
 }

@@ -24,7 +24,7 @@ use tokio::time::{sleep, timeout};
 
 use super::http_reader::{Audience, Opening, Reader, Resume};
 use super::queue::{Class, Place, Queue, asks, method_of};
-use super::talk::Talk;
+use super::talk::{ClientEnd, Talk};
 use crate::http::body::ToServer;
 use crate::http::exchange::Exchange;
 use crate::http::heads::is_media_type;
@@ -331,6 +331,9 @@ impl HttpLink {
             refuse(talk, &[id], &Refusal::SessionLost);
         }
         if timeout(OPEN_AGAIN_FOR, self.send_opening(talk)).await.is_ok_and(|is_open| is_open) {
+            if let ClientEnd::Leg(leg) = &talk.client {
+                leg.reopened();
+            }
             return self.listen(talk);
         }
         // The next call is answered as the last was, and so tries again.

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use super::http_link::{HttpLink, Outcome, refuse};
 use super::queue::Place;
-use super::talk::Talk;
+use super::talk::{ClientEnd, Talk};
 use crate::http::exchange::Exchange;
 use crate::http::heads::is_media_type;
 use crate::http::upstream::ServerBody;
@@ -198,6 +198,9 @@ impl Reader<'_> {
                 self.refuse(&Refusal::StreamLost);
                 return Outcome::Failed;
             }
+            if let ClientEnd::Leg(leg) = &self.talk.client {
+                leg.paused(self.asked.first(), resume.retry);
+            }
             sleep(resume.pause()).await;
             let session = self.link.session();
             let (talk, transport) = (self.talk, Transport::StreamableHttp);
@@ -266,7 +269,8 @@ impl Reader<'_> {
                 opening.is_agreed.set(message.glance().kind == Kind::Response);
             }
             audience => {
-                self.talk.from_server(self.exchange.lane(event_id, None), message.bytes().clone());
+                let lane = self.exchange.lane(event_id, None);
+                self.talk.from_server_about(lane, self.asked.first(), message.bytes().clone());
                 if let Audience::Client(barrier) = audience
                     && !self.is_awaited()
                 {

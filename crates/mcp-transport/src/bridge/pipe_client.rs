@@ -57,6 +57,10 @@ pub async fn serve(talk: &Rc<Talk>, mut stdin: Pipe) {
     if let Some(ServerEnd::Child(link)) = talk.server() {
         return see_out(talk, link).await;
     }
+    if let Some(ServerEnd::Gateway(visitor)) = talk.server() {
+        // Nothing is to be waited for where it only listened.
+        visitor.end_listening();
+    }
     let answered = async {
         while talk.conversation.borrow().open_calls(Side::Client) > 0 || !talk.server_was_told_all() {
             tokio::time::sleep(LOOK_AGAIN).await;

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::slice;
+use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_engine::{Asked, Conversation, Lane, Lent, Side};
@@ -38,6 +39,8 @@ pub struct Session {
     /// What the client shows with each request. Where there are no sessions any more, nothing.
     pub id: Option<Uuid>,
     pub era: Era,
+    /// Whoever is at the other end says which call something belongs to; nothing is taken to belong to the only one.
+    pub knows_whose: Cell<bool>,
     /// What client and server agreed on.
     revision: Cell<Option<Revision>>,
     calls: RefCell<Calls>,
@@ -86,6 +89,7 @@ impl Session {
         Self {
             id,
             era,
+            knows_whose: Cell::new(false),
             revision: Cell::new(None),
             calls: RefCell::default(),
             general: RefCell::default(),
@@ -138,18 +142,21 @@ impl Session {
         if let Some(call) = cancelled {
             self.close_call(&call);
         }
-        stream.is_open().then_some(stream)
+        // It may have been answered at once.
+        (stream.is_open() || !stream.is_waiting()).then_some(stream)
     }
 
     /// Sends a message to the server, and remembers who waits for an answer to it.
     fn ask(&self, talk: &Talk, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked: Option<Asked>, message: &Message) {
-        let bytes = match (asked, message.glance().kind) {
-            (Some(asked), Kind::Request) => self.calls.borrow_mut().remember(exchange, stream, asked, message),
+        let bytes = match (&asked, message.glance().kind) {
+            (Some(asked), Kind::Request) => self.calls.borrow_mut().remember(exchange, stream, asked.clone(), message),
             (None, Kind::Batch) => self.calls.borrow_mut().remember_batch(exchange, stream, message.bytes()),
             _ => message.bytes().clone(),
         };
         self.give_up_oldest(talk);
-        talk.send(bytes);
+        let is_same = bytes.as_ptr() == message.bytes().as_ptr();
+        let message = if is_same { message.clone() } else { Message::new(bytes) };
+        talk.send(message, asked.map_or(0, |asked| asked.sequence));
     }
 
     /// The call that a message takes back. It is given up, and named as the server knows it.
@@ -215,10 +222,23 @@ impl Session {
 
     /// Takes one message of the server, and gives it to the exchange it belongs to.
     pub fn from_server(&self, talk: &Talk, (transport, event_id): (Transport, &[u8]), bytes: Bytes) {
+        let lane = Lane { transport, event_id, can_ask: false, ..Lane::PIPE };
+        self.from_gateway(talk, lane, None, bytes);
+    }
+
+    /// The same of one that has to do with the request `about`, as the server knows it.
+    pub fn from_gateway(&self, talk: &Talk, lane: Lane<'_>, about: Option<&Id>, bytes: Bytes) {
         self.used.set(self.beats.now());
         let message = Message::new(bytes);
         let is_answer = message.glance().kind.is_response();
         let (found, message) = self.find(message);
+        let found = match (found, about) {
+            (Found::Nobody | Found::About(_), Some(id)) => {
+                let call = self.calls.borrow().get(id).filter(|call| call.stream.can_reach()).map(self::about);
+                call.unwrap_or(Found::Nobody)
+            }
+            (found, _) => found,
+        };
         let asked = match &found {
             // The items of a batch are told apart by their ids alone.
             Found::Answered(call) if is_answer && call.asked.sequence > 0 => Some(&call.asked),
@@ -227,9 +247,8 @@ impl Session {
         let is_unwanted = is_answer && matches!(found, Found::Late);
         let (exchange, given) = self.way(&found);
         let given = given.map(|id| id.to_string());
-        let event_id = given.as_deref().map_or(event_id, str::as_bytes);
-        let lane =
-            Lane { transport, exchange, event_id, is_foretold: given.is_some(), since: None, asked, can_ask: false };
+        let event_id = given.as_deref().map_or(lane.event_id, str::as_bytes);
+        let lane = Lane { exchange, event_id, is_foretold: given.is_some(), asked, ..lane };
         let ((), out) = {
             let conversation = &mut talk.conversation.borrow_mut();
             talk.hub.pass(|pipeline, out| pipeline.pass_one(conversation, Side::Server, lane, message, out))
@@ -361,7 +380,9 @@ impl Session {
         }
         drop(calls);
         match self.only_call() {
-            Some(found) if !(is_about_lists && self.listening().is_some()) => (found, message),
+            Some(found) if !(is_about_lists && (self.listening().is_some() || self.knows_whose.get())) => {
+                (found, message)
+            }
             _ => (Found::Nobody, message),
         }
     }
@@ -418,6 +439,22 @@ impl Session {
             && let Some(id) = self.next_id(stream)
         {
             outlet.push(priming_event(id.to_string().as_bytes(), None));
+        }
+    }
+
+    /// Closes the stream of a call whose answer is yet to come. A client that knows how asks for the rest, after
+    /// `retry` if that is given; others keep their stream.
+    pub fn pause(&self, known: &Id, retry: Option<Duration>) {
+        let stream = self.calls.borrow().get(known).map(|call| Rc::clone(&call.stream));
+        let Some(stream) = stream.filter(|stream| self.primes() && stream.is_attached()) else { return };
+        if stream.is_waiting() {
+            stream.attach(&Outlet::new(Rc::clone(&self.drained)));
+        }
+        let retry = retry.map(|retry| retry.as_millis() as u64);
+        if let (Some(id), Some(outlet)) = (self.next_id(&stream), stream.outlet()) {
+            outlet.push(priming_event(id.to_string().as_bytes(), retry));
+            // What comes later is for whoever asks for the rest.
+            outlet.end();
         }
     }
 

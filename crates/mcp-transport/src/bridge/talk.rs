@@ -1,11 +1,13 @@
 //! Where the two sides of a crossing meet. Everything passes the pipeline here, in either direction,
 //! and goes to whatever stands on the other side.
 
+use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 
 use bytes::Bytes;
-use mcp_engine::pipeline::Injection;
+use mcp_engine::entrance::Principal;
+use mcp_engine::pipeline::{Injection, Outgoing};
 use mcp_engine::{Conversation, Lane, Outbox, Pipeline, Release, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_event;
@@ -19,6 +21,8 @@ use super::outflow::Outflow;
 use super::outlet::Outlet;
 use super::session::Session;
 use super::sse_link::SseLink;
+use crate::gateway::leg::Leg;
+use crate::gateway::visitor::Visitor;
 use crate::http::exchange::Exchange;
 use crate::http::hub::Hub;
 
@@ -28,6 +32,8 @@ pub struct Talk {
     pub conversation: Rc<RefCell<Conversation>>,
     pub client: ClientEnd,
     server: OnceCell<ServerEnd>,
+    /// Whose it is, once that is known.
+    owner: OnceCell<Rc<Principal>>,
     over: Cell<bool>,
     ended: Notify,
 }
@@ -40,6 +46,8 @@ pub enum ClientEnd {
     Stream(Rc<Outlet>),
     /// A session of Streamable HTTP, whose messages belong to one exchange or another.
     Session(Box<Session>),
+    /// The gateway, which stands for all of its clients.
+    Leg(Rc<Leg>),
 }
 
 /// The side a server is on.
@@ -47,6 +55,8 @@ pub enum ServerEnd {
     Child(Rc<ChildLink>),
     Http(Rc<HttpLink>),
     Sse(Rc<SseLink>),
+    /// The gateway, which stands for all of its servers.
+    Gateway(Rc<Visitor>),
 }
 
 /// A slow client holds up its server past this much.
@@ -54,9 +64,24 @@ const CLIENT_WAITING_MAX: usize = 4 * 1024 * 1024;
 
 impl Talk {
     pub fn new(hub: &Rc<Hub>, conversation: Rc<RefCell<Conversation>>, client: ClientEnd) -> Rc<Self> {
-        let (server, over, ended) = (OnceCell::new(), Cell::new(false), Notify::new());
+        let (server, owner) = (OnceCell::new(), OnceCell::new());
+        let (over, ended) = (Cell::new(false), Notify::new());
         let hub = Rc::clone(hub);
-        Rc::new_cyclic(|me| Self { me: me.clone(), hub, conversation, client, server, over, ended })
+        Rc::new_cyclic(|me| Self { me: me.clone(), hub, conversation, client, server, owner, over, ended })
+    }
+
+    /// Makes it somebody's, for good.
+    pub fn belong_to(&self, who: &Rc<Principal>) {
+        // Whoever came first stays.
+        let _ = self.owner.set(Rc::clone(who));
+    }
+
+    pub fn owner(&self) -> Option<&Rc<Principal>> {
+        self.owner.get()
+    }
+
+    pub fn belongs_to(&self, who: &Principal) -> bool {
+        self.owner.get().is_some_and(|owner| owner.is(who))
     }
 
     pub fn connect(&self, server: ServerEnd) {
@@ -70,6 +95,9 @@ impl Talk {
 
     /// Takes what one read of the client's pipe brought.
     pub fn from_client_cuts(&self, cuts: &mut Vec<Cut>) {
+        if let Some(ServerEnd::Gateway(visitor)) = self.server.get() {
+            visitor.look_at(cuts);
+        }
         let out = {
             let talk = &mut self.conversation.borrow_mut();
             self.hub.pass(|pipeline, out| pipeline.pass(talk, Side::Client, cuts, out)).1
@@ -102,6 +130,27 @@ impl Talk {
     pub fn from_server(&self, lane: Lane<'_>, message: Bytes) {
         if let ClientEnd::Session(session) = &self.client {
             return session.from_server(self, (lane.transport, lane.event_id), message);
+        }
+        let out = {
+            let talk = &mut self.conversation.borrow_mut();
+            self.hub.pass(|pipeline, out| pipeline.pass_one(talk, Side::Server, lane, message, out)).1
+        };
+        self.dispatch(&out);
+    }
+
+    /// Takes one message of a server that came with the answer to `about`.
+    pub fn from_server_about(&self, lane: Lane<'_>, about: Option<&Id>, message: Bytes) {
+        match &self.client {
+            ClientEnd::Leg(leg) => leg.with_about(about, || self.from_server(lane, message)),
+            _ => self.from_server(lane, message),
+        }
+    }
+
+    /// Takes one message of a server of ours, or of our own, that has to do with the request `about` of the
+    /// client.
+    pub fn from_gateway(&self, lane: Lane<'_>, about: Option<&Id>, message: Bytes) {
+        if let ClientEnd::Session(session) = &self.client {
+            return session.from_gateway(self, lane, about, message);
         }
         let out = {
             let talk = &mut self.conversation.borrow_mut();
@@ -148,11 +197,11 @@ impl Talk {
         if let Some(unasks) = &release.unasks {
             self.deliver(unasks.frame());
         }
-        if let Some(outgoing) = to_server {
-            self.send_frame(outgoing.frame());
+        if let Some(outgoing) = &to_server {
+            self.send_outgoing(outgoing);
         }
-        if let Some(outgoing) = to_client {
-            self.deliver(outgoing.frame());
+        if let Some(outgoing) = &to_client {
+            self.deliver_outgoing(outgoing);
         }
     }
 
@@ -182,15 +231,33 @@ impl Talk {
             self.when_released(parked.sequence, Self::released);
         }
         for outgoing in &out.to_server {
-            self.send_frame(outgoing.frame());
+            self.send_outgoing(outgoing);
         }
         for outgoing in &out.to_client {
-            self.deliver(outgoing.frame());
+            self.deliver_outgoing(outgoing);
         }
     }
 
-    pub fn send(&self, message: Bytes) {
-        self.send_frame((&Frame::composed(message)).into());
+    fn send_outgoing(&self, outgoing: &Outgoing) {
+        match self.server.get() {
+            Some(ServerEnd::Gateway(visitor)) => visitor.take(&looked_at(outgoing), outgoing.sequence()),
+            _ => self.send_frame(outgoing.frame()),
+        }
+    }
+
+    fn deliver_outgoing(&self, outgoing: &Outgoing) {
+        match &self.client {
+            ClientEnd::Leg(leg) => leg.hear(&looked_at(outgoing), outgoing.sequence()),
+            _ => self.deliver(outgoing.frame()),
+        }
+    }
+
+    /// Sends the server a message that was passed as `sequence`.
+    pub fn send(&self, message: Message, sequence: u64) {
+        match self.server.get() {
+            Some(ServerEnd::Gateway(visitor)) => visitor.take(&message, sequence),
+            _ => self.send_frame((&Frame::composed(message.bytes().clone())).into()),
+        }
     }
 
     fn send_frame(&self, frame: FrameRef<'_>) {
@@ -198,6 +265,7 @@ impl Talk {
             Some(ServerEnd::Child(link)) => link.stdin.push(frame),
             Some(ServerEnd::Http(link)) => link.queue.push(frame.bytes.clone().into()),
             Some(ServerEnd::Sse(link)) => link.queue.push(frame.bytes.clone().into()),
+            Some(ServerEnd::Gateway(visitor)) => visitor.take(&Message::new(frame.bytes.clone()), 0),
             None => {}
         }
     }
@@ -211,6 +279,7 @@ impl Talk {
                 outlet.push(event.to_bytes());
             }
             ClientEnd::Session(session) => session.deliver(frame.bytes),
+            ClientEnd::Leg(leg) => leg.hear(&Message::new(frame.bytes.clone()), 0),
         }
     }
 
@@ -281,6 +350,8 @@ impl Talk {
             ClientEnd::Pipe(pipe) => pipe.room().await,
             ClientEnd::Stream(outlet) => outlet.room(CLIENT_WAITING_MAX).await,
             ClientEnd::Session(session) => session.room(CLIENT_WAITING_MAX).await,
+            // One slow client of many holds up nobody's server.
+            ClientEnd::Leg(_) => {}
         }
     }
 
@@ -290,7 +361,8 @@ impl Talk {
             Some(ServerEnd::Child(link)) => link.room().await,
             Some(ServerEnd::Http(link)) => link.queue.room().await,
             Some(ServerEnd::Sse(link)) => link.queue.room().await,
-            None => {}
+            // One slow server of many holds up nobody's client.
+            Some(ServerEnd::Gateway(_)) | None => {}
         }
     }
 
@@ -299,7 +371,7 @@ impl Talk {
         match self.server.get() {
             Some(ServerEnd::Http(link)) => link.queue.has_told_all(),
             Some(ServerEnd::Sse(link)) => link.queue.has_told_all(),
-            Some(ServerEnd::Child(_)) | None => true,
+            Some(ServerEnd::Child(_) | ServerEnd::Gateway(_)) | None => true,
         }
     }
 
@@ -315,6 +387,10 @@ impl Talk {
             ClientEnd::Pipe(pipe) => pipe.close(),
             ClientEnd::Stream(outlet) => outlet.end(),
             ClientEnd::Session(session) => session.end(),
+            ClientEnd::Leg(leg) => leg.ended(self),
+        }
+        if let Some(ServerEnd::Gateway(visitor)) = self.server.get() {
+            visitor.leave();
         }
         self.ended.notify_waiters();
     }
@@ -333,9 +409,17 @@ impl Talk {
 
     pub fn client_transport(&self) -> Transport {
         match &self.client {
-            ClientEnd::Pipe(_) => Transport::Stdio,
+            ClientEnd::Pipe(_) | ClientEnd::Leg(_) => Transport::Stdio,
             ClientEnd::Stream(_) => Transport::Sse,
             ClientEnd::Session(_) => Transport::StreamableHttp,
         }
+    }
+}
+
+/// What leaves, with what is known of it.
+fn looked_at(outgoing: &Outgoing) -> Cow<'_, Message> {
+    match outgoing.message() {
+        Some(message) => Cow::Borrowed(message),
+        None => Cow::Owned(Message::new(outgoing.frame().bytes.clone())),
     }
 }

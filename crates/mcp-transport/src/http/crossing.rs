@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use mcp_engine::Side;
+use mcp_engine::entrance::Principal;
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_endpoint;
-use mcp_wire::reply::{self, Refusal};
+use mcp_wire::reply::{self, Refusal, TurnedAway};
 use mcp_wire::revision::{self, Era};
 use mcp_wire::{Gather, Kind, Message, scan};
 use tokio::sync::Notify;
@@ -24,13 +25,13 @@ use uuid::Uuid;
 
 use super::body::ToClient;
 use super::exchange::{Exchange, Received, receive};
-use super::gate::{Refused, refused};
+use super::gate::{Caller, Refused, refused, unauthorized};
 use super::heads::accepts_events;
-use super::hub::Hub;
+use super::hub::{Hub, OpenCall};
 use super::relay::json_response;
-use super::site::{MESSAGE, Server, Site, not_allowed, plain, refusal_response};
+use super::site::{MESSAGE, Server, Site, not_allowed, plain, refusal_response, turn_away};
 use super::strict;
-use crate::bridge::child_link::ChildLink;
+use crate::bridge::child_link::{ChildLink, ChildOptions};
 use crate::bridge::event_log::EventId;
 use crate::bridge::http_link::HttpLink;
 use crate::bridge::outflow::Outflow;
@@ -52,12 +53,16 @@ const SESSIONS_MAX: usize = 10_000;
 const IDLE_FOR: Duration = Duration::from_secs(30 * 60);
 /// What a client should wait before it asks for a session again.
 const RETRY_AFTER: &str = "5";
+/// Of somebody who has not shown a token, a message that is longer than this is not read to see whether it does.
+const UNKNOWN_BYTES_MAX: u64 = 1024 * 1024;
 /// Capabilities a client declares are compared up to here.
 const CAPABILITIES_BYTES_MAX: usize = 16 * 1024;
 
 /// The conversations of clients whose server speaks another transport.
 #[derive(Default)]
 pub struct Crossings {
+    /// Clients whose answer is not yet on its way to them.
+    unanswered: Rc<Cell<usize>>,
     /// By the session id we gave the client.
     sessions: RefCell<HashMap<Uuid, Rc<Talk>, RandomState>>,
     /// Where there are no sessions any more: by who the client is and what it can do.
@@ -107,6 +112,16 @@ impl Crossings {
         }
     }
 
+    /// Answers every call that somebody still waits for.
+    pub fn answer_open_calls(&self, refusal: &Refusal) {
+        let talks: Vec<Rc<Talk>> = [&self.sessions, &self.streams]
+            .iter()
+            .flat_map(|table| table.borrow().values().cloned().collect::<Vec<_>>())
+            .chain(self.shared.borrow().values().cloned())
+            .collect();
+        talks.iter().for_each(|talk| talk.answer_open_calls(refusal));
+    }
+
     /// Nobody sees to a client on stdio any more.
     pub fn left(&self, talk: &Rc<Talk>) {
         self.piped.borrow_mut().retain(|other| !Rc::ptr_eq(other, talk));
@@ -117,6 +132,15 @@ impl Crossings {
         self.piped.borrow().len()
     }
 
+    /// A client waits for the answer to a POST.
+    fn unanswered(&self) -> OpenCall {
+        OpenCall::counted(&self.unanswered)
+    }
+
+    pub fn is_any_unanswered(&self) -> bool {
+        self.unanswered.get() > 0
+    }
+
     /// Calls on the streams of connections and on pipes, and answers that wait there. Those of sessions are counted
     /// where they are kept.
     pub fn open_calls(&self) -> usize {
@@ -124,11 +148,12 @@ impl Crossings {
             let is_unread = match &talk.client {
                 ClientEnd::Stream(outlet) => outlet.waiting() > 0,
                 ClientEnd::Pipe(out) => out.is_behind(),
-                ClientEnd::Session(_) => false,
+                ClientEnd::Session(_) | ClientEnd::Leg(_) => false,
             };
             talk.conversation.borrow().open_calls(Side::Client) + usize::from(is_unread)
         };
-        self.streams.borrow().values().chain(self.piped.borrow().iter()).map(of_stream).sum()
+        self.streams.borrow().values().chain(self.piped.borrow().iter()).map(of_stream).sum::<usize>()
+            + self.unanswered.get()
     }
 
     /// The conversation with this number, if it lasts.
@@ -161,24 +186,38 @@ impl Crossings {
 
 /// Begins a conversation with a client on stdio.
 pub fn begin_piped(site: &Rc<Site>, out: Rc<Outflow>) -> Result<Rc<Talk>, Refusal> {
-    let talk = begin(site, ClientEnd::Pipe(out)).map_err(|refused| refused.refusal)?;
+    let talk = begin(site, None, ClientEnd::Pipe(out)).map_err(|refused| refused.refusal)?;
     site.crossings.piped.borrow_mut().push(Rc::clone(&talk));
     Ok(talk)
 }
 
 /// Begins a conversation with a server of its own.
-fn begin(site: &Rc<Site>, client: ClientEnd) -> Result<Rc<Talk>, Refused> {
+fn begin(site: &Rc<Site>, owner: Option<&Rc<Principal>>, client: ClientEnd) -> Result<Rc<Talk>, Refused> {
     let overloaded = Refused { status: StatusCode::SERVICE_UNAVAILABLE, refusal: Refusal::Overloaded };
     let crossings = &site.crossings;
-    let talk = Talk::new(&site.hub, site.conversations.new_one(&site.hub), client);
+    let conversation = match &site.server {
+        Server::Gateway(_) => Rc::new(RefCell::new(site.hub.look(|pipeline| pipeline.begin_entrance()))),
+        _ => site.conversations.new_one(&site.hub),
+    };
+    let talk = Talk::new(&site.hub, conversation, client);
+    if let Some(owner) = owner {
+        talk.belong_to(owner);
+    }
     match &site.server {
+        Server::Gateway(_) if crossings.len() >= SESSIONS_MAX => return Err(overloaded),
+        Server::Gateway(gateway) => {
+            if let ClientEnd::Session(session) = &talk.client {
+                session.knows_whose.set(true);
+            }
+            talk.connect(ServerEnd::Gateway(gateway.welcome(&talk, owner.cloned())));
+        }
         Server::Command(command) => {
             if crossings.children.get() >= CHILDREN_MAX {
                 return Err(overloaded);
             }
             crossings.children.set(crossings.children.get() + 1);
             let counted = Counted(Rc::clone(&crossings.children));
-            ChildLink::start(&talk, command, counted).map_err(|error| {
+            ChildLink::start(&talk, command, &ChildOptions::default(), counted).map_err(|error| {
                 site.hub.tell(format!("the server cannot be started: {error}"));
                 Refused {
                     status: StatusCode::BAD_GATEWAY,
@@ -219,12 +258,24 @@ struct Opened {
 }
 
 /// Answers a POST of a client of Streamable HTTP.
-pub async fn post(site: Rc<Site>, peer: IpAddr, parts: Parts, body: Incoming) -> Response<ToClient> {
+pub async fn post(
+    site: Rc<Site>,
+    (peer, caller): (IpAddr, Caller),
+    parts: Parts,
+    body: Incoming,
+) -> Response<ToClient> {
+    if let Err(refused) = check_length(&caller, &body) {
+        return refuse(&refused);
+    }
     let body = match receive_whole(&site, body).await {
         Ok(body) => body,
         Err(refused) => return refuse(&refused),
     };
-    let opened = match open(&site, peer, &parts, &body) {
+    let (who, body) = match site.gate.admit_message(caller, body.clone()) {
+        Ok(admitted) => admitted,
+        Err(refusal) => return refuse_message(&body, &refusal),
+    };
+    let opened = match open(&site, (peer, &who), &parts, &body) {
         Ok(opened) => opened,
         Err(refused) => return refuse(&refused),
     };
@@ -242,9 +293,10 @@ pub async fn post(site: Rc<Site>, peer: IpAddr, parts: Parts, body: Incoming) ->
     let Some(stream) = session.from_client(&talk, &exchange, message) else {
         return respond(&exchange, Response::new(ToClient::empty()), StatusCode::ACCEPTED);
     };
-    let mut waiting = Waiting { talk: Rc::clone(&talk), stream: Some(stream) };
+    let mut waiting =
+        Waiting { talk: Rc::clone(&talk), stream: Some(stream), unanswered: Some(site.crossings.unanswered()) };
     let mut response = match waiting.first().await {
-        Some(First::Json(answer)) => json_response(status_of(session.era, &body, &answer), Some(answer)),
+        Some(First::Json(answer)) => answered(&site, session.era, &body, answer),
         Some(First::Stream(outlet)) => waiting.stream(outlet),
         Some(First::Late) => plain(StatusCode::GATEWAY_TIMEOUT, "no answer comes\n"),
         None if site.hub.has_failed() => {
@@ -264,16 +316,21 @@ pub async fn post(site: Rc<Site>, peer: IpAddr, parts: Parts, body: Incoming) ->
 }
 
 /// Finds the conversation that a POST belongs to, or begins one.
-fn open(site: &Rc<Site>, peer: IpAddr, parts: &Parts, body: &Bytes) -> Result<Opened, Refused> {
+fn open(
+    site: &Rc<Site>,
+    (peer, who): (IpAddr, &Rc<Principal>),
+    parts: &Parts,
+    body: &Bytes,
+) -> Result<Opened, Refused> {
     let message = Message::new(body.clone());
     let era = Era::of_header(parts.headers.get(&VERSION).map(|value| value.as_bytes()));
     let (talk, is_new) = match era {
-        Era::Modern => (shared_talk(site, peer, &parts.headers, body)?, false),
+        Era::Modern => (shared_talk(site, (peer, who), &parts.headers, body)?, false),
         Era::Legacy => match parts.headers.get(&SESSION) {
-            Some(id) => (find_session(site, id)?, false),
-            None if is_initialize(&message) => (new_session(site)?, true),
+            Some(id) => (find_session(site, who, id)?, false),
+            None if is_initialize(&message) => (new_session(site, who)?, true),
             None if scan::mentions(body, &scan::PROTOCOL_VERSION) => {
-                (shared_talk(site, peer, &parts.headers, body)?, false)
+                (shared_talk(site, (peer, who), &parts.headers, body)?, false)
             }
             None => return Err(refused(StatusCode::BAD_REQUEST, "a session id is needed")),
         },
@@ -301,6 +358,25 @@ async fn receive_whole(site: &Site, body: Incoming) -> Result<Bytes, Refused> {
     }
 }
 
+/// Whether a message is worth reading: somebody who has not shown a token is not listened to for long.
+fn check_length(caller: &Caller, body: &Incoming) -> Result<(), Refused> {
+    let is_short = || body.size_hint().upper().is_some_and(|length| length <= UNKNOWN_BYTES_MAX);
+    if caller.is_some() || is_short() { Ok(()) } else { Err(unauthorized()) }
+}
+
+/// Turns a message away whose sender is not let in.
+fn refuse_message(message: &Bytes, refusal: &Refusal) -> Response<ToClient> {
+    let body = match Message::new(message.clone()).id() {
+        Some(id) => reply::error(&id, refusal),
+        None => reply::error_without_id(refusal),
+    };
+    let mut response = json_response(StatusCode::BAD_REQUEST, Some(body));
+    if let Some(why) = TurnedAway::of(refusal) {
+        turn_away(&mut response, why);
+    }
+    response
+}
+
 fn is_initialize(message: &Message) -> bool {
     message.glance().method.is_some_and(|span| message.slice(span) == b"\"initialize\"")
 }
@@ -309,9 +385,9 @@ fn session_value(id: Uuid) -> HeaderValue {
     HeaderValue::from_str(&id.to_string()).expect("a uuid is plain text")
 }
 
-fn new_session(site: &Rc<Site>) -> Result<Rc<Talk>, Refused> {
+fn new_session(site: &Rc<Site>, who: &Rc<Principal>) -> Result<Rc<Talk>, Refused> {
     let id = Uuid::new_v4();
-    let talk = begin(site, session(site, Some(id), Era::Legacy))?;
+    let talk = begin(site, Some(who), session(site, Some(id), Era::Legacy))?;
     site.crossings.sessions.borrow_mut().insert(id, Rc::clone(&talk));
     Ok(talk)
 }
@@ -321,16 +397,26 @@ fn session(site: &Site, id: Option<Uuid>, era: Era) -> ClientEnd {
     ClientEnd::Session(Box::new(Session::new(id, era, beats, tools)))
 }
 
-fn find_session(site: &Site, id: &HeaderValue) -> Result<Rc<Talk>, Refused> {
+/// The session under an id, if it is theirs. Others are not told that it exists.
+fn find_session(site: &Site, who: &Principal, id: &HeaderValue) -> Result<Rc<Talk>, Refused> {
     let id: Option<Uuid> = id.to_str().ok().and_then(|id| id.parse().ok());
     let talk = id.and_then(|id| site.crossings.sessions.borrow().get(&id).cloned());
-    talk.filter(|talk| !talk.is_over()).ok_or_else(|| refused(StatusCode::NOT_FOUND, "no such session"))
+    talk.filter(|talk| !talk.is_over() && talk.belongs_to(who))
+        .ok_or_else(|| refused(StatusCode::NOT_FOUND, "no such session"))
 }
 
 /// The conversation of a client that has no session: one for each client and what it can do, because
 /// a server may offer more to a client that can do more.
-fn shared_talk(site: &Rc<Site>, peer: IpAddr, headers: &HeaderMap, body: &Bytes) -> Result<Rc<Talk>, Refused> {
-    let principal = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
+fn shared_talk(
+    site: &Rc<Site>,
+    (peer, who): (IpAddr, &Rc<Principal>),
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Rc<Talk>, Refused> {
+    let principal = match site.gate.authenticates() {
+        true => who.name.as_bytes(),
+        false => headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default(),
+    };
     let capabilities = scan::member_anywhere(body, b"\"io.modelcontextprotocol/clientCapabilities\"");
     let capabilities = capabilities.unwrap_or_default();
     let key: Box<[u8]> = [
@@ -345,7 +431,7 @@ fn shared_talk(site: &Rc<Site>, peer: IpAddr, headers: &HeaderMap, body: &Bytes)
     if let Some(talk) = site.crossings.shared.borrow().get(&key).filter(|talk| !talk.is_over()) {
         return Ok(Rc::clone(talk));
     }
-    let talk = begin(site, session(site, None, Era::Modern))?;
+    let talk = begin(site, Some(who), session(site, None, Era::Modern))?;
     site.crossings.shared.borrow_mut().insert(key, Rc::clone(&talk));
     Ok(talk)
 }
@@ -361,6 +447,19 @@ fn mismatched(exchange: &Exchange, body: Bytes, what: String) -> Response<ToClie
         }
     };
     respond(exchange, json_response(StatusCode::BAD_REQUEST, Some(body)), StatusCode::BAD_REQUEST)
+}
+
+/// The response that an answer is sent with.
+fn answered(site: &Site, era: Era, request: &Bytes, answer: Bytes) -> Response<ToClient> {
+    let turned_away = match site.gate.has_entrance() && scan::glance(&answer).kind == Kind::Error {
+        true => TurnedAway::told_by(&answer),
+        false => None,
+    };
+    let mut response = json_response(status_of(era, request, &answer), Some(answer));
+    if let Some(why) = turned_away {
+        turn_away(&mut response, why);
+    }
+    response
 }
 
 /// The status that an answer is sent with.
@@ -407,11 +506,11 @@ fn error_code(answer: &Bytes) -> Option<&[u8]> {
 }
 
 /// Answers a GET of a client of Streamable HTTP.
-pub fn get(site: &Rc<Site>, parts: &Parts) -> Response<ToClient> {
-    listen(site, parts).unwrap_or_else(|refused| refuse(&refused))
+pub fn get(site: &Rc<Site>, who: &Principal, parts: &Parts) -> Response<ToClient> {
+    listen(site, who, parts).unwrap_or_else(|refused| refuse(&refused))
 }
 
-fn listen(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused> {
+fn listen(site: &Rc<Site>, who: &Principal, parts: &Parts) -> Result<Response<ToClient>, Refused> {
     let era = Era::of_header(parts.headers.get(&VERSION).map(|value| value.as_bytes()));
     if era == Era::Modern {
         return Ok(not_allowed("POST"));
@@ -419,7 +518,7 @@ fn listen(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused>
     let Some(id) = parts.headers.get(&SESSION) else {
         return Err(refused(StatusCode::BAD_REQUEST, "a session id is needed"));
     };
-    let talk = find_session(site, id)?;
+    let talk = find_session(site, who, id)?;
     let ClientEnd::Session(session) = &talk.client else {
         return Err(refused(StatusCode::NOT_FOUND, "no such session"));
     };
@@ -439,18 +538,18 @@ fn listen(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused>
 }
 
 /// Answers a DELETE of a client of Streamable HTTP.
-pub fn delete(site: &Rc<Site>, parts: &Parts) -> Response<ToClient> {
-    end(site, parts).unwrap_or_else(|refused| refuse(&refused))
+pub fn delete(site: &Rc<Site>, who: &Principal, parts: &Parts) -> Response<ToClient> {
+    end(site, who, parts).unwrap_or_else(|refused| refuse(&refused))
 }
 
-fn end(site: &Rc<Site>, parts: &Parts) -> Result<Response<ToClient>, Refused> {
+fn end(site: &Rc<Site>, who: &Principal, parts: &Parts) -> Result<Response<ToClient>, Refused> {
     if Era::of_header(parts.headers.get(&VERSION).map(|value| value.as_bytes())) == Era::Modern {
         return Ok(not_allowed("POST"));
     }
     let Some(id) = parts.headers.get(&SESSION) else {
         return Err(refused(StatusCode::BAD_REQUEST, "a session id is needed"));
     };
-    let talk = find_session(site, id)?;
+    let talk = find_session(site, who, id)?;
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, Era::Legacy);
     exchange.request_head(&parts.method, target(parts), &parts.headers);
     talk.end();
@@ -471,6 +570,8 @@ fn stream_response(body: OutletBody) -> Response<ToClient> {
 struct Waiting {
     talk: Rc<Talk>,
     stream: Option<Rc<Stream>>,
+    /// A call is over when its answer is there, but nobody may end before the client has it.
+    unanswered: Option<OpenCall>,
 }
 
 impl Waiting {
@@ -484,12 +585,13 @@ impl Waiting {
     }
 
     fn stream(mut self, outlet: Rc<Outlet>) -> Response<ToClient> {
-        let (talk, stream) = (Rc::clone(&self.talk), self.stream.take());
+        let (talk, stream, unanswered) = (Rc::clone(&self.talk), self.stream.take(), self.unanswered.take());
         let current = Rc::clone(&outlet);
         let body = OutletBody::new(outlet, move || {
             if let Some(stream) = stream {
                 leave(&talk, &stream, Some(&current));
             }
+            drop(unanswered);
         });
         stream_response(body)
     }
@@ -525,9 +627,9 @@ fn leave(talk: &Rc<Talk>, stream: &Rc<Stream>, outlet: Option<&Rc<Outlet>>) {
 }
 
 /// Opens an SSE connection.
-pub fn open_stream(site: &Rc<Site>, parts: &Parts) -> Response<ToClient> {
+pub fn open_stream(site: &Rc<Site>, who: &Rc<Principal>, parts: &Parts) -> Response<ToClient> {
     let outlet = Outlet::new(Rc::new(Notify::new()));
-    let talk = match begin(site, ClientEnd::Stream(Rc::clone(&outlet))) {
+    let talk = match begin(site, Some(who), ClientEnd::Stream(Rc::clone(&outlet))) {
         Ok(talk) => talk,
         Err(refused) => return refuse(&refused),
     };
@@ -550,16 +652,26 @@ pub fn open_stream(site: &Rc<Site>, parts: &Parts) -> Response<ToClient> {
 }
 
 /// Takes a message that belongs to an SSE connection.
-pub async fn post_to_stream(site: &Rc<Site>, parts: Parts, body: Incoming) -> Response<ToClient> {
+pub async fn post_to_stream(site: &Rc<Site>, caller: Caller, parts: Parts, body: Incoming) -> Response<ToClient> {
+    let none_such = || plain(StatusCode::NOT_FOUND, "no such connection\n");
     let id: Option<Uuid> = parts.uri.query().and_then(|query| query.strip_prefix("session=")?.parse().ok());
-    let talk = id.and_then(|id| site.crossings.streams.borrow().get(&id).cloned());
-    let Some(talk) = talk.filter(|talk| !talk.is_over()) else {
-        return plain(StatusCode::NOT_FOUND, "no such connection\n");
-    };
+    let find = || id.and_then(|id| site.crossings.streams.borrow().get(&id).cloned()).filter(|talk| !talk.is_over());
+    // Who is known need not wait for that until the message is there; others are not told.
+    if caller.as_ref().is_some_and(|who| !find().is_some_and(|talk| talk.belongs_to(who))) {
+        return none_such();
+    }
+    if let Err(refused) = check_length(&caller, &body) {
+        return refuse(&refused);
+    }
     let body = match receive_whole(site, body).await {
         Ok(body) => body,
         Err(refused) => return refuse(&refused),
     };
+    let (who, body) = match site.gate.admit_message(caller, body.clone()) {
+        Ok(admitted) => admitted,
+        Err(refusal) => return refuse_message(&body, &refusal),
+    };
+    let Some(talk) = find().filter(|talk| talk.belongs_to(&who)) else { return none_such() };
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::Sse, Era::Legacy);
     exchange.can_ask.set(true);
     exchange.request_head(&parts.method, target(&parts), &parts.headers);
@@ -567,3 +679,6 @@ pub async fn post_to_stream(site: &Rc<Site>, parts: Parts, body: Incoming) -> Re
     talk.from_client(exchange.lane(b"", None), body);
     respond(&exchange, plain(StatusCode::ACCEPTED, "Accepted"), StatusCode::ACCEPTED)
 }
+
+#[cfg(test)]
+mod tests;

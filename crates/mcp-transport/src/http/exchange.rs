@@ -257,7 +257,7 @@ impl Exchange {
 
     pub fn lane<'a>(&self, event_id: &'a [u8], asked: Option<&'a Asked>) -> Lane<'a> {
         let (transport, exchange, can_ask) = (self.transport, self.number, self.can_ask.get());
-        Lane { transport, exchange, event_id, is_foretold: false, since: None, asked, can_ask }
+        Lane { transport, exchange, event_id, is_foretold: false, since: None, asked, can_ask, behalf: None }
     }
 }
 

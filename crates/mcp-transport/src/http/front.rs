@@ -18,6 +18,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use mcp_wire::reply::Refusal;
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -26,7 +27,7 @@ use tokio::time::{interval, sleep};
 use super::beats::{self, Beat, Beats};
 use super::body::{BodyError, ToClient};
 use super::gate::HEAD_BYTES_MAX;
-use super::site::Site;
+use super::site::{Server, Site};
 
 /// Connections at a time, and from one address.
 const CONNECTIONS_MAX: usize = 10_000;
@@ -156,7 +157,17 @@ impl Front {
                 sleep(LOOK_AGAIN).await;
             }
         };
-        let _ = tokio::time::timeout(within, finished).await;
+        if tokio::time::timeout(within, finished).await.is_err() {
+            // Who waited in vain is told so, and gets a moment to hear it.
+            self.site.crossings.answer_open_calls(&Refusal::Ending);
+            let written = async {
+                // What they are told is on its way before it can be seen to be.
+                while self.site.crossings.is_any_unanswered() || self.connections.is_any_unwritten() {
+                    sleep(LOOK_AGAIN).await;
+                }
+            };
+            let _ = tokio::time::timeout(LAST_ANSWERS_FOR, written).await;
+        }
         self.connections.order(Order::Close);
         while self.connections.count.get() > 0 {
             tokio::task::yield_now().await;
@@ -164,6 +175,8 @@ impl Front {
     }
 }
 
+/// For clients to take the answers that they get in the end.
+const LAST_ANSWERS_FOR: Duration = Duration::from_secs(1);
 /// For the servers of ended conversations to be gone.
 const SERVERS_FOR: Duration = Duration::from_secs(10);
 
@@ -172,6 +185,9 @@ impl Front {
     /// with what is left for them.
     pub async fn end_servers(&self) {
         self.site.crossings.end_all();
+        if let Server::Gateway(gateway) = &self.site.server {
+            gateway.end().await;
+        }
         let gone = async {
             while self.site.crossings.children() + self.site.crossings.piped() > 0 {
                 sleep(LOOK_AGAIN).await;

@@ -3,14 +3,18 @@
 
 use std::cell::RefCell;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 
+use bytes::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, StatusCode, Uri};
+use mcp_engine::entrance::{self, ANONYMOUS, Entrance, Principal, SHARED, Unauthorized};
 use mcp_wire::reply::Refusal;
-use mcp_wire::revision;
+use mcp_wire::{Message, revision};
 use subtle::ConstantTimeEq;
 
 use super::heads::is_media_type;
+use super::health;
 
 /// The longest request target that is looked at.
 const TARGET_BYTES_MAX: usize = 8 * 1024;
@@ -27,13 +31,24 @@ const ONCE: [HeaderName; 6] = [
     HeaderName::from_static(revision::LAST_EVENT_HEADER),
 ];
 
+/// Whether we are well may be asked by anybody, or else by nobody who watches over us.
+const OPEN_TO_ALL: [&str; 2] = [health::ALIVE, health::READY];
+
 pub struct Gate {
     listens_on: IpAddr,
     /// What a client must show, where the listener can be reached from elsewhere.
     token: Option<String>,
+    /// Where clients are told apart.
+    entrance: Option<Rc<Entrance>>,
+    /// Whoever shows the token, and everybody where nothing is to be shown.
+    shared: Rc<Principal>,
+    anonymous: Rc<Principal>,
     /// The last `Host` that was good: nearly all requests give the same.
     good_host: RefCell<Option<HeaderValue>>,
 }
+
+/// Who sent a request, as far as its head tells. Nobody yet, if its message may still show a token.
+pub type Caller = Option<Rc<Principal>>;
 
 /// Why a request goes no further.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,16 +58,28 @@ pub struct Refused {
 }
 
 impl Gate {
-    pub fn new(listens_on: SocketAddr, token: Option<String>) -> Self {
-        Self { listens_on: listens_on.ip(), token, good_host: RefCell::default() }
+    pub fn new(listens_on: SocketAddr, token: Option<String>, entrance: Option<Rc<Entrance>>) -> Self {
+        Self {
+            listens_on: listens_on.ip(),
+            token,
+            entrance,
+            shared: Rc::new(Principal::unrestricted(SHARED)),
+            anonymous: Rc::new(Principal::unrestricted(ANONYMOUS)),
+            good_host: RefCell::default(),
+        }
     }
 
     /// Whether the listener itself asks for credentials, which then go no further.
     pub fn authenticates(&self) -> bool {
-        self.token.is_some()
+        self.token.is_some() || self.entrance.as_ref().is_some_and(|entrance| entrance.asks_for_token())
     }
 
-    pub fn admit<B>(&self, request: &Request<B>) -> Result<(), Refused> {
+    /// Whether clients are told apart here, and what they say has to be theirs.
+    pub fn has_entrance(&self) -> bool {
+        self.entrance.is_some()
+    }
+
+    pub fn admit<B>(&self, request: &Request<B>) -> Result<Caller, Refused> {
         let headers = request.headers();
         let Some(target) = request.uri().path_and_query() else {
             return Err(refused(StatusCode::BAD_REQUEST, "the request target is no path"));
@@ -72,45 +99,77 @@ impl Gate {
         if headers.contains_key(header::TRANSFER_ENCODING) && headers.contains_key(header::CONTENT_LENGTH) {
             return Err(refused(StatusCode::BAD_REQUEST, "the length of the body is given in two ways"));
         }
-        self.check_host(headers)?;
-        self.check_address(request.uri())?;
+        let is_open = OPEN_TO_ALL.contains(&request.uri().path());
+        self.check_host(headers, is_open)?;
+        self.check_address(request.uri(), is_open)?;
         self.check_origin(headers)?;
-        self.check_token(headers)?;
+        let caller = if is_open { None } else { self.caller(request.method(), headers)? };
         let has_message = request.method() == Method::POST;
         if has_message && !is_media_type(headers, "application/json") {
             let text = "the body must be application/json";
             return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
         }
-        Ok(())
+        Ok(caller)
     }
 
-    fn check_host(&self, headers: &HeaderMap) -> Result<(), Refused> {
+    /// Whose message this is, and the message without the token that it may show. Where head and message
+    /// show one each, both are of the same client.
+    pub fn admit_message(&self, caller: Caller, message: Bytes) -> Result<(Rc<Principal>, Bytes), Refusal> {
+        if self.entrance.is_none() {
+            return Ok((caller.ok_or(Unauthorized)?, message));
+        }
+        let message = Message::new(message);
+        let who = match (caller, entrance::shown_in(&message)?) {
+            (Some(caller), None) => caller,
+            (None, None) => return Err(Refusal::Unauthorized),
+            (caller, Some(shown)) => {
+                let who = self.who_shows(Some(shown.as_bytes()))?;
+                if caller.is_some_and(|caller| !caller.is(&who)) {
+                    return Err(Refusal::Unauthorized);
+                }
+                who
+            }
+        };
+        Ok((who, entrance::without_token(&message)))
+    }
+
+    fn check_host(&self, headers: &HeaderMap, is_open: bool) -> Result<(), Refused> {
         let host = headers.get(header::HOST);
-        if host.is_some() && self.good_host.borrow().as_ref() == host {
+        if !is_open && host.is_some() && self.good_host.borrow().as_ref() == host {
             return Ok(());
         }
         let name = host.and_then(|host| host.to_str().ok());
         let Some(name) = name else { return Err(refused(StatusCode::BAD_REQUEST, "a Host header is needed")) };
-        self.check_name(name)?;
+        self.check_name(name, is_open)?;
+        if is_open {
+            return Ok(());
+        }
         *self.good_host.borrow_mut() = host.cloned();
         Ok(())
     }
 
-    fn check_name(&self, host: &str) -> Result<(), Refused> {
-        // Whoever shows the token is no page that was lured here.
-        if self.token.is_some() || host_name(host).is_some_and(is_local_name) {
+    fn check_name(&self, host: &str, is_open: bool) -> Result<(), Refused> {
+        let name = host_name(host);
+        let is_good = match self.authenticates() {
+            // No name was made to lead here, if there is none.
+            true if is_open => name.is_some_and(|name| is_local_name(name) || name.parse::<IpAddr>().is_ok()),
+            // Whoever shows a token is no page that was lured here.
+            true => true,
+            false => name.is_some_and(is_local_name),
+        };
+        if is_good {
             return Ok(());
         }
         Err(refused(StatusCode::FORBIDDEN, "this Host is not served here"))
     }
 
     /// A whole address in place of a path counts for more than the Host header.
-    fn check_address(&self, uri: &Uri) -> Result<(), Refused> {
+    fn check_address(&self, uri: &Uri, is_open: bool) -> Result<(), Refused> {
         let Some(authority) = uri.authority() else { return Ok(()) };
         if !matches!(uri.scheme_str(), Some("http" | "https")) {
             return Err(refused(StatusCode::BAD_REQUEST, "the request target has another scheme"));
         }
-        self.check_name(authority.as_str())
+        self.check_name(authority.as_str(), is_open)
     }
 
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refused> {
@@ -125,18 +184,37 @@ impl Gate {
         }
     }
 
-    fn check_token(&self, headers: &HeaderMap) -> Result<(), Refused> {
-        let Some(token) = &self.token else { return Ok(()) };
-        let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
-        let shown = match shown.split_at_checked(7) {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case(b"bearer ") => rest,
-            _ => b"",
-        };
-        if bool::from(shown.ct_eq(token.as_bytes())) {
-            return Ok(());
+    fn caller(&self, method: &Method, headers: &HeaderMap) -> Result<Caller, Refused> {
+        let header = headers.get(header::AUTHORIZATION);
+        let shown = header.and_then(|header| match header.as_bytes().split_at_checked(7) {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case(b"bearer ") => Some(rest),
+            _ => None,
+        });
+        match self.who_shows(shown) {
+            Ok(who) => Ok(Some(who)),
+            // The message may show it.
+            Err(Unauthorized) if self.has_entrance() && header.is_none() && method == Method::POST => Ok(None),
+            Err(Unauthorized) => Err(unauthorized()),
         }
-        Err(Refused { status: StatusCode::UNAUTHORIZED, refusal: Refusal::Unauthorized })
     }
+
+    fn who_shows(&self, shown: Option<&[u8]>) -> Result<Rc<Principal>, Unauthorized> {
+        if let Some(token) = &self.token
+            && bool::from(shown.unwrap_or_default().ct_eq(token.as_bytes()))
+        {
+            return Ok(Rc::clone(&self.shared));
+        }
+        match &self.entrance {
+            // A token that is asked for here is not given up because nobody asks there.
+            Some(entrance) if entrance.asks_for_token() || self.token.is_none() => entrance.admit(shown),
+            None if self.token.is_none() => Ok(Rc::clone(&self.anonymous)),
+            _ => Err(Unauthorized),
+        }
+    }
+}
+
+pub fn unauthorized() -> Refused {
+    Refused { status: StatusCode::UNAUTHORIZED, refusal: Refusal::Unauthorized }
 }
 
 pub fn refused(status: StatusCode, what: &str) -> Refused {
@@ -160,11 +238,13 @@ fn is_local_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use mcp_engine::entrance::{EntranceSettings, NamedToken};
+
     use super::*;
 
     #[track_caller]
     fn check(token: Option<&str>, headers: &[(&str, &str)], expected: u16) {
-        let gate = Gate::new(SocketAddr::from(([127, 0, 0, 1], 8888)), token.map(str::to_owned));
+        let gate = Gate::new(SocketAddr::from(([127, 0, 0, 1], 8888)), token.map(str::to_owned), None);
         let mut request = Request::post("/mcp").header("content-type", "application/json");
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -206,10 +286,107 @@ mod tests {
         check(Some("sesame"), &[("host", "a.example"), ("authorization", "bearer sesame")], 200);
     }
 
+    fn named(name: &str, token: &str) -> NamedToken {
+        NamedToken { name: name.into(), token: token.into(), servers: None, tools: None, rate_limit_per_minute: None }
+    }
+
+    fn gate(token: Option<&str>, tokens: Vec<NamedToken>) -> Gate {
+        let entrance = Entrance::new(&EntranceSettings { tokens, ..EntranceSettings::default() });
+        let entrance = Some(Rc::new(entrance.expect("the tokens are good")));
+        Gate::new(SocketAddr::from(([127, 0, 0, 1], 8888)), token.map(str::to_owned), entrance)
+    }
+
+    /// Who is let in, nobody yet as "?", or the status of a refusal.
+    fn admitted(gate: &Gate, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
+        let mut request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        match gate.admit(&request.body(()).expect("a request")) {
+            Ok(Some(who)) => who.name.to_string(),
+            Ok(None) => "?".into(),
+            Err(refused) => refused.status.as_u16().to_string(),
+        }
+    }
+
+    #[test]
+    fn clients_are_told_apart_by_their_tokens() {
+        let gate = gate(None, vec![named("ann", "sesame"), named("bob", "open-up")]);
+        let local = ("host", "localhost");
+        for (method, header, expected) in [
+            ("POST", Some("Bearer sesame"), "ann"),
+            ("GET", Some("bearer open-up"), "bob"),
+            ("DELETE", Some("Bearer open-up"), "bob"),
+            ("POST", Some("Bearer wrong"), "401"),
+            ("POST", Some("Bearer "), "401"),
+            ("POST", Some("Basic sesame"), "401"),
+            ("GET", Some("Bearer wrong"), "401"),
+            ("GET", None, "401"),
+            ("DELETE", None, "401"),
+            // Its message may say so.
+            ("POST", None, "?"),
+        ] {
+            let header = header.map(|header| ("authorization", header));
+            let headers: Vec<_> = header.into_iter().chain([local]).collect();
+            assert_eq!(admitted(&gate, method, "/mcp", &headers), expected, "{method} {headers:?}");
+        }
+        assert_eq!(admitted(&gate, "GET", "/mcp?access_token=sesame", &[local]), "401");
+        let twice = [local, ("authorization", "Bearer sesame"), ("authorization", "Bearer open-up")];
+        assert_eq!(admitted(&gate, "GET", "/mcp", &twice), "400");
+    }
+
+    #[test]
+    fn a_token_is_asked_for_even_if_the_entrance_asks_for_none() {
+        let gate = gate(Some("sesame"), Vec::new());
+        assert_eq!(admitted(&gate, "GET", "/mcp", &[("host", "a.example")]), "401");
+        let shown = [("host", "a.example"), ("authorization", "Bearer sesame")];
+        assert_eq!(admitted(&gate, "GET", "/mcp", &shown), SHARED);
+        assert_eq!(admitted(&self::gate(None, Vec::new()), "GET", "/mcp", &[("host", "localhost")]), ANONYMOUS);
+        assert_eq!(admitted(&self::gate(None, Vec::new()), "GET", "/mcp", &[("host", "a.example")]), "403");
+    }
+
+    #[test]
+    fn whether_we_are_well_is_told_without_a_token() {
+        for gate in [gate(Some("sesame"), Vec::new()), gate(None, vec![named("ann", "sesame")])] {
+            for path in OPEN_TO_ALL {
+                assert_eq!(admitted(&gate, "GET", path, &[("host", "localhost")]), "?");
+                assert_eq!(admitted(&gate, "GET", path, &[("host", "10.0.0.7:8888")]), "?");
+                // A name that somebody pointed here is still none of ours, whoever came by it before.
+                let shown = [("host", "evil.example"), ("authorization", "Bearer sesame")];
+                assert_ne!(admitted(&gate, "GET", "/mcp", &shown), "403");
+                assert_eq!(admitted(&gate, "GET", path, &[("host", "evil.example")]), "403");
+            }
+            assert_eq!(admitted(&gate, "GET", "/healthz/x", &[("host", "localhost")]), "401");
+        }
+    }
+
+    #[test]
+    fn a_message_may_show_its_token() {
+        let gate = gate(None, vec![named("ann", "sesame"), named("bob", "open-up")]);
+        let ann = || Some(Rc::new(Principal::unrestricted("ann")));
+        let check = |caller: Caller, proxy: &str, expected: Result<&str, Refusal>| {
+            let message = format!("{{\"id\":1,\"method\":\"ping\",\"params\":{{{proxy}}}}}");
+            let admitted = gate.admit_message(caller, message.into());
+            let admitted = admitted.map(|(who, message)| {
+                assert_eq!(message, br#"{"id":1,"method":"ping","params":{}}"#[..]);
+                who.name.to_string()
+            });
+            assert_eq!(admitted, expected.map(str::to_owned));
+        };
+        check(None, r#""proxy":{"authToken":"sesame"}"#, Ok("ann"));
+        check(ann(), r#""proxy":{"authToken":"sesame"}"#, Ok("ann"));
+        check(ann(), "", Ok("ann"));
+        check(None, "", Err(Refusal::Unauthorized));
+        check(None, r#""proxy":{"authToken":"wrong"}"#, Err(Refusal::Unauthorized));
+        check(ann(), r#""proxy":{"authToken":"open-up"}"#, Err(Refusal::Unauthorized));
+        let unclear = Refusal::BadRequest { what: "`params.proxy.authToken` is no text".into() };
+        check(ann(), r#""proxy":{"authToken":1}"#, Err(unclear));
+    }
+
     #[test]
     fn bodies_that_a_form_could_send_are_refused() {
         check(None, &[("host", "localhost"), ("content-type", "text/plain")], 400);
-        let gate = Gate::new(SocketAddr::from(([127, 0, 0, 1], 8888)), None);
+        let gate = Gate::new(SocketAddr::from(([127, 0, 0, 1], 8888)), None, None);
         for wrong in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
             let request = Request::post("/mcp").header("host", "localhost").header("content-type", wrong);
             let refused = gate.admit(&request.body(()).expect("a request")).expect_err("it is refused");

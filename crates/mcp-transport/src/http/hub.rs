@@ -94,6 +94,14 @@ type Injector = Box<dyn Fn(Injection)>;
 /// A call that somebody waits for, while it is open.
 pub struct OpenCall(Rc<Cell<usize>>);
 
+impl OpenCall {
+    /// One that is counted there.
+    pub fn counted(open: &Rc<Cell<usize>>) -> Self {
+        open.set(open.get() + 1);
+        Self(Rc::clone(open))
+    }
+}
+
 impl Drop for OpenCall {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
@@ -138,7 +146,7 @@ impl Hub {
         if !self.keep(pipeline, passed.sum()) {
             out.to_server.clear();
             // A refusal of our own is no evidence of anything.
-            out.to_client.retain(|outgoing| matches!(outgoing, Outgoing::Reply(_)));
+            out.to_client.retain(|outgoing| matches!(outgoing, Outgoing::Reply(..)));
         }
         if !out.parked.is_empty() || out.withheld > 0 {
             self.parked.notify_one();
@@ -297,8 +305,7 @@ impl Hub {
     }
 
     pub fn open_call(&self) -> OpenCall {
-        self.calls.set(self.calls.get() + 1);
-        OpenCall(Rc::clone(&self.calls))
+        OpenCall::counted(&self.calls)
     }
 
     pub fn open_calls(&self) -> usize {

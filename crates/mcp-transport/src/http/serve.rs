@@ -67,7 +67,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Serves clients until a signal says otherwise. Must be called where tasks can stay on their thread.
 pub async fn serve(
     listener: TcpListener,
-    server: Server,
+    server: impl FnOnce(&Rc<Hub>) -> Server,
     pipeline: Pipeline,
     options: Options,
     tell: Box<dyn Fn(String)>,
@@ -77,8 +77,16 @@ pub async fn serve(
     let hub = Hub::new(pipeline, options.message_bytes_max, tell);
     let committer = tokio::task::spawn_local(Rc::clone(&hub).keep_committing());
     let obeyer = tokio::task::spawn_local(Rc::clone(&hub).keep_obeying());
-    let gate = Gate::new(listener.local_addr()?, options.token);
+    let server = server(&hub);
+    let entrance = match &server {
+        Server::Gateway(gateway) => Some(Rc::clone(&gateway.entrance)),
+        _ => None,
+    };
+    let gate = Gate::new(listener.local_addr()?, options.token, entrance);
     let site = Site::new(Rc::clone(&hub), gate, server, options.own_resource);
+    if let Server::Gateway(gateway) = &site.server {
+        gateway.start_early();
+    }
     let injected = Rc::downgrade(&site);
     hub.inject_with(move |injection| {
         if let Some(site) = injected.upgrade() {
@@ -97,6 +105,10 @@ pub async fn serve(
     // Nobody comes in any more.
     door.iter().for_each(JoinHandle::abort);
     hub.end_holds();
+    if let Server::Gateway(gateway) = &site.server {
+        gateway.stop();
+        gateway.end_listening();
+    }
     tokio::select! {
         () = front.drain(options.drain) => {}
         // Whoever asks twice means now.

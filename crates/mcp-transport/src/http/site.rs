@@ -13,14 +13,15 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use mcp_engine::Side;
 use mcp_engine::pipeline::Injection;
-use mcp_wire::reply;
+use mcp_wire::reply::{self, TurnedAway};
 use pin_project_lite::pin_project;
 use uuid::Uuid;
 
 use super::body::ToClient;
 use super::conversations::Conversations;
 use super::crossing::{self, Crossings};
-use super::gate::{Gate, Refused};
+use super::gate::{Gate, Refused, unauthorized};
+use super::health;
 use super::hub::Hub;
 use super::relay::voice::{self, Voices};
 use super::relay::{Connection, Route, json_response, relay};
@@ -28,6 +29,7 @@ use super::resource::OwnResource;
 use super::strict;
 use super::upstream::Upstream;
 use crate::child::ServerCommand;
+use crate::gateway::Gateway;
 
 /// Where clients of Streamable HTTP, clients of the older SSE transport, and their messages go.
 pub const ENDPOINT: &str = "/mcp";
@@ -44,6 +46,8 @@ pub enum Server {
     Http(Rc<Upstream>),
     Sse(Rc<Upstream>),
     Command(ServerCommand),
+    /// Many of them.
+    Gateway(Rc<Gateway>),
 }
 
 pub struct Site {
@@ -81,9 +85,10 @@ impl Site {
         peer: IpAddr,
         request: Request<Incoming>,
     ) -> impl Future<Output = Response<ToClient>> + use<> {
-        if let Err(refused) = self.gate.admit(&request) {
-            return Answering::now(refusal_response(&refused));
-        }
+        let caller = match self.gate.admit(&request) {
+            Ok(caller) => caller,
+            Err(refused) => return Answering::now(refusal_response(&refused)),
+        };
         if self.hub.has_failed() {
             let text = "the recording cannot be written; nothing passes\n";
             return Answering::now(plain(StatusCode::SERVICE_UNAVAILABLE, text));
@@ -95,18 +100,21 @@ impl Site {
             return Answering::now(refusal_response(&refused));
         }
         let way = self.way(&parts);
-        match way {
-            Way::Relay(upstream, route) => {
+        match (way, caller) {
+            (Way::Answer(response), _) => Answering::now(*response),
+            // Only where messages are looked at can they show who sent them.
+            (Way::Post, caller) => Answering::Post { post: crossing::post(self, (peer, caller), parts, body) },
+            (Way::PostToStream, caller) => {
+                let rare = async move { crossing::post_to_stream(&self, caller, parts, body).await };
+                Answering::Rare { rare: Box::pin(rare) }
+            }
+            (_, None) => Answering::now(refusal_response(&unauthorized())),
+            (Way::Relay(upstream, route), Some(_)) => {
                 Answering::Relay { relay: relay(self, upstream, peer, (parts, body), route) }
             }
-            Way::Post => Answering::Post { post: crossing::post(self, peer, parts, body) },
-            Way::PostToStream => {
-                Answering::Rare { rare: Box::pin(async move { crossing::post_to_stream(&self, parts, body).await }) }
-            }
-            Way::Get => Answering::now(crossing::get(&self, &parts)),
-            Way::Delete => Answering::now(crossing::delete(&self, &parts)),
-            Way::OpenStream => Answering::now(crossing::open_stream(&self, &parts)),
-            Way::Answer(response) => Answering::now(*response),
+            (Way::Get, Some(who)) => Answering::now(crossing::get(&self, &who, &parts)),
+            (Way::Delete, Some(who)) => Answering::now(crossing::delete(&self, &who, &parts)),
+            (Way::OpenStream, Some(who)) => Answering::now(crossing::open_stream(&self, &who, &parts)),
         }
     }
 
@@ -114,8 +122,10 @@ impl Site {
     fn way(&self, parts: &Parts) -> Way {
         let method = &parts.method;
         let relay = |upstream: &Rc<Upstream>, route| Way::Relay(Rc::clone(upstream), route);
+        // Where clients are told apart, sessions have to be ours: a server would not know whose each is.
+        let relays = !self.gate.has_entrance();
         match (parts.uri.path(), &self.server) {
-            (ENDPOINT, Server::Http(upstream)) => match *method {
+            (ENDPOINT, Server::Http(upstream)) if relays => match *method {
                 Method::POST | Method::GET | Method::DELETE => relay(upstream, Route::Endpoint),
                 _ => not_allowed("GET, POST, DELETE").into(),
             },
@@ -125,11 +135,11 @@ impl Site {
                 Method::DELETE => Way::Delete,
                 _ => not_allowed("GET, POST, DELETE").into(),
             },
-            (STREAM, Server::Sse(upstream)) => match *method {
+            (STREAM, Server::Sse(upstream)) if relays => match *method {
                 Method::GET => relay(upstream, Route::Stream),
                 _ => not_allowed("GET").into(),
             },
-            (MESSAGE, Server::Sse(upstream)) => match (method, self.connection(parts.uri.query())) {
+            (MESSAGE, Server::Sse(upstream)) if relays => match (method, self.connection(parts.uri.query())) {
                 (&Method::POST, Some(connection)) => relay(upstream, Route::Message(connection)),
                 (&Method::POST, None) => plain(StatusCode::NOT_FOUND, "no such connection\n").into(),
                 _ => not_allowed("POST").into(),
@@ -138,6 +148,7 @@ impl Site {
             (MESSAGE, _) if *method == Method::POST => Way::PostToStream,
             (STREAM, _) => not_allowed("GET").into(),
             (MESSAGE, _) => not_allowed("POST").into(),
+            (health::ALIVE | health::READY, Server::Gateway(gateway)) => health::answer(gateway, parts).into(),
             (path, Server::Http(upstream) | Server::Sse(upstream)) if path.starts_with("/.well-known/") => {
                 match *method {
                     Method::GET | Method::HEAD => relay(upstream, Route::Metadata),
@@ -171,7 +182,13 @@ impl Site {
     }
 
     /// Sends the server something that no client sent.
-    pub fn inject(self: &Rc<Self>, injection: Injection) {
+    pub fn inject(self: &Rc<Self>, mut injection: Injection) {
+        if let Server::Gateway(gateway) = &self.server {
+            match gateway.inject(injection) {
+                Ok(()) => return,
+                Err(of_client) => injection = of_client,
+            }
+        }
         match &self.server {
             Server::Http(upstream) | Server::Sse(upstream) if self.crossings.talk(injection.conversation).is_none() => {
                 voice::inject(self, upstream, injection);
@@ -301,10 +318,24 @@ impl Drop for CarriedOn {
 /// A request that goes no further, as the client is told.
 pub fn refusal_response(refused: &Refused) -> Response<ToClient> {
     let mut response = json_response(refused.status, Some(reply::error_without_id(&refused.refusal)));
-    if refused.status == StatusCode::UNAUTHORIZED {
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    if let Some(turned_away) = TurnedAway::of(&refused.refusal) {
+        turn_away(&mut response, turned_away);
     }
     response
+}
+
+/// Has a response say in the words of HTTP why the client was turned away at the entrance.
+pub fn turn_away(response: &mut Response<ToClient>, why: TurnedAway) {
+    *response.status_mut() = StatusCode::from_u16(why.status()).expect("it is a status");
+    let headers = response.headers_mut();
+    match why {
+        TurnedAway::Unauthorized => {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        TurnedAway::RateLimited { .. } => {
+            headers.insert(header::RETRY_AFTER, why.retry_after_s().unwrap_or(1).into());
+        }
+    }
 }
 
 pub fn not_allowed(allowed: &'static str) -> Response<ToClient> {

@@ -73,7 +73,7 @@ pub async fn serve(
     let pipes = (Pipe::owned(started.stdout), Pipe::owned(started.stdin));
     let server = (pipes.0.map_err(ServeError::Stdio)?, pipes.1.map_err(ServeError::Stdio)?);
     let last_words = LastWords::default();
-    let stderr = tokio::spawn(stderr::drain(started.stderr, last_words.clone()));
+    let stderr = tokio::spawn(stderr::drain(started.stderr, last_words.clone(), None));
     let mut pipeline = pipeline;
     let desk = pipeline.take_desk();
     let mut conversation = Conversation {

@@ -39,7 +39,7 @@ async fn with_front<F: Future>(test: impl FnOnce(SocketAddr, Rc<Front>) -> F) ->
             let address = listener.local_addr().expect("it is bound");
             let hub = Hub::new(Pipeline::new(Recorder::off(), Bus::default(), LIMIT), LIMIT, Box::new(|_| {}));
             let upstream = Upstream::new(Target::parse(&url, HeaderMap::new()).expect("an address"), None);
-            let site = Site::new(hub, Gate::new(address, None), Server::Http(upstream), false);
+            let site = Site::new(hub, Gate::new(address, None, None), Server::Http(upstream), false);
             let front = Rc::new(Front::new(listener, site));
             let serving = Rc::clone(&front);
             tokio::task::spawn_local(async move { serving.serve().await });

@@ -1,0 +1,511 @@
+//! One connection to a server, and what is under way on it: calls of clients and of our own, each under
+//! an id that we gave it.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp_engine::router::era::{self, ClientFacts, Crossed};
+use mcp_engine::router::rewrite;
+use mcp_engine::router::{ListKind, Namespace};
+use mcp_engine::{Lane, Side};
+use mcp_wire::reply::{self, Refusal};
+use mcp_wire::revision::Era;
+use mcp_wire::splice::splice_all;
+use mcp_wire::{Id, Kind, Message, Span};
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+
+use super::calls::{Call, Caller, Calls, ClientCall, InFlight, Method, OwnId};
+use super::listed::Listed;
+use super::server::{Lost, Server};
+use super::subscriptions::Subscriptions;
+use super::visitor::Visitor;
+use crate::bridge::talk::Talk;
+
+pub struct Leg {
+    me: Weak<Self>,
+    pub server: Rc<Server>,
+    pub key: LegKey,
+    /// Of the client that it was opened for.
+    pub facts: Rc<ClientFacts>,
+    pub(super) talk: RefCell<Option<Rc<Talk>>>,
+    pub(super) phase: Cell<Phase>,
+    /// Told when it is ready, or over.
+    pub(super) changed: Notify,
+    /// What the server speaks on it.
+    pub(super) era: Cell<Era>,
+    /// What the server said of itself: its answer to `initialize` or `server/discover`.
+    pub(super) introduction: RefCell<Option<Bytes>>,
+    pub(super) calls: RefCell<Calls>,
+    waiting: RefCell<VecDeque<Job>>,
+    pub(super) visitors: RefCell<Vec<Weak<Visitor>>>,
+    pub(super) lists: [Listed; 4],
+    pub(super) subscriptions: Subscriptions,
+    /// Since when it is ready.
+    pub(super) ready: Cell<Option<Instant>>,
+    /// Whether a call of a client was answered on it.
+    pub(super) has_served: Cell<bool>,
+    pub(super) used: Cell<Instant>,
+    pub(super) health: Cell<Health>,
+    /// How a process ended that had not introduced itself.
+    pub(super) last_status: RefCell<Option<String>>,
+    /// Why it is over.
+    pub(super) lost: OnceCell<Lost>,
+    /// The call that what is heard just now came with.
+    about: Cell<Option<i64>>,
+}
+
+/// Clients with the same key share a leg.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LegKey {
+    pub era: Era,
+    /// A client that shares with nobody.
+    pub visitor: Option<u32>,
+    /// What is declared to a server that is told once.
+    pub declared: Option<Box<[u8]>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Opening,
+    Ready,
+    Over,
+}
+
+/// How a server fares that is asked whether it is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Health {
+    pub next: Instant,
+    pub failures: u32,
+}
+
+/// A call of a client on its way to a server.
+pub struct Job {
+    pub visitor: Rc<Visitor>,
+    pub message: Message,
+    pub method: Method,
+    /// What has to change about it besides its id.
+    pub edits: Vec<(Span, Bytes)>,
+    pub era: Era,
+    pub parent: u64,
+    pub place: InFlight,
+}
+
+impl Leg {
+    pub fn new(server: &Rc<Server>, key: LegKey, facts: Rc<ClientFacts>) -> Rc<Self> {
+        let now = Instant::now();
+        Rc::new_cyclic(|me| Self {
+            me: me.clone(),
+            server: Rc::clone(server),
+            era: Cell::new(key.era),
+            key,
+            facts,
+            talk: RefCell::default(),
+            phase: Cell::new(Phase::Opening),
+            changed: Notify::new(),
+            introduction: RefCell::default(),
+            calls: RefCell::default(),
+            waiting: RefCell::default(),
+            visitors: RefCell::default(),
+            lists: Default::default(),
+            subscriptions: Subscriptions::default(),
+            ready: Cell::new(None),
+            has_served: Cell::new(false),
+            used: Cell::new(now),
+            health: Cell::new(Health { next: now, failures: 0 }),
+            last_status: RefCell::default(),
+            lost: OnceCell::new(),
+            about: Cell::new(None),
+        })
+    }
+
+    pub fn rc(&self) -> Rc<Self> {
+        self.me.upgrade().expect("it is in use")
+    }
+
+    pub fn namespace(&self) -> &Namespace {
+        &self.server.namespace
+    }
+
+    pub fn talk(&self) -> Option<Rc<Talk>> {
+        self.talk.borrow().clone()
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.phase.get() == Phase::Over
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.phase.get() == Phase::Ready
+    }
+
+    /// Whether it may be ready soon.
+    pub(super) fn is_worth_waiting_for(&self) -> bool {
+        self.phase.get() == Phase::Opening && !self.server.has_failed()
+    }
+
+    /// Waits until it is ready; false if it is over instead.
+    pub async fn opened(&self) -> bool {
+        loop {
+            let changed = self.changed.notified();
+            match self.phase.get() {
+                Phase::Opening => changed.await,
+                phase => return phase == Phase::Ready,
+            }
+        }
+    }
+
+    /// Why calls on it are refused.
+    pub fn refusal(&self) -> Refusal {
+        self.lost.get().map_or_else(|| self.server.unavailable(), |lost| lost.refusal(&self.server))
+    }
+
+    /// Makes a client one of those that it is for.
+    pub fn attach(&self, visitor: &Rc<Visitor>) {
+        let mut visitors = self.visitors.borrow_mut();
+        let weak = Rc::downgrade(visitor);
+        if !visitors.iter().any(|other| other.ptr_eq(&weak)) {
+            visitors.retain(|other| other.strong_count() > 0);
+            visitors.push(weak);
+        }
+    }
+
+    /// The clients that it is for.
+    pub fn attached(&self) -> Vec<Rc<Visitor>> {
+        self.visitors.borrow().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// A client is gone: nothing of it is wanted any more.
+    pub fn detach(&self, visitor: &Visitor) {
+        self.visitors.borrow_mut().retain(|other| !std::ptr::eq(other.as_ptr(), visitor) && other.strong_count() > 0);
+        self.waiting.borrow_mut().retain(|job| !std::ptr::eq(&*job.visitor, visitor));
+        let is_its = |call: &ClientCall| std::ptr::eq(call.visitor.as_ptr(), visitor);
+        let open: Vec<i64> = self.calls.borrow().clients().filter(|(_, call)| is_its(call)).map(|(id, _)| id).collect();
+        for id in open {
+            drop(self.calls.borrow_mut().take(id));
+            self.cancel(id);
+        }
+        self.unsubscribe_all(visitor.number);
+        if self.key.visitor.is_some() {
+            self.stop(Lost::Unused);
+        } else {
+            self.pump();
+        }
+    }
+
+    /// Sends a call as soon as it may go, or says at once that it may not.
+    pub fn submit(&self, job: Job) {
+        match self.phase.get() {
+            Phase::Over => job.visitor.refuse(&job.message, &self.refusal()),
+            Phase::Ready if self.calls.borrow().of_clients() < self.server.settings.in_flight => self.send(job),
+            Phase::Ready | Phase::Opening => {
+                if self.waiting.borrow().len() < self.server.settings.queue {
+                    self.waiting.borrow_mut().push_back(job);
+                } else {
+                    job.visitor.refuse(&job.message, &self.server.overloaded());
+                }
+            }
+        }
+    }
+
+    /// Sends what waits, as far as it may go.
+    pub(super) fn pump(&self) {
+        while self.is_ready() && self.calls.borrow().of_clients() < self.server.settings.in_flight {
+            let Some(job) = self.waiting.borrow_mut().pop_front() else { return };
+            self.send(job);
+        }
+    }
+
+    fn send(&self, job: Job) {
+        let Some(talk) = self.talk() else { return job.visitor.refuse(&job.message, &self.refusal()) };
+        let Job { visitor, message, method, mut edits, era, parent, place } = job;
+        let Some(id_span) = message.glance().id else { return };
+        let own_id = OwnId::new(message.slice(id_span));
+        let (id, given) = {
+            let id = self.calls.borrow_mut().next_id();
+            (id, Bytes::from(id.to_string()))
+        };
+        let token = message.peek().progress_token.map(|span| {
+            edits.push((span, given.clone()));
+            OwnId::new(message.slice(span))
+        });
+        edits.push((id_span, given));
+        let mut bytes = splice_all(message.bytes(), &mut edits);
+        match (era, self.era.get()) {
+            (Era::Legacy, Era::Modern) => bytes = era::to_modern(&bytes, &visitor.facts()),
+            (Era::Modern, Era::Legacy) => bytes = era::to_legacy(&bytes),
+            _ => {}
+        }
+        let settings = &self.server.settings;
+        let call = ClientCall { visitor: Rc::downgrade(&visitor), id: own_id, token, method, era, _place: place };
+        let caller = Caller::Client(call);
+        self.calls.borrow_mut().insert(id, caller, settings.response_timeout, settings.response_cap);
+        self.server.stats.asked();
+        visitor.on_behalf(parent, |lane| talk.from_client(lane, bytes));
+    }
+
+    /// Tells the server something for a client that wants no answer.
+    pub fn tell_for(&self, visitor: &Visitor, parent: u64, message: Bytes) {
+        if let Some(talk) = self.talk().filter(|_| self.is_ready()) {
+            visitor.on_behalf(parent, |lane| talk.from_client(lane, message));
+        }
+    }
+
+    /// Tells the server something of our own.
+    pub(super) fn tell(&self, message: Bytes) {
+        if let Some(talk) = self.talk() {
+            talk.from_client(OURS, message);
+        }
+    }
+
+    /// Asks the server something ourselves. Nothing comes back if it is gone first.
+    pub(super) fn ask(&self, method: &str, params: Option<&str>) -> oneshot::Receiver<Bytes> {
+        self.ask_as(method, params, self.era.get()).1
+    }
+
+    /// The same as a revision of `era` has it, with the id that it has.
+    pub(super) fn ask_as(&self, method: &str, params: Option<&str>, era: Era) -> (i64, oneshot::Receiver<Bytes>) {
+        let (sender, receiver) = oneshot::channel();
+        let id = self.calls.borrow_mut().next_id();
+        let params = params.map(|params| format!(",\"params\":{params}")).unwrap_or_default();
+        let mut message: Bytes = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"{params}}}").into();
+        if era == Era::Modern {
+            message = era::to_modern(&message, &self.facts);
+        }
+        let settings = &self.server.settings;
+        let cap = settings.response_timeout.max(settings.startup_timeout);
+        self.calls.borrow_mut().insert(id, Caller::Own(sender), cap, cap);
+        self.tell(message);
+        (id, receiver)
+    }
+
+    /// A request of ours that lasts for as long as the connection.
+    pub(super) fn keep_open(&self, id: i64) {
+        self.calls.borrow_mut().keep_open(id);
+    }
+
+    /// Takes back a call that the server knows by `id`.
+    pub(super) fn cancel(&self, id: i64) {
+        self.tell(reply::cancellation(&Id::Integer(id)));
+    }
+
+    /// A client takes back one of its calls. False if it is none of those here.
+    pub fn cancel_for(&self, visitor: &Visitor, id: &Id, message: &Message, parent: u64) -> bool {
+        let is_it = |job: &Job| std::ptr::eq(&*job.visitor, visitor) && job.message.id().as_ref() == Some(id);
+        let at = self.waiting.borrow().iter().position(is_it);
+        if let Some(at) = at {
+            drop(self.waiting.borrow_mut().remove(at));
+            return true;
+        }
+        let is_its = |call: &ClientCall| std::ptr::eq(call.visitor.as_ptr(), visitor) && call.id.id() == *id;
+        let open = self.calls.borrow().clients().find(|(_, call)| is_its(call)).map(|(ours, _)| ours);
+        let Some(ours) = open else { return false };
+        drop(self.calls.borrow_mut().take(ours));
+        if let Some(span) = message.peek().request_id {
+            let ours = ours.to_string().into();
+            self.tell_for(visitor, parent, splice_all(message.bytes(), &mut [(span, ours)]));
+        }
+        self.withdraw_questions(visitor);
+        self.pump();
+        true
+    }
+
+    /// What is heard until this is over came with the answer to `about`.
+    pub fn with_about<R>(&self, about: Option<&Id>, heard: impl FnOnce() -> R) -> R {
+        self.about.set(match about {
+            Some(Id::Integer(id)) => Some(*id),
+            _ => None,
+        });
+        let result = heard();
+        self.about.set(None);
+        result
+    }
+
+    /// The server closed the stream of an answer before that came, to be asked for the rest; it says after how
+    /// many milliseconds. The client may do the same, if it knows how.
+    pub fn paused(&self, about: Option<&Id>, retry: Option<Duration>) {
+        let Some(Id::Integer(id)) = about else { return };
+        let whose = match self.calls.borrow().get(*id).map(|call| &call.caller) {
+            Some(Caller::Client(call)) => call.visitor.upgrade().map(|visitor| (visitor, call.id.id())),
+            _ => None,
+        };
+        if let Some((visitor, id)) = whose {
+            visitor.pause(&id, retry);
+        }
+    }
+
+    /// The call that what is heard just now belongs to: the one it came with, or the only one there is.
+    pub(super) fn call_in_question(&self) -> Option<(Rc<Visitor>, Id)> {
+        let calls = self.calls.borrow();
+        let whose = |call: &ClientCall| Some((call.visitor.upgrade()?, call.id.id()));
+        if let Some(id) = self.about.get()
+            && let Some(Call { caller: Caller::Client(call), .. }) = calls.get(id)
+        {
+            return whose(call);
+        }
+        let mut clients = calls.clients();
+        let (_, only) = clients.next()?;
+        clients.next().is_none().then(|| whose(only)).flatten()
+    }
+
+    /// Takes what the server says, once it has passed.
+    pub fn hear(&self, message: &Message, sequence: u64) {
+        match message.glance().kind {
+            Kind::Response | Kind::Error => self.hear_answer(message, sequence),
+            Kind::Notification => self.hear_notification(message, sequence),
+            Kind::Request => self.hear_question(message, sequence),
+            Kind::Batch => {
+                let items: Vec<Span> = mcp_wire::scan::batch_items(message.bytes()).collect();
+                for item in items {
+                    let item = Message::new(message.bytes().slice(item.range()));
+                    if item.glance().kind != Kind::Batch {
+                        self.hear(&item, sequence);
+                    }
+                }
+            }
+            Kind::OtherJson | Kind::NotJson => self.note("the message before this is for nobody"),
+        }
+    }
+
+    fn hear_answer(&self, message: &Message, sequence: u64) {
+        let call = self.calls.borrow_mut().answered_by(message);
+        let now = Instant::now();
+        self.used.set(now);
+        let Some(call) = call else {
+            return self.note("the answer before this is to no open call, and was not passed on");
+        };
+        match call.caller {
+            Caller::Own(waits) => drop(waits.send(message.bytes().clone())),
+            Caller::Client(client) => {
+                let is_error = message.glance().kind == Kind::Error;
+                self.has_served.set(self.has_served.get() || !is_error);
+                self.server.stats.answered(now - call.began, is_error);
+                self.answer(client, message, sequence);
+                self.pump();
+            }
+        }
+    }
+
+    /// Gives a client its answer, in its own words.
+    fn answer(&self, call: ClientCall, message: &Message, sequence: u64) {
+        let Some(visitor) = call.visitor.upgrade() else { return };
+        let Some(span) = message.glance().id else { return };
+        let method = call.method.as_str();
+        let bytes = splice_all(message.bytes(), &mut [(span, call.id.bytes())]);
+        let bytes = rewrite::answer(self.namespace(), method, bytes);
+        let bytes = match (self.era.get(), call.era) {
+            (Era::Modern, Era::Legacy) => match era::answer_to_legacy(method, bytes) {
+                Crossed::Answer(bytes) => bytes,
+                Crossed::Asks | Crossed::Unknown => {
+                    let what = "the server asks something of the caller in a way that its revision does not know";
+                    let refusal = Refusal::NotForThisRevision { what: what.into() };
+                    reply::error(&call.id.id(), &refusal)
+                }
+            },
+            (Era::Legacy, Era::Modern) => {
+                let introduction = self.introduction.borrow();
+                era::answer_to_modern(method, bytes, introduction.as_ref().and_then(|it| server_info(it)))
+            }
+            _ => bytes,
+        };
+        self.withdraw_questions_about(&visitor, &call.id.id());
+        visitor.hear(self, sequence, None, bytes);
+    }
+
+    pub(super) fn note(&self, text: &str) {
+        if let Some(talk) = self.talk() {
+            talk.note(Side::Server, text);
+        }
+    }
+
+    /// Gives up calls that took too long.
+    pub fn give_up_overdue(&self, now: Instant) {
+        // Nobody is to blame while a person decides.
+        let is_held = self.talk().is_some_and(|talk| talk.holds_from_client());
+        let is_asked = |call: &ClientCall| call.visitor.upgrade().is_some_and(|visitor| visitor.is_asked_by(self));
+        let waits = |call: &ClientCall| is_held || is_asked(call);
+        let overdue = self.calls.borrow_mut().overdue(now, waits);
+        for (id, call) in overdue {
+            self.cancel(id);
+            if let Caller::Client(client) = call.caller {
+                self.server.stats.answered(call.began.elapsed(), true);
+                if let Some(visitor) = client.visitor.upgrade() {
+                    visitor.answer_with(&client.id.id(), &self.server.timed_out(call.began.elapsed()));
+                }
+            }
+        }
+        self.pump();
+    }
+
+    /// Ends the connection, for a reason of ours.
+    pub fn stop(&self, why: Lost) {
+        let _ = self.lost.set(why);
+        match self.talk() {
+            Some(talk) => talk.end(),
+            None => self.is_lost(),
+        }
+    }
+
+    /// The connection `talk` is over.
+    pub fn ended(&self, talk: &Talk) {
+        talk.hub.note(|pipeline| pipeline.end_leg(&talk.conversation.borrow()));
+        let is_current = self.talk.borrow().as_ref().is_some_and(|current| std::ptr::eq(&**current, talk));
+        if !is_current {
+            return;
+        }
+        self.talk.take();
+        if self.phase.get() == Phase::Opening && self.lost.get().is_none() {
+            // Whoever opens it hears of it, and may try another way.
+            drop(self.calls.borrow_mut().drain());
+            return;
+        }
+        self.is_lost();
+    }
+
+    /// It is over: whoever waits is told, and the server is started anew if it is still needed.
+    pub(super) fn is_lost(&self) {
+        if self.phase.replace(Phase::Over) == Phase::Over {
+            return;
+        }
+        let lost = self.lost.get_or_init(|| Lost::Died { status: "the connection ended".into() }).clone();
+        let calls = self.calls.borrow_mut().drain();
+        let waiting = self.waiting.take();
+        self.server.lost(self, &lost);
+        let refusal = lost.refusal(&self.server);
+        for call in calls {
+            if let Caller::Client(client) = call.caller {
+                self.server.stats.answered(call.began.elapsed(), true);
+                if let Some(visitor) = client.visitor.upgrade() {
+                    visitor.answer_with(&client.id.id(), &refusal);
+                }
+            }
+        }
+        for job in waiting {
+            job.visitor.refuse(&job.message, &refusal);
+        }
+        for visitor in self.attached() {
+            visitor.forget_questions_of(self);
+        }
+        self.changed.notify_waiters();
+    }
+
+    pub fn open_calls(&self) -> usize {
+        self.calls.borrow().of_clients() + self.waiting.borrow().len()
+    }
+
+    pub(super) fn list(&self, kind: ListKind) -> &Listed {
+        &self.lists[kind as usize]
+    }
+}
+
+/// Who the server of an introduction is.
+fn server_info(introduction: &Bytes) -> Option<&[u8]> {
+    let span = mcp_wire::scan::member_at(introduction, ["result", "serverInfo"])?;
+    Some(&introduction[span.range()])
+}
+
+/// The way of what we say ourselves.
+pub(super) const OURS: Lane<'static> = Lane { can_ask: false, ..Lane::PIPE };

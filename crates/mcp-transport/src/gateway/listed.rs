@@ -1,0 +1,223 @@
+//! What a server lists: read page by page, kept for as long as that is right.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp_engine::router::rewrite::{self, Item};
+use mcp_engine::router::{Claimant, ListKind};
+use mcp_wire::revision::Era;
+use mcp_wire::visible::visible;
+use mcp_wire::{Kind, Message};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::leg::Leg;
+
+/// Pages of one list that are read, and items that are kept.
+const PAGES_MAX: usize = 50;
+const ITEMS_MAX: usize = 10_000;
+
+/// A list of one server.
+#[derive(Default)]
+pub struct Listed {
+    read: RefCell<Option<Rc<Read>>>,
+    /// Since when somebody reads it.
+    reading: Cell<Option<Instant>>,
+    done: Notify,
+    /// Counts what the server says of changes.
+    changes: Cell<u64>,
+}
+
+/// A list as it was read.
+pub struct Read {
+    pub items: Vec<Item>,
+    /// It need not be read again before this, unless the server says that it changed.
+    until: Option<Instant>,
+    /// What the server had said of changes by then.
+    changes: u64,
+    pub ttl: Option<Duration>,
+    pub is_public: bool,
+    /// Tells lists apart.
+    pub number: u64,
+}
+
+impl Listed {
+    /// The list, if it need not be read again.
+    pub fn fresh(&self) -> Option<Rc<Read>> {
+        let read = self.read.borrow().clone()?;
+        let is_fresh = read.changes == self.changes.get() && read.until.is_some_and(|until| Instant::now() < until);
+        is_fresh.then_some(read)
+    }
+
+    /// Whether somebody has waited for it for longer than is worth it.
+    pub fn is_stuck(&self, worth: Duration) -> bool {
+        self.reading.get().is_some_and(|since| since.elapsed() > worth)
+    }
+
+    /// The list as it was read last.
+    pub fn last(&self) -> Option<Rc<Read>> {
+        self.read.borrow().clone()
+    }
+
+    pub fn changed(&self) {
+        self.changes.set(self.changes.get() + 1);
+    }
+}
+
+thread_local! {
+    static NUMBER: Cell<u64> = const { Cell::new(0) };
+}
+
+impl Leg {
+    /// How many tools, prompts and resources there are, as far as is known.
+    pub(super) fn counts(&self) -> [Option<usize>; 3] {
+        let count = |kind| self.list(kind).last().map(|read| read.items.len());
+        [count(ListKind::Tools), count(ListKind::Prompts), count(ListKind::Resources)]
+    }
+
+    /// The list of a kind, read from the server if need be. An error says why there is none.
+    pub(super) async fn fetch(&self, kind: ListKind) -> Result<Rc<Read>, String> {
+        if !self.opened().await {
+            return Err(self.refusal().text());
+        }
+        if !self.offers(kind) {
+            return Ok(Rc::new(Read {
+                items: Vec::new(),
+                until: None,
+                changes: 0,
+                ttl: None,
+                is_public: true,
+                number: 0,
+            }));
+        }
+        let listed = self.list(kind);
+        loop {
+            if let Some(read) = listed.fresh() {
+                return Ok(read);
+            }
+            if listed.reading.get().is_none() {
+                break;
+            }
+            let done = listed.done.notified();
+            done.await;
+            // What was read while we waited is as new as what we would read.
+            if let Some(read) = listed.last() {
+                return Ok(read);
+            }
+        }
+        let _reading = Reading::new(listed);
+        let read = self.read(kind).await?;
+        let read = Rc::new(read);
+        *listed.read.borrow_mut() = Some(Rc::clone(&read));
+        self.learn_names(kind);
+        Ok(read)
+    }
+
+    async fn read(&self, kind: ListKind) -> Result<Read, String> {
+        let changes = self.list(kind).changes.get();
+        let mut items: Vec<Item> = Vec::new();
+        let (mut ttl, mut is_public, mut left_out) = (None, true, 0);
+        let mut cursors: Vec<String> = Vec::new();
+        for page in 0.. {
+            let params = cursors.last().map(|cursor| format!("{{\"cursor\":{}}}", json_text(cursor)));
+            let answer = self.ask(kind.method(), params.as_deref()).await;
+            let answer = answer.map_err(|_| match self.is_over() {
+                true => self.refusal().text(),
+                false => "it did not answer in time".into(),
+            })?;
+            if Message::new(answer.clone()).glance().kind == Kind::Error {
+                return Err(format!("{} failed: {}", kind.method(), error_text(&answer)));
+            }
+            let Some(read) = rewrite::page(self.namespace(), kind, &answer) else {
+                return Err(format!("its answer to {} is no list", kind.method()));
+            };
+            ttl = if page == 0 { read.ttl_ms } else { ttl.min(read.ttl_ms) };
+            is_public &= read.is_public;
+            left_out += read.left_out;
+            items.extend(read.items);
+            match read.next {
+                None => break,
+                Some(next) if cursors.contains(&next) => {
+                    self.note(&format!("the pages of {} lead in a circle; the rest is left out", kind.method()));
+                    break;
+                }
+                Some(_) if page + 1 >= PAGES_MAX || items.len() >= ITEMS_MAX => {
+                    self.note(&format!("{} has too many pages or items; the rest is left out", kind.method()));
+                    break;
+                }
+                Some(next) => cursors.push(next),
+            }
+        }
+        items.truncate(ITEMS_MAX);
+        if left_out > 0 {
+            self.note(&format!("{left_out} items of {} have no usable name, and are left out", kind.method()));
+        }
+        let now = Instant::now();
+        let until = match self.era.get() {
+            // It says so when this is no longer right.
+            Era::Legacy => self.tells_changes_of(kind).then(|| now + FOR_LONG),
+            Era::Modern => ttl.filter(|ttl| *ttl > 0).map(|ttl| now + Duration::from_millis(ttl).min(FOR_LONG)),
+        };
+        let number = NUMBER.with(|number| {
+            number.set(number.get() + 1);
+            number.get()
+        });
+        Ok(Read { items, until, changes, ttl: ttl.map(Duration::from_millis), is_public, number })
+    }
+
+    /// Has names that cannot be read back, or have no server in them, lead here.
+    fn learn_names(&self, kind: ListKind) {
+        let Some(gateway) = self.server.gateway.upgrade() else { return };
+        let mut originals: Vec<String> = Vec::new();
+        for leg in self.server.legs() {
+            if let Some(read) = leg.list(kind).last() {
+                originals.extend(read.items.iter().map(|item| item.original.clone()));
+            }
+        }
+        originals.sort_unstable();
+        originals.dedup();
+        let collisions = gateway.names.borrow_mut().learn(self.server.index, kind, &originals);
+        for collision in collisions.iter().take(COLLISIONS_SAID) {
+            let who = |it: &Claimant| format!("`{}` of {}", visible(&it.original), gateway.servers[it.server].id());
+            let claimants: Vec<String> = collision.claimants.iter().map(who).collect();
+            let text = format!("these names could be taken for each other, and lead nowhere: {}", claimants.join(", "));
+            self.note(&text);
+            gateway.hub.tell_once(&text);
+        }
+    }
+}
+
+/// Collisions that are said; the rest are like them.
+const COLLISIONS_SAID: usize = 20;
+/// A list that its server says no change of.
+const FOR_LONG: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// While somebody reads a list.
+struct Reading<'a>(&'a Listed);
+
+impl<'a> Reading<'a> {
+    fn new(listed: &'a Listed) -> Self {
+        listed.reading.set(Some(Instant::now()));
+        Self(listed)
+    }
+}
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.reading.set(None);
+        self.0.done.notify_waiters();
+    }
+}
+
+pub(super) fn json_text(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// What an error says.
+pub(super) fn error_text(answer: &Bytes) -> String {
+    let span = mcp_wire::scan::member_at(answer, ["error", "message"]);
+    let text = span.and_then(|span| mcp_wire::scan::decode_string(&answer[span.range()]));
+    text.unwrap_or_default().chars().take(200).collect()
+}

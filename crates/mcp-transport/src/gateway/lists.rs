@@ -1,0 +1,219 @@
+//! Lists of all servers as one: in the order of the servers and of what each lists, cut into pages.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp_engine::router::cursor::{self, Digest};
+use mcp_engine::router::merge::{self, Absent, Listing};
+use mcp_engine::router::rewrite::Item;
+use mcp_engine::router::{Found, ListKind};
+use mcp_wire::reply::{self, Refusal};
+use mcp_wire::revision::Era;
+use mcp_wire::{Id, Message, scan};
+use tokio::time::{Instant, timeout_at};
+
+use super::leg::Leg;
+use super::listed::Read;
+use super::visitor::Visitor;
+
+/// Merged answers that are kept.
+const KEPT_MAX: usize = 32;
+
+/// Answers that were put together before.
+#[derive(Default)]
+pub struct Merged(VecDeque<(Key, Bytes)>);
+
+/// What an answer depends on.
+#[derive(PartialEq, Eq)]
+struct Key {
+    kind: ListKind,
+    era: Era,
+    principal: Rc<str>,
+    lists: Vec<u64>,
+}
+
+impl Merged {
+    fn get(&self, key: &Key) -> Option<Bytes> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, result)| result.clone())
+    }
+
+    fn keep(&mut self, key: Key, result: Bytes) {
+        if self.0.len() >= KEPT_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back((key, result));
+    }
+}
+
+/// The list of one server, or why there is none.
+struct PartOf {
+    leg: Rc<Leg>,
+    read: Result<Rc<Read>, String>,
+}
+
+impl Visitor {
+    /// Answers a request for a list.
+    pub(super) fn list(&self, message: &Message, kind: ListKind, era: Era) {
+        let Some(id) = message.id() else { return };
+        let cursor = match cursor_of(message) {
+            Ok(cursor) => cursor,
+            Err(refusal) => return self.answer_with(&id, &refusal),
+        };
+        let legs = self.all_legs(era);
+        let fresh: Option<Vec<PartOf>> = legs
+            .iter()
+            .map(|leg| {
+                let read = leg.list(kind).fresh().filter(|_| leg.is_ready())?;
+                Some(PartOf { leg: Rc::clone(leg), read: Ok(read) })
+            })
+            .collect();
+        let is_complete = legs.len() == self.servers().count();
+        if let Some(parts) = fresh.filter(|_| is_complete) {
+            return self.say_list(&id, kind, era, cursor.as_deref(), &parts);
+        }
+        self.own.borrow_mut().push(id.clone());
+        let me = self.rc();
+        tokio::task::spawn_local(async move {
+            let parts = me.gather(kind, legs).await;
+            if me.is_still_wanted(&id) {
+                me.say_list(&id, kind, era, cursor.as_deref(), &parts);
+            }
+        });
+    }
+
+    /// Whether rules keep something from clients, so that each has lists of its own.
+    fn sees_a_part(&self) -> bool {
+        self.gateway.hub.look(|pipeline| pipeline.rules().is_some_and(|rules| rules.hide_denied))
+    }
+
+    /// Whether rules keep an item from this client.
+    fn is_hidden(&self, leg: &Leg, kind: ListKind, item: &Item) -> bool {
+        let method = match kind {
+            ListKind::Tools => "tools/call",
+            ListKind::Prompts => "prompts/get",
+            ListKind::Resources => "resources/read",
+            ListKind::Templates => return false,
+        };
+        let Some(talk) = leg.talk().filter(|_| self.sees_a_part()) else { return false };
+        let speaker = self.speaker();
+        let conversation = talk.conversation.borrow();
+        self.gateway.hub.look(|pipeline| pipeline.hides(&conversation, method, &item.original, &speaker))
+    }
+
+    /// Reads all lists at the same time; those that do not come in time are left out.
+    async fn gather(&self, kind: ListKind, legs: Vec<Rc<Leg>>) -> Vec<PartOf> {
+        let until = Instant::now() + self.gateway.settings.list_wait;
+        let readers: Vec<_> = legs
+            .iter()
+            .map(|leg| {
+                let leg = Rc::clone(leg);
+                // Whoever asks next finds what came too late for this one.
+                tokio::task::spawn_local(async move { leg.fetch(kind).await })
+            })
+            .collect();
+        let mut parts = Vec::new();
+        for (leg, reader) in legs.into_iter().zip(readers) {
+            if !leg.is_ready() && !leg.is_worth_waiting_for() {
+                let read = Err(leg.refusal().text());
+                parts.push(PartOf { leg, read });
+                continue;
+            }
+            if leg.list(kind).is_stuck(self.gateway.settings.list_wait) {
+                let read = Err("it has not answered for a while".into());
+                parts.push(PartOf { leg, read });
+                continue;
+            }
+            let read = match timeout_at(until, reader).await {
+                Ok(Ok(read)) => read,
+                Ok(Err(_)) => Err("it could not be read".into()),
+                Err(_) => Err("it did not answer in time".into()),
+            };
+            parts.push(PartOf { leg, read });
+        }
+        parts
+    }
+
+    fn say_list(&self, id: &Id, kind: ListKind, era: Era, cursor: Option<&str>, parts: &[PartOf]) {
+        let principal = self.principal();
+        let absent = self.absent(parts);
+        let lists: Vec<u64> = parts.iter().filter_map(|part| part.read.as_ref().ok()).map(|read| read.number).collect();
+        let is_whole = absent.is_empty() && cursor.is_none() && !self.sees_a_part();
+        let key = Key { kind, era, principal: Rc::from(&*principal.name), lists };
+        if is_whole && let Some(result) = self.gateway.merged.borrow().get(&key) {
+            return self.say(reply::answer_with_result(id, &result));
+        }
+        let mut items: Vec<&Item> = Vec::new();
+        for part in parts {
+            let Ok(read) = &part.read else { continue };
+            let server = &part.leg.server;
+            let is_given = |tool: &str| principal.may_use_tool(server.id(), tool) && server.gives_out(tool);
+            let may_see = |item: &&Item| kind != ListKind::Tools || is_given(&item.original);
+            items.extend(read.items.iter().filter(may_see).filter(|item| !self.is_hidden(&part.leg, kind, item)));
+        }
+        self.leave_out_collisions(kind, &mut items);
+        let digest = Digest::of(items.iter().map(|item| &*item.given));
+        let page_size = self.gateway.settings.page_size;
+        let Ok(page) = cursor::cut(kind, &items, |item| &item.given, &digest, cursor, page_size) else {
+            return self.answer_with(id, &Refusal::BadCursor);
+        };
+        for Absent { server, reason } in &absent {
+            self.note(&format!("the server \"{server}\" is missing from {}: {reason}", kind.method()));
+        }
+        let (ttl_ms, is_public) = hints(parts, &absent, self.gateway.hub.is_governed());
+        let (own, next) = (self.gateway.own(), page.next.as_deref());
+        let listing = Listing { kind, next, absent: &absent, era, ttl_ms, is_public, own: &own };
+        let result = merge::list(items[page.items].iter().map(|item| &item.bytes), &listing);
+        if is_whole {
+            self.gateway.merged.borrow_mut().keep(key, result.clone());
+        }
+        self.say(reply::answer_with_result(id, &result));
+    }
+
+    /// The servers that are missing from a list, and why.
+    fn absent(&self, parts: &[PartOf]) -> Vec<Absent> {
+        let mut absent = Vec::new();
+        for server in self.servers() {
+            let part = parts.iter().find(|part| part.leg.server.index == server.index);
+            let reason = match part.map(|part| &part.read) {
+                Some(Ok(_)) => continue,
+                Some(Err(reason)) => reason.clone(),
+                None => server.unavailable().text(),
+            };
+            absent.push(Absent { server: server.id().to_owned(), reason });
+        }
+        absent
+    }
+
+    /// What two servers claim is nobody's.
+    fn leave_out_collisions(&self, kind: ListKind, items: &mut Vec<&Item>) {
+        let names = self.gateway.names.borrow();
+        items.retain(|item| {
+            let found = match kind {
+                ListKind::Tools => names.tool(&item.given),
+                ListKind::Prompts => names.prompt(&item.given),
+                // Addresses hold their server, and so do templates.
+                ListKind::Resources | ListKind::Templates => return true,
+            };
+            !matches!(found, Found::Collides { .. })
+        });
+    }
+}
+
+/// For how long a merged list is right, and whether it is so for everybody.
+fn hints(parts: &[PartOf], absent: &[Absent], is_governed: bool) -> (u64, bool) {
+    let reads: Vec<&Rc<Read>> = parts.iter().filter_map(|part| part.read.as_ref().ok()).collect();
+    let ttl = reads.iter().map(|read| read.ttl.unwrap_or_default()).min().unwrap_or(Duration::ZERO);
+    let ttl = if absent.is_empty() { ttl } else { Duration::ZERO };
+    (ttl.as_millis() as u64, !is_governed && reads.iter().all(|read| read.is_public))
+}
+
+/// Where a client wants the list to go on.
+fn cursor_of(message: &Message) -> Result<Option<String>, Refusal> {
+    let Some(span) = scan::member_at(message.bytes(), ["params", "cursor"]) else { return Ok(None) };
+    match &message.bytes()[span.range()] {
+        b"null" => Ok(None),
+        json => scan::decode_string(json).map(|cursor| Some(cursor.into_owned())).ok_or(Refusal::BadCursor),
+    }
+}

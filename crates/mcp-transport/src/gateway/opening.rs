@@ -1,0 +1,318 @@
+//! How a connection to a server comes about: its process is started or its address reached, it is asked
+//! which revisions it knows, and introduces itself. What clients sent meanwhile waits.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp_engine::router::ListKind;
+use mcp_engine::router::era::ClientFacts;
+use mcp_wire::revision::{Era, Revision};
+use mcp_wire::{Framing, Kind, Message, reply, scan};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::leg::{Leg, Phase};
+use super::server::Lost;
+use super::settings::{ServerTarget, StdioMode, UrlTransport};
+use crate::bridge::child_link::{ChildLink, ChildOptions};
+use crate::bridge::http_link::HttpLink;
+use crate::bridge::sse_link::SseLink;
+use crate::bridge::talk::{ClientEnd, ServerEnd, Talk};
+
+/// A server that says nothing to a question of a newer revision for this long is asked in the older way.
+const SILENT_FOR: Duration = Duration::from_secs(4);
+
+/// Why an attempt led nowhere.
+enum Failed {
+    /// The server does not know this revision, and said so.
+    Unknown(String),
+    /// It is not there, or said nothing that tells.
+    Gone(String),
+}
+
+impl Leg {
+    /// Opens the connection, and sees to what waits for it.
+    pub(super) async fn open(self: Rc<Self>) {
+        if self.is_over() {
+            return;
+        }
+        self.server.starts();
+        let patience = self.server.settings.startup_timeout;
+        let gateway = self.server.gateway.upgrade();
+        // Launchers that install at the same time can break what they share. It heals when they come one by one.
+        let _turn = match &gateway {
+            Some(gateway) if self.server.has_failed() && self.is_installed() => Some(gateway.installs.lock().await),
+            _ => None,
+        };
+        let introduced = timeout(patience, self.introduce()).await;
+        if self.is_over() {
+            return;
+        }
+        let why = match introduced {
+            Ok(Ok(introduction)) => return self.is_opened(introduction),
+            Ok(Err(why)) => why,
+            Err(_) => format!("it did not introduce itself within {} s", patience.as_secs_f32()),
+        };
+        self.stop(Lost::NotOpened { why });
+    }
+
+    fn is_opened(&self, introduction: Bytes) {
+        let now = Instant::now();
+        let interval = self.server.gateway.upgrade().and_then(|gateway| gateway.settings.healthcheck_interval);
+        self.health.set(super::leg::Health { next: now + interval.unwrap_or_default(), failures: 0 });
+        *self.introduction.borrow_mut() = Some(introduction);
+        self.used.set(now);
+        self.ready.set(Some(now));
+        self.phase.set(Phase::Ready);
+        self.server.opened();
+        self.subscribe_anew();
+        self.changed.notify_waiters();
+        self.pump();
+        // Who came before it, or knew the one before, is told that there is more.
+        for kind in ListKind::ALL {
+            if self.offers(kind) {
+                self.list_changed(kind);
+            }
+        }
+    }
+
+    /// Has the server introduce itself, in the revision of whoever needs it if it knows that.
+    async fn introduce(self: &Rc<Self>) -> Result<Bytes, String> {
+        let mut why = String::new();
+        for era in self.server.eras(self.key.era) {
+            if self.talk().is_none_or(|talk| talk.is_over()) {
+                self.connect().map_err(|error| error.to_string())?;
+            }
+            match self.introduce_in(era).await {
+                Ok(introduction) => {
+                    self.era.set(era);
+                    self.server.learn_era(era, true);
+                    return Ok(introduction);
+                }
+                Err(Failed::Unknown(what)) => {
+                    self.server.learn_era(era, false);
+                    why = what;
+                    self.begin_anew();
+                }
+                // A server may end because it was asked in a way that it does not know.
+                Err(Failed::Gone(what)) if era == Era::Modern && self.is_process() => {
+                    why = what;
+                    self.begin_anew();
+                }
+                Err(Failed::Gone(what)) => return Err(what),
+            }
+        }
+        Err(why)
+    }
+
+    /// A server with an address is asked in another way on a connection that knows nothing of the first.
+    fn begin_anew(&self) {
+        if !self.is_process()
+            && let Some(talk) = self.talk.take()
+        {
+            talk.end();
+        }
+    }
+
+    /// Whether the command may have to install its server first.
+    fn is_installed(&self) -> bool {
+        const LAUNCHERS: [&str; 6] = ["npx", "npm", "pnpm", "bunx", "uvx", "pipx"];
+        let ServerTarget::Command { command, .. } = &self.server.settings.target else { return false };
+        let name = std::path::Path::new(&command.program).file_name().unwrap_or_default();
+        LAUNCHERS.iter().any(|launcher| name == *launcher)
+    }
+
+    fn is_process(&self) -> bool {
+        matches!(self.server.settings.target, ServerTarget::Command { .. })
+    }
+
+    async fn introduce_in(self: &Rc<Self>, era: Era) -> Result<Bytes, Failed> {
+        match era {
+            Era::Modern => self.discover().await,
+            Era::Legacy => self.initialize().await,
+        }
+    }
+
+    async fn discover(&self) -> Result<Bytes, Failed> {
+        let (id, answer) = self.ask_as("server/discover", None, Era::Modern);
+        let patience = if self.server.eras(Era::Modern).len() > 1 { SILENT_FOR } else { Duration::MAX };
+        let answer = match timeout_at(far_or_in(patience), answer).await {
+            Ok(answer) => answer.map_err(|_| self.gone())?,
+            Err(_) => {
+                drop(self.calls.borrow_mut().take(id));
+                return Err(Failed::Unknown("it says nothing to server/discover".into()));
+            }
+        };
+        match ErrorCode::of(&answer) {
+            None => Ok(answer),
+            // It knows the revision, and something else is wrong.
+            Some(code) if code.is_modern() => Err(Failed::Gone(code.text)),
+            Some(code) if code.is_about_the_way() => Err(Failed::Gone(code.text)),
+            Some(code) => Err(Failed::Unknown(code.text)),
+        }
+    }
+
+    async fn initialize(self: &Rc<Self>) -> Result<Bytes, Failed> {
+        loop {
+            let params = initialize_params(&self.facts);
+            let (_, answer) = self.ask_as("initialize", Some(&params), Era::Legacy);
+            let answer = answer.await.map_err(|_| self.gone())?;
+            let Some(code) = ErrorCode::of(&answer) else {
+                self.tell(Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#));
+                return Ok(answer);
+            };
+            let may_be_sse =
+                matches!(self.server.settings.target, ServerTarget::Url { transport: UrlTransport::Auto, .. });
+            if code.is_refused_post() && may_be_sse && !self.server.speaks_sse.replace(true) {
+                self.begin_anew();
+                self.connect().map_err(|error| Failed::Gone(error.to_string()))?;
+                continue;
+            }
+            return Err(match code.is_about_the_way() {
+                true => Failed::Gone(code.text),
+                false => Failed::Unknown(code.text),
+            });
+        }
+    }
+
+    fn gone(&self) -> Failed {
+        Failed::Gone(self.last_status.take().unwrap_or_else(|| "it ended before it introduced itself".into()))
+    }
+
+    /// Starts the process, or makes ready what speaks with the address.
+    fn connect(self: &Rc<Self>) -> io::Result<()> {
+        let Some(gateway) = self.server.gateway.upgrade() else { return Err(io::ErrorKind::NotConnected.into()) };
+        let hub = &gateway.hub;
+        let conversation = hub.look(|pipeline| pipeline.begin_leg(self.server.settings.id.clone()));
+        let talk = Talk::new(hub, Rc::new(RefCell::new(conversation)), ClientEnd::Leg(Rc::clone(self)));
+        let counted = gateway.counted();
+        *self.talk.borrow_mut() = Some(Rc::clone(&talk));
+        match &self.server.settings.target {
+            ServerTarget::Command { command, framing, .. } => {
+                let framing = match framing {
+                    StdioMode::Auto | StdioMode::Newline => Framing::Line,
+                    StdioMode::ContentLength => Framing::ContentLength,
+                };
+                let settings = &self.server.settings;
+                let name = Some(Arc::clone(&settings.id));
+                let options = ChildOptions { grace: settings.shutdown_grace, framing: Some(framing), name };
+                ChildLink::start(&talk, command, &options, counted)?;
+            }
+            ServerTarget::Url { .. } => {
+                let upstream = self.server.upstream().map_err(io::Error::other)?;
+                if self.server.speaks_sse.get() {
+                    talk.connect(ServerEnd::Sse(SseLink::start(&talk, upstream)));
+                    return Ok(());
+                }
+                let link = HttpLink::start(&talk, upstream);
+                talk.connect(ServerEnd::Http(Rc::clone(&link)));
+                tokio::task::spawn_local(async move {
+                    talk.over().await;
+                    link.end().await;
+                    drop(counted);
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The process ended by itself.
+    pub fn died(&self, status: &str, last_words: &str) {
+        self.server.said_last(last_words);
+        if self.phase.get() == Phase::Opening {
+            self.last_status.replace(Some(format!("it ended before it introduced itself: {status}")));
+        } else {
+            let _ = self.lost.set(Lost::Died { status: status.to_owned() });
+        }
+    }
+
+    /// A session that the server had forgotten was opened again.
+    pub fn reopened(&self) {
+        self.note("the session was opened again");
+        self.subscribe_anew();
+        for kind in ListKind::ALL {
+            self.list_changed(kind);
+        }
+    }
+
+    /// Whether the server says that it has such lists.
+    pub(super) fn offers(&self, kind: ListKind) -> bool {
+        self.declares(&[kind.capability()])
+    }
+
+    /// Whether the server says that it tells when such a list changes.
+    pub(super) fn tells_changes_of(&self, kind: ListKind) -> bool {
+        self.capability(&[kind.capability(), "listChanged"]).as_deref() == Some(b"true")
+    }
+
+    pub(super) fn declares(&self, path: &[&str]) -> bool {
+        self.capability(path).is_some_and(|value| &*value != b"false" && &*value != b"null")
+    }
+
+    fn capability(&self, path: &[&str]) -> Option<Bytes> {
+        let introduction = self.introduction.borrow();
+        let introduction = introduction.as_ref()?;
+        let path = ["result", "capabilities"].into_iter().chain(path.iter().copied());
+        let span = scan::member_at(introduction, path)?;
+        Some(introduction.slice(span.range()))
+    }
+}
+
+fn far_or_in(patience: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(24 * 60 * 60);
+    Instant::now() + patience.min(FAR)
+}
+
+/// The opening of a client, as its server is to see it.
+fn initialize_params(facts: &ClientFacts) -> String {
+    let revision = if facts.revision.era() == Era::Legacy { facts.revision } else { Revision::NEWEST_LEGACY };
+    let (capabilities, info) = (String::from_utf8_lossy(&facts.capabilities), String::from_utf8_lossy(&facts.info));
+    format!("{{\"protocolVersion\":\"{}\",\"capabilities\":{capabilities},\"clientInfo\":{info}}}", revision.as_str())
+}
+
+/// What an error that a server answered with says.
+struct ErrorCode {
+    code: i64,
+    status: Option<u16>,
+    text: String,
+}
+
+impl ErrorCode {
+    fn of(answer: &Bytes) -> Option<Self> {
+        if Message::new(answer.clone()).glance().kind != Kind::Error {
+            return None;
+        }
+        let member = |name| scan::member_at(answer, ["error", name]).map(|span| &answer[span.range()]);
+        let code = member("code").and_then(|code| std::str::from_utf8(code).ok()?.parse().ok()).unwrap_or_default();
+        let said = member("message").and_then(scan::decode_string).unwrap_or_default();
+        let status = reply::upstream_status(answer);
+        let said: String = said.chars().take(200).collect();
+        // What we said ourselves needs no more words.
+        let text = match said.strip_prefix("mcp-proxy: ") {
+            Some(own) if reply::is_own_failure(code) || status.is_some() => own.to_owned(),
+            _ => format!("it answered with error {code}: {said}"),
+        };
+        Some(Self { code, status, text })
+    }
+
+    /// Only a server of the newest revision says this.
+    fn is_modern(&self) -> bool {
+        reply::is_modern_code(self.code)
+    }
+
+    /// Nothing was said of revisions: the server could not be reached, or wants something else first.
+    fn is_about_the_way(&self) -> bool {
+        match self.status {
+            Some(status) => !(400..500).contains(&status) || matches!(status, 401 | 403 | 407 | 429),
+            None => reply::is_own_failure(self.code),
+        }
+    }
+
+    /// The address takes no messages, as one of the older transport would not.
+    fn is_refused_post(&self) -> bool {
+        matches!(self.status, Some(400 | 404 | 405 | 406 | 410 | 501))
+    }
+}

@@ -1,0 +1,176 @@
+//! What servers ask of clients. A question goes to the client whose call it belongs to; where that
+//! cannot be told, or the client could not answer, the server is told so.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::{Rc, Weak};
+
+use bytes::Bytes;
+use mcp_engine::router::era::ClientFacts;
+use mcp_wire::reply::{self, Refusal};
+use mcp_wire::revision::Era;
+use mcp_wire::splice::splice_all;
+use mcp_wire::{Id, Message, scan};
+
+use super::calls::OwnId;
+use super::leg::Leg;
+use super::visitor::Visitor;
+
+/// Questions that one client has not answered, at most.
+const OPEN_MAX: usize = 256;
+
+/// Questions to one client that it has not answered, by the ids that it knows.
+#[derive(Default)]
+pub struct Questions(RefCell<HashMap<i64, Question>>);
+
+struct Question {
+    leg: Weak<Leg>,
+    /// As the server knows it.
+    id: OwnId,
+    /// The client's call that it belongs to.
+    about: Option<Id>,
+    token: Option<Id>,
+}
+
+impl Leg {
+    /// The server asks something.
+    pub(super) fn hear_question(&self, message: &Message, sequence: u64) {
+        let Some(id) = message.glance().id.map(|span| OwnId::new(message.slice(span))) else { return };
+        let method = message.method().unwrap_or_default();
+        if method == "ping" {
+            return self.tell(reply::answer_with_result(&id.id(), b"{}"));
+        }
+        if self.era.get() == Era::Modern {
+            // No revision that it speaks has such a thing.
+            return self.refuse_question(&id.id(), "requests to clients are not part of this revision");
+        }
+        let (visitor, about) = match self.call_in_question() {
+            Some((visitor, about)) => (visitor, Some(about)),
+            None => match self.only_visitor() {
+                Some(visitor) => (visitor, None),
+                None => return self.refuse_question(&id.id(), "it cannot be told which client this is for"),
+            },
+        };
+        if visitor.speaks_modern() {
+            return self.refuse_question(&id.id(), "the client speaks a revision in which it cannot be asked");
+        }
+        if !can_answer(&visitor.facts(), &method) {
+            return self.refuse_question(&id.id(), "the client did not declare that it can answer this");
+        }
+        visitor.ask(self, message, id, about, sequence);
+    }
+
+    /// The client that it is for, if there is only one.
+    pub(super) fn only_visitor(&self) -> Option<Rc<Visitor>> {
+        let mut all = self.attached();
+        if all.len() == 1 { all.pop() } else { None }
+    }
+
+    fn refuse_question(&self, id: &Id, what: &str) {
+        self.note(&format!("the question before this was refused: {what}"));
+        self.tell(reply::error(id, &Refusal::CannotAsk { what: what.to_owned() }));
+    }
+
+    /// The server takes back a question.
+    pub(super) fn hear_cancelled(&self, message: &Message, sequence: u64) {
+        let Some(id) = message.cancelled_id() else { return };
+        for visitor in self.attached() {
+            visitor.withdraw_question(self, &id, message, sequence);
+        }
+    }
+
+    /// A call is over, and with it what was asked because of it.
+    pub(super) fn withdraw_questions_about(&self, visitor: &Visitor, about: &Id) {
+        visitor.questions.0.borrow_mut().retain(|_, question| {
+            !(question.about.as_ref() == Some(about) && std::ptr::eq(question.leg.as_ptr(), self))
+        });
+    }
+
+    /// The client took back a call; what it was asked because of that needs no answer.
+    pub(super) fn withdraw_questions(&self, visitor: &Visitor) {
+        let has_calls = self.calls.borrow().clients().any(|(_, call)| std::ptr::eq(call.visitor.as_ptr(), visitor));
+        if !has_calls {
+            visitor.forget_questions_of(self);
+        }
+    }
+}
+
+/// Whether a client said that it can answer such a question.
+fn can_answer(facts: &ClientFacts, method: &str) -> bool {
+    let capability = match method {
+        "sampling/createMessage" => "sampling",
+        "elicitation/create" => "elicitation",
+        "roots/list" => "roots",
+        // Nobody can tell.
+        _ => return true,
+    };
+    scan::member_at(&facts.capabilities, [capability]).is_some()
+}
+
+impl Visitor {
+    pub(super) fn speaks_modern(&self) -> bool {
+        self.has_no_handshake()
+    }
+
+    fn ask(&self, leg: &Leg, message: &Message, id: OwnId, about: Option<Id>, sequence: u64) {
+        if self.questions.0.borrow().len() >= OPEN_MAX {
+            return leg.refuse_question(&id.id(), "the client has too many questions to answer");
+        }
+        let number = self.gateway.questions.get() + 1;
+        self.gateway.questions.set(number);
+        let Some(span) = message.glance().id else { return };
+        let bytes = splice_all(message.bytes(), &mut [(span, number.to_string().into())]);
+        let question =
+            Question { leg: Rc::downgrade(&leg.rc()), id, about: about.clone(), token: message.progress_token() };
+        self.questions.0.borrow_mut().insert(number, question);
+        self.hear(leg, sequence, about.as_ref(), bytes);
+    }
+
+    /// The client answers a question.
+    pub(super) fn reply(&self, message: &Message, sequence: u64) {
+        let question = match message.id() {
+            Some(Id::Integer(number)) => self.questions.0.borrow_mut().remove(&number),
+            _ => None,
+        };
+        let (Some(question), Some(span)) = (question, message.glance().id) else {
+            return self.note("the answer before this is to no open question, and was not passed on");
+        };
+        if let Some(leg) = question.leg.upgrade() {
+            leg.tell_for(self, sequence, splice_all(message.bytes(), &mut [(span, question.id.bytes())]));
+        }
+    }
+
+    /// The client says how far it is with a question.
+    pub(super) fn progress_of_question(&self, message: &Message, sequence: u64) {
+        let Some(token) = message.progress_token() else { return };
+        let leg = {
+            let questions = self.questions.0.borrow();
+            let question = questions.values().find(|question| question.token.as_ref() == Some(&token));
+            question.and_then(|question| question.leg.upgrade())
+        };
+        if let Some(leg) = leg {
+            leg.tell_for(self, sequence, message.bytes().clone());
+        }
+    }
+
+    fn withdraw_question(&self, leg: &Leg, id: &Id, message: &Message, sequence: u64) {
+        let found = {
+            let questions = self.questions.0.borrow();
+            let mut all = questions.iter();
+            all.find(|(_, it)| std::ptr::eq(it.leg.as_ptr(), leg) && it.id.id() == *id).map(|(number, _)| *number)
+        };
+        let (Some(number), Some(span)) = (found, message.peek().request_id) else { return };
+        let question = self.questions.0.borrow_mut().remove(&number);
+        let bytes: Bytes = splice_all(message.bytes(), &mut [(span, number.to_string().into())]);
+        self.hear(leg, sequence, question.and_then(|question| question.about).as_ref(), bytes);
+    }
+
+    /// Whether a server waits for its answer.
+    pub(super) fn is_asked_by(&self, leg: &Leg) -> bool {
+        self.questions.0.borrow().values().any(|question| std::ptr::eq(question.leg.as_ptr(), leg))
+    }
+
+    pub(super) fn forget_questions_of(&self, leg: &Leg) {
+        self.questions.0.borrow_mut().retain(|_, question| !std::ptr::eq(question.leg.as_ptr(), leg));
+    }
+}

@@ -1,0 +1,132 @@
+//! What a gateway is told about its servers and its clients.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::child::ServerCommand;
+use crate::http::target::Target;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What clients know the gateway by, and what it tells their models of itself.
+    pub name: String,
+    pub instructions: Option<String>,
+    /// In the order in which lists are merged.
+    pub servers: Vec<ServerSettings>,
+    /// For a client that opens a conversation, before servers that have not come up are left out of the
+    /// answer.
+    pub initialize_wait: Duration,
+    /// The same for whoever asks for a list.
+    pub list_wait: Duration,
+    /// The time between two looks at whether a server still answers; none if nobody looks.
+    pub healthcheck_interval: Option<Duration>,
+    pub healthcheck_timeout: Duration,
+    /// Items on a page of a merged list.
+    pub page_size: usize,
+    /// Calls of one client at a time; more are refused.
+    pub in_flight_per_client: usize,
+    /// Whom a client's notifications reach that concern no server in particular.
+    pub notifications: Notifications,
+    /// What calls get to finish once the gateway is asked to end.
+    pub drain: Duration,
+}
+
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// Letters, digits, `-` and `_`, but never `__`.
+    pub id: Arc<str>,
+    pub target: ServerTarget,
+    /// Whether it takes part at all.
+    pub enabled: bool,
+    /// Whether its names are given out as `<id>__<name>`, and its addresses wrapped.
+    pub prefix: bool,
+    pub start: Start,
+    pub instance: Instance,
+    pub speaks: Speaks,
+    /// Until it has introduced itself.
+    pub startup_timeout: Duration,
+    /// For a process to end by itself, before it is made to.
+    pub shutdown_grace: Duration,
+    /// For an answer; progress begins it anew, up to `response_cap`.
+    pub response_timeout: Duration,
+    pub response_cap: Duration,
+    /// A process that nobody used for this long is stopped, and started when it is needed.
+    pub idle_stop: Option<Duration>,
+    /// Calls at a time; more wait, up to `queue`, and the rest is refused.
+    pub in_flight: usize,
+    pub queue: usize,
+    /// Which of its tools are given out, by patterns of their own names; all of them unless said.
+    pub enabled_tools: Option<Vec<String>>,
+    pub disabled_tools: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+pub enum ServerTarget {
+    Command {
+        command: ServerCommand,
+        framing: StdioMode,
+        shown: String,
+    },
+    /// `transport` says what is spoken there.
+    Url {
+        target: Target,
+        transport: UrlTransport,
+        given: String,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UrlTransport {
+    /// Streamable HTTP, and SSE if the server knows only that.
+    #[default]
+    Auto,
+    StreamableHttp,
+    Sse,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StdioMode {
+    #[default]
+    Auto,
+    Newline,
+    ContentLength,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// When the first client comes.
+    #[default]
+    Lazy,
+    /// With the gateway.
+    Eager,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Instance {
+    /// Clients that declare the same capabilities share one.
+    #[default]
+    Shared,
+    PerClient,
+}
+
+/// Which revisions a server knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Speaks {
+    /// It is asked.
+    #[default]
+    Auto,
+    /// Those that begin with `initialize`.
+    Legacy,
+    Modern,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Notifications {
+    /// Those that it has to do with.
+    #[default]
+    Concerned,
+    All,
+    Nobody,
+    /// These, by id.
+    Only(Vec<Arc<str>>),
+}

@@ -1,0 +1,166 @@
+//! What servers say without being asked: progress of calls, lists and resources that changed, and what
+//! they log.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use mcp_engine::router::{ListKind, rewrite};
+use mcp_wire::revision::Era;
+use mcp_wire::splice::splice_all;
+use mcp_wire::{Id, Message, scan};
+use tokio::time::Instant;
+
+use super::Gateway;
+use super::leg::Leg;
+use super::listed::json_text;
+use super::visitor::{LogLevel, Visitor};
+
+/// Clients are told that a list changed no oftener than this.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
+impl Leg {
+    pub(super) fn hear_notification(&self, message: &Message, sequence: u64) {
+        let method = message.method().unwrap_or_default();
+        match &*method {
+            "notifications/progress" => self.hear_progress(message, sequence),
+            "notifications/message" => self.hear_log(message, sequence),
+            "notifications/tools/list_changed" => self.list_changed(ListKind::Tools),
+            "notifications/prompts/list_changed" => self.list_changed(ListKind::Prompts),
+            "notifications/resources/list_changed" => self.list_changed(ListKind::Resources),
+            "notifications/resources/updated" => self.hear_updated(message, sequence),
+            "notifications/cancelled" => self.hear_cancelled(message, sequence),
+            "notifications/subscriptions/acknowledged" => {}
+            _ => self.hear_other(message, sequence),
+        }
+    }
+
+    fn hear_progress(&self, message: &Message, sequence: u64) {
+        let Some(Id::Integer(token)) = message.progress_token() else { return };
+        let timeout = self.server.settings.response_timeout;
+        let whose = {
+            let mut calls = self.calls.borrow_mut();
+            let call = calls.heard_of(token, timeout);
+            call.and_then(|call| Some((call.visitor.upgrade()?, call.token.clone()?, call.id.id())))
+        };
+        // Progress of a call that is over is of no use to anybody, and some clients choke on it.
+        let (Some((visitor, token, id)), Some(span)) = (whose, message.peek().progress_token) else { return };
+        let bytes = splice_all(message.bytes(), &mut [(span, token.bytes())]);
+        visitor.hear(self, sequence, Some(&id), rewrite::notification(self.namespace(), bytes));
+    }
+
+    /// What is logged is for whoever it happened for; where that cannot be told, for nobody.
+    fn hear_log(&self, message: &Message, sequence: u64) {
+        let (visitor, about) = match self.call_in_question() {
+            Some((visitor, about)) => (visitor, Some(about)),
+            None => match self.only_visitor() {
+                Some(visitor) => (visitor, None),
+                None => return,
+            },
+        };
+        let level = scan::member_at(message.bytes(), ["params", "level"]);
+        let level = level.and_then(|span| LogLevel::parse(&scan::decode_string(&message.bytes()[span.range()])?));
+        let wanted = visitor.log_level.get();
+        // Since there is no handshake any more, only who asks for it with a call hears what that logs.
+        let is_unasked = visitor.has_no_handshake() && (wanted.is_none() || about.is_none());
+        if is_unasked || level.zip(wanted).is_some_and(|(level, wanted)| level < wanted) {
+            return;
+        }
+        visitor.hear(self, sequence, about.as_ref(), message.bytes().clone());
+    }
+
+    /// What we know nothing of is for the only client there is, or for the only call.
+    fn hear_other(&self, message: &Message, sequence: u64) {
+        let bytes = rewrite::notification(self.namespace(), message.bytes().clone());
+        match self.call_in_question() {
+            Some((visitor, about)) => visitor.hear(self, sequence, Some(&about), bytes),
+            None => match self.only_visitor() {
+                Some(visitor) => visitor.hear(self, sequence, None, bytes),
+                None => self.note("the notification before this is for nobody in particular, and was not passed on"),
+            },
+        }
+    }
+
+    /// One of its lists is no longer what it was.
+    pub(super) fn list_changed(&self, kind: ListKind) {
+        self.list(kind).changed();
+        if kind == ListKind::Resources {
+            self.list(ListKind::Templates).changed();
+        }
+        for visitor in self.attached() {
+            visitor.changed(kind);
+        }
+    }
+
+    /// Has the server log what the client wants that wants most.
+    pub(super) fn adjust_level(&self) {
+        if self.era.get() == Era::Modern || !self.is_ready() || !self.declares(&["logging"]) {
+            return;
+        }
+        let wanted = self.attached().iter().filter_map(|visitor| visitor.log_level.get()).min();
+        if let Some(level) = wanted {
+            drop(self.ask("logging/setLevel", Some(&format!("{{\"level\":{}}}", json_text(level.as_str())))));
+        }
+    }
+}
+
+/// What a client has yet to be told of lists.
+#[derive(Default)]
+pub struct Changes {
+    told: [std::cell::Cell<Option<Instant>>; 3],
+    untold: [std::cell::Cell<bool>; 3],
+}
+
+impl Changes {
+    /// Whoever has asked for no list yet has nothing to hear of what changed before.
+    pub(super) fn forget(&self) {
+        self.told.iter().for_each(|told| told.set(None));
+        self.untold.iter().for_each(|untold| untold.set(false));
+    }
+}
+
+const TOLD: [ListKind; 3] = [ListKind::Tools, ListKind::Prompts, ListKind::Resources];
+
+impl Visitor {
+    /// A list changed: it is told, at once or with the next that does.
+    fn changed(&self, kind: ListKind) {
+        let Some(at) = TOLD.iter().position(|told| *told == kind) else { return };
+        self.changes.untold[at].set(true);
+        self.tell_changes(Instant::now());
+    }
+
+    fn tell_changes(&self, now: Instant) {
+        for (at, kind) in TOLD.into_iter().enumerate() {
+            let is_due = self.changes.told[at].get().is_none_or(|told| now - told >= TELL_EVERY);
+            if is_due && self.changes.untold[at].replace(false) {
+                self.changes.told[at].set(Some(now));
+                self.say_changed(kind);
+            }
+        }
+    }
+}
+
+impl Gateway {
+    /// Tells clients what they have yet to be told.
+    pub(super) fn tell_changes(&self) {
+        let now = Instant::now();
+        for visitor in self.present() {
+            visitor.tell_changes(now);
+        }
+    }
+
+    pub(super) fn present(&self) -> Vec<Rc<Visitor>> {
+        self.visitors.borrow().iter().filter_map(std::rc::Weak::upgrade).collect()
+    }
+
+    /// A server takes part that did not, or no longer does.
+    pub(super) fn lists_changed_for_all(&self) {
+        for visitor in self.present() {
+            TOLD.into_iter().for_each(|kind| visitor.changed(kind));
+        }
+    }
+
+    /// Says goodbye to whoever listens.
+    pub fn end_listening(&self) {
+        self.present().iter().for_each(|visitor| visitor.end_listening());
+    }
+}

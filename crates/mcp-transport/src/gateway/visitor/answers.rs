@@ -1,0 +1,109 @@
+//! What a gateway answers for all of its servers at once: who it is, and how much is to be said.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use mcp_engine::router::era::{self, ClientFacts};
+use mcp_engine::router::merge::{self, Part};
+use mcp_wire::reply::Refusal;
+use mcp_wire::revision::Era;
+use mcp_wire::{Id, Message, scan};
+use tokio::time::{Instant, timeout_at};
+
+use super::{LogLevel, Visitor};
+use crate::gateway::leg::Leg;
+use crate::gateway::server::Server;
+
+impl Visitor {
+    pub(super) fn initialize(&self, message: &Message) {
+        let Some(facts) = era::facts_of_initialize(message) else {
+            let what = "initialize does not say which client this is and what it can do".into();
+            return self.refuse(message, &Refusal::BadParams { what });
+        };
+        *self.facts.borrow_mut() = Some(Rc::new(facts));
+        self.introduce(message, Era::Legacy);
+    }
+
+    pub(super) fn discover(&self, message: &Message) {
+        self.introduce(message, Era::Modern);
+    }
+
+    /// Says who all of the servers are together, as soon as they are there or were waited for long enough.
+    fn introduce(&self, message: &Message, era: Era) {
+        let Some(id) = message.id() else { return };
+        let legs = self.all_legs(era);
+        if legs.iter().all(|leg| !leg.is_worth_waiting_for()) {
+            return self.say_introduction(&id, era, &legs);
+        }
+        self.own.borrow_mut().push(id.clone());
+        let me = self.rc();
+        tokio::task::spawn_local(async move {
+            let until = Instant::now() + me.gateway.settings.initialize_wait;
+            for leg in legs.iter().filter(|leg| leg.is_worth_waiting_for()) {
+                if timeout_at(until, leg.opened()).await.is_err() {
+                    break;
+                }
+            }
+            if me.is_still_wanted(&id) {
+                me.say_introduction(&id, era, &legs);
+            }
+        });
+    }
+
+    /// Whether the client has not taken back a request that we answer ourselves. It is answered now.
+    pub(in crate::gateway) fn is_still_wanted(&self, id: &Id) -> bool {
+        let mut own = self.own.borrow_mut();
+        let at = own.iter().position(|other| other == id);
+        at.map(|at| own.swap_remove(at)).is_some()
+    }
+
+    fn say_introduction(&self, id: &Id, era: Era, legs: &[Rc<Leg>]) {
+        let ready: Vec<(&str, Bytes)> = legs
+            .iter()
+            .filter(|leg| leg.is_ready())
+            .filter_map(|leg| Some((leg.server.id(), leg.introduction.borrow().clone()?)))
+            .collect();
+        let parts: Vec<Part<'_>> = ready.iter().map(|(id, answer)| Part { id, answer }).collect();
+        let missing = legs.iter().filter(|leg| !leg.is_ready() && !leg.is_over()).count();
+        for leg in legs.iter().filter(|leg| !leg.is_ready()) {
+            self.note(&format!("the server \"{}\" has not introduced itself, and is left out", leg.server.id()));
+        }
+        let own = self.gateway.own();
+        let answer = match era {
+            Era::Legacy => merge::initialize(id, self.facts().revision.as_str(), &parts, missing, &own),
+            Era::Modern => merge::discover(id, &parts, missing, &own),
+        };
+        self.say(answer);
+        if !self.is_open.replace(true) {
+            self.changes.forget();
+        }
+    }
+
+    /// Its connections to all servers that it may use; those that there are none to are left out.
+    pub(in crate::gateway) fn all_legs(&self, era: Era) -> Vec<Rc<Leg>> {
+        self.servers().filter_map(|server| self.leg(server.index, era).ok()).collect()
+    }
+
+    /// All servers that it may use.
+    pub(in crate::gateway) fn servers(&self) -> impl Iterator<Item = &Rc<Server>> {
+        let principal = self.principal();
+        let servers = self.gateway.servers.iter().filter(|server| server.is_enabled());
+        servers.filter(move |server| principal.may_use_server(server.id()))
+    }
+
+    pub(super) fn set_level(&self, message: &Message) {
+        let level = scan::member_at(message.bytes(), ["params", "level"]);
+        let level = level.and_then(|span| scan::decode_string(&message.bytes()[span.range()]));
+        let Some(level) = level.and_then(|level| LogLevel::parse(&level)) else {
+            return self.refuse(message, &Refusal::BadParams { what: "there is no such level".into() });
+        };
+        self.log_level.set(Some(level));
+        // Servers of the newest revision are told with each request.
+        let facts = ClientFacts { log_level: Some(level.as_str().to_owned()), ..(*self.facts()).clone() };
+        *self.facts.borrow_mut() = Some(Rc::new(facts));
+        for leg in self.all_legs(Era::Legacy) {
+            leg.adjust_level();
+        }
+        self.say_result(message, b"{}");
+    }
+}

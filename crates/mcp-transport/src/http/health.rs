@@ -1,0 +1,41 @@
+//! Whether a gateway is well, for whatever watches over it: `/healthz` says that the process serves, and
+//! `/readyz` whether its servers do. Anybody may ask, so nobody is told more than names.
+
+use hyper::header::{self, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Method, Response, StatusCode};
+use serde_json::json;
+
+use super::body::ToClient;
+use super::relay::json_response;
+use super::site::{not_allowed, plain};
+use crate::gateway::Gateway;
+
+pub const ALIVE: &str = "/healthz";
+pub const READY: &str = "/readyz";
+
+pub fn answer(gateway: &Gateway, parts: &Parts) -> Response<ToClient> {
+    if !matches!(parts.method, Method::GET | Method::HEAD) {
+        return not_allowed("GET, HEAD");
+    }
+    let mut response = match parts.uri.path() {
+        READY => ready(gateway),
+        _ => plain(StatusCode::OK, "ok"),
+    };
+    // How it is now is no answer to who asks later.
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn ready(gateway: &Gateway) -> Response<ToClient> {
+    let missing: Vec<_> = gateway
+        .not_ready()
+        .map(|server| {
+            let view = server.view();
+            json!({ "id": view.id, "state": view.state.as_str(), "retry_after_ms": view.retry_after_ms })
+        })
+        .collect();
+    let status = if missing.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let body = json!({ "ready": missing.is_empty(), "servers": missing });
+    json_response(status, Some(body.to_string().into()))
+}
