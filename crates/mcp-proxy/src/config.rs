@@ -11,7 +11,7 @@ mod toml;
 mod tree;
 mod yaml;
 
-pub use mistake::{Mistake, said};
+pub use mistake::{Mistake, Mistakes, said};
 pub use place::within;
 pub use read::{Reading, each, member};
 pub use source::{Source, expand_home};

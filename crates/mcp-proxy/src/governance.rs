@@ -41,10 +41,14 @@ struct GovernanceCli {
     color: ColorChoice,
 }
 
-/// Whether these words, the program's name left out, are in this form: a flag comes first that is not
-/// one of every command, and the target or the rules are given.
+/// Whether these words, the program's name left out, are in this form: without a command, with a target or
+/// rules. A configuration without a target is a gateway's.
 pub fn is_meant(args: &[OsString]) -> bool {
-    let is = |arg: &OsStr, flag: &str| arg.as_encoded_bytes().strip_prefix(flag.as_bytes()).is_some_and(is_value);
+    has_no_command(args) && (gives(args, "--target") || gives(args, "--rules") && !gives(args, "--config"))
+}
+
+/// Whether a flag comes first that is not one of every command.
+pub fn has_no_command(args: &[OsString]) -> bool {
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         let common = ["--state-dir", "--color"].into_iter().find(|flag| is(arg, flag));
@@ -53,11 +57,19 @@ pub fn is_meant(args: &[OsString]) -> bool {
             Some(flag) if arg == flag => drop(rest.next()),
             Some(_) => {}
             None if ["--help", "-h", "--version", "-V"].iter().any(|flag| arg == flag) => return false,
-            None if arg.as_encoded_bytes().starts_with(b"-") => break,
-            None => return false,
+            None => return arg.as_encoded_bytes().starts_with(b"-"),
         }
     }
-    args.iter().any(|arg| is(arg, "--target") || is(arg, "--rules"))
+    false
+}
+
+/// Whether the flag is among these words.
+pub fn gives(args: &[OsString], flag: &str) -> bool {
+    args.iter().any(|arg| is(arg, flag))
+}
+
+fn is(arg: &OsStr, flag: &str) -> bool {
+    arg.as_encoded_bytes().strip_prefix(flag.as_bytes()).is_some_and(is_value)
 }
 
 /// What may follow the name of a flag.
@@ -104,6 +116,8 @@ mod tests {
         check("--help --target", false);
         check("-V", false);
         check("--config y", false);
+        check("--config y --rules z", false);
+        check("--config y --target x", true);
         check("", false);
     }
 

@@ -50,6 +50,7 @@ pub async fn stand_between(
     let pipeline = Pipeline::new(recorder, Bus::default(), args.message_limit);
     match server {
         ServerSide::Command { command, .. } => before_command(pipes, &command, pipeline, args).await,
+        ServerSide::Gateway(_) => Err(Failure::usage("a gateway cannot stand here; give one server")),
         ServerSide::Url { target, transport, .. } => {
             let upstream = upstream(target, args)?;
             let shown = upstream.target.to_string();

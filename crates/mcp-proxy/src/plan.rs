@@ -3,9 +3,13 @@
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 
+use mcp_engine::entrance::Entrance;
 use mcp_store::Transport;
 use mcp_transport::child::ServerCommand;
+use mcp_transport::gateway::board::Board;
+use mcp_transport::gateway::settings::Settings;
 use mcp_transport::http::target::{HeaderMap, Target};
 
 use crate::cli::{LISTEN_PORT, Listen, ProxyArgs, RecordingArgs, RunArgs, TargetArgs, TransportArg, UrlTransportArg};
@@ -27,27 +31,55 @@ pub struct Plan {
 pub enum ServerSide {
     Command { command: ServerCommand, shown: String },
     Url { target: Target, given: String, transport: Transport },
+    Gateway(Box<GatewaySide>),
+}
+
+/// Many servers, and who may use them.
+pub struct GatewaySide {
+    pub settings: Settings,
+    pub entrance: Entrance,
+    pub board: Board,
+    /// The configuration, for people.
+    pub shown: String,
 }
 
 impl ServerSide {
     pub fn transport(&self) -> Transport {
         match self {
-            Self::Command { .. } => Transport::Stdio,
+            // Of a gateway's servers each has its own.
+            Self::Command { .. } | Self::Gateway(_) => Transport::Stdio,
             Self::Url { transport, .. } => *transport,
+        }
+    }
+
+    /// The servers of a gateway; none where there is only one.
+    pub fn ids(&self) -> Vec<Arc<str>> {
+        match self {
+            Self::Gateway(gateway) => gateway.settings.servers.iter().map(|server| server.id.clone()).collect(),
+            Self::Command { .. } | Self::Url { .. } => Vec::new(),
         }
     }
 
     pub fn command(&self) -> Option<String> {
         match self {
             Self::Command { shown, .. } => Some(shown.clone()),
+            Self::Gateway(gateway) => Some(gateway.shown.clone()),
             Self::Url { .. } => None,
         }
     }
 
     pub fn url(&self) -> Option<String> {
         match self {
-            Self::Command { .. } => None,
+            Self::Command { .. } | Self::Gateway(_) => None,
             Self::Url { given, .. } => Some(given.clone()),
+        }
+    }
+
+    /// Where the servers of a gateway are looked at.
+    pub fn board(&self) -> Option<Board> {
+        match self {
+            Self::Command { .. } | Self::Url { .. } => None,
+            Self::Gateway(gateway) => Some(gateway.board.clone()),
         }
     }
 }
@@ -92,7 +124,7 @@ impl Plan {
         Ok(Self { token, rewrite_resource: args.rewrite_resource, ..Self::new(client, server) })
     }
 
-    fn new(client: Listen, server: ServerSide) -> Self {
+    pub fn new(client: Listen, server: ServerSide) -> Self {
         Self { client, server, token: None, rewrite_resource: false, heard: Vec::new(), or_any_port: false }
     }
 
@@ -111,7 +143,7 @@ impl Plan {
         let token = token(client, token_file)?;
         let shown = shell_words::join(words.iter().map(|word| word.to_string_lossy()));
         let (program, rest) = words.split_first().expect("the command is ours, and not empty");
-        let command = ServerCommand { program: program.clone(), args: rest.to_vec(), env: Vec::new() };
+        let command = ServerCommand { program: program.clone(), args: rest.to_vec(), ..ServerCommand::default() };
         Ok(Self { token, ..Self::new(client, ServerSide::Command { command, shown }) })
     }
 
@@ -165,7 +197,7 @@ fn token(client: Listen, file: Option<&Path>) -> Result<Option<String>, Failure>
 
 /// Clients log in to a server only where their requests reach it as they are.
 fn check_rewrite(client: Listen, server: &ServerSide, has_token: bool) -> Result<(), Failure> {
-    if client == Listen::Stdio || matches!(server, ServerSide::Command { .. }) {
+    if client == Listen::Stdio || !matches!(server, ServerSide::Url { .. }) {
         return Err(Failure::usage("--rewrite-resource is for HTTP clients of a server with an address"));
     }
     if has_token {
@@ -218,7 +250,7 @@ fn command_side(words: &[OsString], shown: String, args: &RecordingArgs) -> Resu
         return Err(Failure::usage("--header and --ca-file are for a server with an address, not for a command"));
     }
     let env = args.env.iter().map(|(key, value)| (key.into(), value.into())).collect();
-    let command = ServerCommand { program: program.clone(), args: rest.to_vec(), env };
+    let command = ServerCommand { program: program.clone(), args: rest.to_vec(), env, ..ServerCommand::default() };
     Ok(ServerSide::Command { command, shown })
 }
 
@@ -238,7 +270,8 @@ fn url_side(url: &str, transport: Transport, args: &RecordingArgs) -> Result<Ser
     Ok(ServerSide::Url { target, given: url.to_owned(), transport })
 }
 
-fn read_token(path: &Path) -> Result<String, Failure> {
+/// The first line of a file.
+pub fn read_token(path: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::new(exit::USAGE, format!("cannot read the token from {}: {error}", quoted(path))))?;
     let token = text.lines().next().unwrap_or_default().trim();

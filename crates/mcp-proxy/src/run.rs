@@ -11,6 +11,8 @@ use mcp_engine::{Bus, Pipeline, StoreFailed};
 use mcp_store::{End, StateDir, Transport};
 use mcp_transport::bridge::serve as bridge;
 use mcp_transport::child::{ExitStatus, ServerCommand};
+use mcp_transport::gateway::{self, Gateway};
+use mcp_transport::http::hub::Hub;
 use mcp_transport::http::serve::{self as http, Parting};
 use mcp_transport::http::site::{ENDPOINT, STREAM, Server};
 use mcp_transport::http::target::Target;
@@ -28,10 +30,10 @@ use crate::control::Control;
 use crate::failure::{Failure, exit};
 use crate::holding::HoldArgs;
 use crate::launch::{self, Launch};
-use crate::plan::{Plan, ServerSide};
+use crate::plan::{GatewaySide, Plan, ServerSide};
 use crate::policy::GovernArgs;
 use crate::recording;
-use crate::report::{ColorChoice, say};
+use crate::report::{ColorChoice, announce, say};
 use crate::screen::{Drawn, Screen};
 
 /// What a server gets to end by itself once the client is gone, without open calls and with.
@@ -98,11 +100,15 @@ fn carry_out_drawn(
     };
     // So are certificates that cannot be read.
     let upstream = match &plan.server {
-        ServerSide::Command { .. } => None,
+        ServerSide::Command { .. } | ServerSide::Gateway(_) => None,
         ServerSide::Url { target, .. } => Some(upstream(target.clone(), args)?),
     };
     let holding = match instance {
-        Some((hold, govern)) => Some(hold.check(govern.check(args.name.as_deref())?)?.drawn(screen.is_some())),
+        Some((hold, govern)) => {
+            let servers = plan.server.ids();
+            let governing = govern.check_for(args.name.as_deref(), &servers)?;
+            Some(hold.check(governing)?.drawn(screen.is_some()))
+        }
         None => None,
     };
     let meeting_point = state.as_ref().ok().cloned();
@@ -118,13 +124,25 @@ fn carry_out_drawn(
         is_drawn: drawn.is_some(),
         parting,
         door: control.as_mut().and_then(|control| control.door.take()),
+        drain: match &plan.server {
+            ServerSide::Gateway(gateway) => gateway.settings.drain,
+            ServerSide::Command { .. } | ServerSide::Url { .. } => CALL_GRACE,
+        },
     };
     let ended = match (listener, plan.server, upstream) {
         (None, ServerSide::Command { command, .. }, _) => {
             runtime.block_on(relay_stdio(&command, plan.heard, pipeline, args))
         }
         (Some(listener), ServerSide::Command { command, .. }, _) => {
-            runtime.block_on(listen(listener, Server::Command(command), front, pipeline, args))
+            runtime.block_on(listen(listener, |_| Server::Command(command), front, pipeline, args))
+        }
+        (None, ServerSide::Gateway(gateway), _) => {
+            runtime.block_on(gateway_stdio(*gateway, plan.heard, pipeline, args))
+        }
+        (Some(listener), ServerSide::Gateway(gateway), _) => {
+            let GatewaySide { settings, entrance, board, .. } = *gateway;
+            let serve = |hub: &Rc<_>| Server::Gateway(Gateway::new(hub, settings, Rc::new(entrance), board));
+            runtime.block_on(listen(listener, serve, front, pipeline, args))
         }
         (None, server, Some(upstream)) => {
             runtime.block_on(bridge_stdio(upstream, server.transport(), plan.heard, pipeline, args))
@@ -134,7 +152,7 @@ fn carry_out_drawn(
                 Transport::Sse => Server::Sse(upstream),
                 Transport::StreamableHttp | Transport::Stdio => Server::Http(upstream),
             };
-            runtime.block_on(listen(listener, server, front, pipeline, args))
+            runtime.block_on(listen(listener, |_| server, front, pipeline, args))
         }
         (_, ServerSide::Url { .. }, None) => unreachable!("an address was made an upstream above"),
     };
@@ -155,6 +173,8 @@ struct Front {
     is_drawn: bool,
     parting: Option<oneshot::Receiver<Parting>>,
     door: Option<oneshot::Receiver<UnixListener>>,
+    /// What calls get to finish once we are asked to end.
+    drain: Duration,
 }
 
 /// Begins to draw, if that is wanted and faces can attach.
@@ -221,10 +241,26 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> Failure {
     failure
 }
 
+/// A client on our standard input and output, and many servers.
+async fn gateway_stdio(
+    gateway: GatewaySide,
+    heard: Vec<u8>,
+    pipeline: Pipeline,
+    args: &RecordingArgs,
+) -> Result<ExitCode, Failure> {
+    let GatewaySide { settings, entrance, board, .. } = gateway;
+    greet_terminal(&heard, args);
+    let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
+    let parts = (settings, Rc::new(entrance), board);
+    let ended = gateway::serve::serve(client_pipes(heard)?, parts, pipeline, args.message_limit, tell).await?;
+    let code = wind_up_recording(ended.pipeline, ended.store_failed, args)?;
+    Ok(if ended.interrupted { ExitCode::from(exit::INTERRUPTED) } else { code })
+}
+
 /// Serves clients that connect to `listener`.
 async fn listen(
     listener: TcpListener,
-    server: Server,
+    server: impl FnOnce(&Rc<Hub>) -> Server,
     front: Front,
     pipeline: Pipeline,
     args: &RecordingArgs,
@@ -234,9 +270,10 @@ async fn listen(
     let greeting = format!(
         "listening on http://{address}; Streamable HTTP clients connect to {ENDPOINT}, SSE clients to {STREAM}"
     );
+    let waited_for = greeting.clone();
     let options = http::Options {
         message_bytes_max: args.message_limit,
-        drain: CALL_GRACE,
+        drain: front.drain,
         token: front.token,
         own_resource: front.rewrite_resource,
         // Who draws shows it.
@@ -244,7 +281,10 @@ async fn listen(
         parting: front.parting,
         door: front.door,
     };
-    let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
+    let tell = Box::new(move |text: String| {
+        let say = if text == waited_for { announce } else { say };
+        say(&format!("mcp-proxy: {text}"));
+    });
     let ended = http::serve(listener, server, pipeline, options, tell).await?;
     let code = wind_up_recording(ended.pipeline, ended.store_failed, args)?;
     Ok(if ended.interrupted { ExitCode::from(exit::INTERRUPTED) } else { code })

@@ -1,0 +1,48 @@
+//! Many servers behind one endpoint: its configuration, its command line, and the wiring.
+
+mod args;
+mod dialect;
+mod expand;
+mod fields;
+mod ids;
+pub mod keys;
+pub mod load;
+pub mod model;
+mod native;
+#[cfg(test)]
+mod reference;
+pub mod schema;
+pub mod show;
+pub mod world;
+pub mod write;
+
+use std::process::ExitCode;
+
+use mcp_store::StateDir;
+use mcp_transport::gateway::board::Board;
+
+pub use args::{ServeArgs, ServePlan, without_command};
+
+use crate::cli::RecordingArgs;
+use crate::failure::Failure;
+use crate::plan::{GatewaySide, Plan, ServerSide};
+use crate::report::{self, say};
+use crate::run;
+
+/// `mcp-proxy serve`
+pub fn serve(args: &ServeArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
+    let ServePlan { loaded, entrance, listen, govern, message_bytes_max } = args.plan()?;
+    report::structured(loaded.config.structured_logging, loaded.config.log_level.into());
+    if !loaded.warnings.is_empty() && !args.recording.quiet {
+        say(loaded.warnings.trim_end());
+    }
+    let config = loaded.config;
+    let shown = format!("serve --config {}", shell_words::quote(&args.config.to_string_lossy()));
+    let side = GatewaySide { settings: config.settings, entrance, board: Board::default(), shown };
+    let recording = RecordingArgs { message_limit: message_bytes_max, ..args.recording.clone() };
+    let plan = Plan::new(listen, ServerSide::Gateway(Box::new(side)));
+    run::carry_out(plan, &recording, Some((&args.hold, &govern)), state)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,282 @@
+//! What a configuration says once it is read: every value in its place, every default filled in. It can be
+//! shown again (`show.rs`), and is made into what the parts of a gateway take.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mcp_engine::entrance::{EntranceSettings, NamedToken, ServerLimit, ToolLimit};
+use mcp_transport::child::ServerCommand;
+use mcp_transport::gateway::settings::{
+    Instance, Notifications, ServerSettings, ServerTarget, Settings, Speaks, Start, StdioMode, UrlTransport,
+};
+use mcp_transport::http::target::{HeaderMap, Target};
+
+use super::expand::Text;
+use super::world::World;
+use crate::cli::Listen;
+use crate::config::Located;
+use crate::report::Level;
+
+/// `npx` and `uvx` download a server before it can say anything, so a process gets twice what an address
+/// does.
+pub const STARTUP_OF_COMMAND: Duration = Duration::from_secs(30);
+pub const STARTUP_OF_URL: Duration = Duration::from_secs(15);
+pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+pub const RESPONSE_CAP: Duration = Duration::from_secs(600);
+pub const IN_FLIGHT_OF_COMMAND: usize = 64;
+pub const IN_FLIGHT_OF_URL: usize = 256;
+pub const QUEUE: usize = 256;
+pub const INITIALIZE_WAIT: Duration = Duration::from_secs(2);
+pub const LIST_WAIT: Duration = Duration::from_secs(5);
+pub const HEALTHCHECK_INTERVAL: Duration = Duration::from_secs(30);
+pub const HEALTHCHECK_TIMEOUT: Duration = Duration::from_secs(10);
+pub const PAGE_SIZE: usize = 1000;
+pub const IN_FLIGHT_PER_CLIENT: usize = 256;
+pub const DRAIN: Duration = Duration::from_secs(10);
+
+/// A gateway, as its file has it.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    pub name: Text,
+    pub instructions: Option<Text>,
+    pub servers: Vec<Server>,
+    pub listen: Option<Listen>,
+    pub auth_token: Option<Text>,
+    pub tokens: Vec<TokenOf>,
+    pub rate_limit_per_minute: Option<NonZeroU32>,
+    pub in_flight_per_client: usize,
+    pub message_bytes_max: usize,
+    pub response_timeout: Duration,
+    pub initialize_wait: Duration,
+    pub list_wait: Duration,
+    pub page_size: usize,
+    pub notifications: Notifications,
+    pub healthcheck_interval: Option<Duration>,
+    pub healthcheck_timeout: Duration,
+    pub drain: Duration,
+    pub rules: Option<RulesAt>,
+    pub log_level: LogLevel,
+    pub structured_logging: bool,
+}
+
+/// Where the rules are.
+#[derive(Clone, Debug)]
+pub enum RulesAt {
+    /// In the configuration itself, under `policy`.
+    Here(Located),
+    File {
+        written: String,
+        path: PathBuf,
+    },
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    Error,
+    Warn,
+    #[default]
+    Info,
+    Debug,
+    Trace,
+}
+
+impl From<LogLevel> for Level {
+    fn from(level: LogLevel) -> Self {
+        match level {
+            LogLevel::Error => Self::Error,
+            LogLevel::Warn => Self::Warn,
+            LogLevel::Info => Self::Info,
+            LogLevel::Debug => Self::Debug,
+            LogLevel::Trace => Self::Trace,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct TokenOf {
+    pub name: String,
+    pub token: Text,
+    pub servers: Option<Vec<String>>,
+    pub tools: Option<Vec<String>>,
+    pub rate_limit_per_minute: Option<NonZeroU32>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub id: String,
+    pub at: At,
+    pub enabled: bool,
+    pub prefix: bool,
+    pub start: Start,
+    pub instance: Instance,
+    pub speaks: Speaks,
+    pub startup_timeout: Duration,
+    pub shutdown_grace: Duration,
+    pub response_timeout: Duration,
+    pub response_cap: Duration,
+    pub idle_stop: Option<Duration>,
+    pub in_flight: usize,
+    pub queue: usize,
+    pub rate_limit_per_minute: Option<NonZeroU32>,
+    pub enabled_tools: Option<Vec<String>>,
+    pub disabled_tools: Vec<String>,
+    /// Calls a minute, by the tool's own name.
+    pub tool_limits: Vec<(String, NonZeroU32)>,
+}
+
+/// How it is reached.
+#[derive(Clone, Debug)]
+pub enum At {
+    Command {
+        /// The program and its arguments.
+        words: Vec<Text>,
+        env: Vec<(String, Text)>,
+        pass_env: Vec<String>,
+        cwd: Option<(Text, PathBuf)>,
+        stdio_mode: StdioMode,
+    },
+    Url {
+        url: Text,
+        target: Target,
+        transport: UrlTransport,
+        headers: Vec<(String, Text)>,
+    },
+}
+
+/// Everything that a gateway is told, each part for whoever takes it.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    pub settings: Settings,
+    pub entrance: EntranceSettings,
+    /// Where clients connect, if the file says it.
+    pub listen: Option<Listen>,
+    /// The file with the rules, which may be the configuration itself.
+    pub rules: Option<PathBuf>,
+    pub message_bytes_max: usize,
+    pub log_level: LogLevel,
+    pub structured_logging: bool,
+}
+
+impl Gateway {
+    /// `file` is the configuration itself.
+    pub fn config(&self, world: &World, file: &std::path::Path) -> GatewayConfig {
+        GatewayConfig {
+            settings: self.settings(world),
+            entrance: self.entrance(),
+            listen: self.listen,
+            rules: self.rules.as_ref().map(|rules| match rules {
+                RulesAt::Here(_) => world.cwd.join(file),
+                RulesAt::File { path, .. } => path.clone(),
+            }),
+            message_bytes_max: self.message_bytes_max,
+            log_level: self.log_level,
+            structured_logging: self.structured_logging,
+        }
+    }
+
+    fn settings(&self, world: &World) -> Settings {
+        Settings {
+            name: self.name.value.clone(),
+            instructions: self.instructions.as_ref().map(|text| text.value.clone()),
+            servers: self.servers.iter().map(|server| server.settings(world)).collect(),
+            initialize_wait: self.initialize_wait,
+            list_wait: self.list_wait,
+            healthcheck_interval: self.healthcheck_interval,
+            healthcheck_timeout: self.healthcheck_timeout,
+            page_size: self.page_size,
+            in_flight_per_client: self.in_flight_per_client,
+            notifications: self.notifications.clone(),
+            drain: self.drain,
+        }
+    }
+
+    fn entrance(&self) -> EntranceSettings {
+        let token = |token: &TokenOf| NamedToken {
+            name: token.name.clone(),
+            token: token.token.value.clone(),
+            servers: token.servers.clone(),
+            tools: token.tools.clone(),
+            rate_limit_per_minute: token.rate_limit_per_minute,
+        };
+        let limit_of_server = |server: &Server| {
+            let per_minute = server.rate_limit_per_minute?;
+            Some(ServerLimit { server: server.id.clone(), per_minute })
+        };
+        let limits_of_tools = |server: &Server| -> Vec<ToolLimit> {
+            let of = |(tool, per_minute): &(String, NonZeroU32)| ToolLimit {
+                server: server.id.clone(),
+                tool: tool.clone(),
+                per_minute: *per_minute,
+            };
+            server.tool_limits.iter().map(of).collect()
+        };
+        EntranceSettings {
+            tokens: self.tokens.iter().map(token).collect(),
+            auth_token: self.auth_token.as_ref().map(|token| token.value.clone()),
+            rate_limit_per_minute: self.rate_limit_per_minute,
+            servers: self.servers.iter().filter_map(limit_of_server).collect(),
+            tools: self.servers.iter().flat_map(limits_of_tools).collect(),
+        }
+    }
+}
+
+impl Server {
+    fn settings(&self, world: &World) -> ServerSettings {
+        ServerSettings {
+            id: self.id.as_str().into(),
+            target: self.target(world),
+            enabled: self.enabled,
+            prefix: self.prefix,
+            start: self.start,
+            instance: self.instance,
+            speaks: self.speaks,
+            startup_timeout: self.startup_timeout,
+            shutdown_grace: self.shutdown_grace,
+            response_timeout: self.response_timeout,
+            response_cap: self.response_cap,
+            idle_stop: self.idle_stop,
+            in_flight: self.in_flight,
+            queue: self.queue,
+            enabled_tools: self.enabled_tools.clone(),
+            disabled_tools: self.disabled_tools.clone(),
+        }
+    }
+
+    /// What people see of it is as it was written: what stands for a secret still does.
+    fn target(&self, world: &World) -> ServerTarget {
+        match &self.at {
+            At::Command { words, env, pass_env, cwd, stdio_mode } => {
+                let mut values = words.iter().map(|word| word.value.clone().into());
+                let own = env.iter().map(|(name, text)| (name.as_str(), text.value.as_str()));
+                let command = ServerCommand {
+                    program: values.next().unwrap_or_default(),
+                    args: values.collect(),
+                    env: world.for_server(pass_env, own),
+                    env_only: true,
+                    cwd: cwd.as_ref().map(|(_, path)| path.clone()),
+                };
+                let shown = shell_words::join(words.iter().map(|word| &word.written));
+                ServerTarget::Command { command, framing: *stdio_mode, shown }
+            }
+            At::Url { url, target, transport, .. } => {
+                ServerTarget::Url { target: target.clone(), transport: *transport, given: url.written.clone() }
+            }
+        }
+    }
+}
+
+/// Headers as they are sent; each was found to be one.
+pub fn header_map(headers: &[(String, Text)]) -> Result<HeaderMap, (usize, String)> {
+    let mut map = HeaderMap::new();
+    for (number, (name, text)) in headers.iter().enumerate() {
+        if name.contains(':') {
+            return Err((number, "that is no header name".into()));
+        }
+        let parsed = mcp_transport::http::target::parse_header(&format!("{name}: {}", text.value));
+        let (name, value) = parsed.map_err(|why| (number, why))?;
+        map.append(name, value);
+    }
+    Ok(map)
+}
