@@ -15,6 +15,7 @@ mod message;
 mod page;
 mod policy;
 mod question;
+mod servers;
 mod snapshot;
 
 pub use action::{Answer, Drop, ErrorAnswer, Mark, Modify, Notes, Released, Replay, Replayed, Save, Saved};
@@ -31,4 +32,5 @@ pub use message::{Direction, Kind, Message, Transport};
 pub use page::{Page, PageQuery};
 pub use policy::{Answered, Governed, Permission, Policy, Rule, RuleVerdict};
 pub use question::{Approve, Deny, Lasting, Question};
+pub use servers::{Server, ServerCalls, ServerEra, ServerState, Servers};
 pub use snapshot::{Mode, ModeChange, OnDetach, Snapshot};

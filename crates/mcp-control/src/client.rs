@@ -20,7 +20,7 @@ pub use events::Events;
 use crate::api::{
     Answer, ApiError, Approve, Breakpoints, Deny, Drop, EventsQuery, Exchange, Explanation, Fault, Hand, Held,
     HeldList, Instance, LeaseGrant, LeaseRequest, LeaseState, Mark, Message, Mode, ModeChange, Modify, Named,
-    NewBreakpoint, Notes, Page, PageQuery, Policy, Released, Replay, Replayed, Save, Saved, Snapshot,
+    NewBreakpoint, Notes, Page, PageQuery, Policy, Released, Replay, Replayed, Save, Saved, Server, Servers, Snapshot,
 };
 
 /// An instance answers at once; if it has not by now, it is stuck or gone.
@@ -181,6 +181,29 @@ impl Client {
 
     pub async fn note(&self, notes: &Notes) -> Result<Notes, ClientError> {
         self.act(Method::PATCH, "/v1/notes", Some(notes)).await
+    }
+
+    /// The servers of a gateway.
+    pub async fn servers(&self) -> Result<Servers, ClientError> {
+        self.get("/v1/servers").await
+    }
+
+    /// Ends a server of a gateway; it is started again when somebody needs it, or somebody does already.
+    pub async fn restart_server(&self, id: &str) -> Result<Server, ClientError> {
+        self.order_server(id, "restart").await
+    }
+
+    /// Ends a server of a gateway, and offers nothing of it any more.
+    pub async fn disable_server(&self, id: &str) -> Result<Server, ClientError> {
+        self.order_server(id, "disable").await
+    }
+
+    pub async fn enable_server(&self, id: &str) -> Result<Server, ClientError> {
+        self.order_server(id, "enable").await
+    }
+
+    async fn order_server(&self, id: &str, order: &str) -> Result<Server, ClientError> {
+        self.act(Method::POST, &format!("/v1/servers/{}/{order}", connect::escaped(id)), None::<&()>).await
     }
 
     pub async fn save(&self, save: &Save) -> Result<Saved, ClientError> {

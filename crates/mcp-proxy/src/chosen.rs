@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use mcp_engine::Transcript;
@@ -70,16 +71,28 @@ pub fn read(session: Session, wanted: Option<u32>, mut visit: impl FnMut(&Told))
     Ok(Chosen { summary: session.summary().clone(), conversation, transcript })
 }
 
+/// A conversation that can be chosen.
+#[derive(Default)]
+struct Found {
+    messages: u64,
+    client: Option<String>,
+    /// Of a gateway.
+    server: Option<Arc<str>>,
+}
+
 fn choose(session: &Session, wanted: Option<u32>) -> Result<u32, Failure> {
-    let mut found: BTreeMap<u32, (u64, Option<String>)> = BTreeMap::new();
+    let mut found: BTreeMap<u32, Found> = BTreeMap::new();
     if wanted.is_some() || session.summary().several_conversations {
         let mut story = Story::of(&session.summary().header);
         session.for_each(|message| -> Result<(), Failure> {
             let told = story.tell(message);
-            let (messages, client) = found.entry(told.recorded.conversation).or_default();
-            *messages += 1;
-            if client.is_none() {
-                *client = told.client.as_deref().map(str::to_owned);
+            let conversation = found.entry(told.recorded.conversation).or_default();
+            conversation.messages += 1;
+            if conversation.client.is_none() {
+                conversation.client = told.client.as_deref().map(str::to_owned);
+            }
+            if conversation.server.is_none() {
+                conversation.server = told.recorded.upstream;
             }
             Ok(())
         })?;
@@ -114,10 +127,14 @@ fn only(session: &Session) -> u32 {
     first
 }
 
-fn list(found: &BTreeMap<u32, (u64, Option<String>)>) -> String {
-    let one = |(number, (messages, client)): (&u32, &(u64, Option<String>))| match client {
-        Some(client) => format!("{number} ({}, {messages} messages)", visible(client)),
-        None => format!("{number} ({messages} messages)"),
+fn list(found: &BTreeMap<u32, Found>) -> String {
+    let one = |(number, conversation): (&u32, &Found)| {
+        let server = conversation.server.as_deref().map(|server| format!("with {}, ", visible(server)));
+        // What a gateway says to its servers, it says for whichever client.
+        let client = conversation.client.as_deref().filter(|_| server.is_none());
+        let client = client.map(|client| format!("{}, ", visible(client)));
+        let peer = server.or(client).unwrap_or_default();
+        format!("{number} ({peer}{} messages)", conversation.messages)
     };
     let mut listed: Vec<String> = found.iter().take(LISTED_MAX).map(one).collect();
     if found.len() > LISTED_MAX {

@@ -15,7 +15,9 @@ use crate::failure::{Failure, exit};
 use crate::holding::HoldArgs;
 use crate::policy::GovernArgs;
 use crate::report::{self, ColorChoice, Page};
-use crate::{audit, demo, doctor, export, face, governance, inspect, mock, policy, replay, run, sessions};
+use crate::{
+    audit, config_cmd, demo, doctor, export, face, gateway, governance, inspect, mock, policy, replay, run, sessions,
+};
 
 /// Where clients of HTTP connect unless told otherwise.
 pub const LISTEN_PORT: u16 = 8888;
@@ -24,7 +26,7 @@ pub const LISTEN_PORT: u16 = 8888;
 #[derive(Parser)]
 #[command(name = "mcp-proxy", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 the command's own negative answer, 2 wrong usage, 3 could not run, 130 interrupted. `run -- CMD` gives the server's own code.\n\nWithout a command, `mcp-proxy --target CMD --rules FILE` puts rules in front of a server; see `mcp-governance-proxy --help`."
+    after_help = "Exit codes: 0 done, 1 the command's own negative answer, 2 wrong usage, 3 could not run, 130 interrupted. `run -- CMD` gives the server's own code.\n\nWithout a command, `mcp-proxy --target CMD --rules FILE` puts rules in front of a server; see `mcp-governance-proxy --help`. `mcp-proxy --config FILE` is `mcp-proxy serve --listen stdio --config FILE`."
 )]
 pub struct Cli {
     /// Where recordings are kept [default: ~/.local/state/mcp-proxy]
@@ -50,6 +52,14 @@ enum Command {
     Proxy(ProxyArgs),
     /// Stand between a client on stdio and a server, for client configs: `run -- CMD` or `run --url URL`
     Run(RunArgs),
+    /// Put many servers behind one endpoint: the gateway
+    #[command(mut_arg("env", |env| env.hide(true)), mut_arg("header", |header| header.hide(true)))]
+    Serve(gateway::ServeArgs),
+    /// Check and show a gateway's configuration, or the file of any client
+    Config {
+        #[command(subcommand)]
+        command: config_cmd::ConfigCommand,
+    },
     /// Send a recorded client's messages to a server again, and compare the answers
     Replay(replay::ReplayArgs),
     /// Serve a recorded session as an MCP server
@@ -332,6 +342,9 @@ pub fn main() -> ExitCode {
     if governance::is_meant(&args) {
         return governance::main("mcp-proxy");
     }
+    if let Some(words) = gateway::without_command(&args) {
+        return code_of(answer(&Cli::parse_from([OsString::from("mcp-proxy")].into_iter().chain(words))));
+    }
     code_of(answer(&Cli::parse()))
 }
 
@@ -355,6 +368,11 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
             return answered
                 .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) });
         }
+        Command::Config { command } => {
+            let answered = config_cmd::config(command, cli.color);
+            return answered
+                .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) });
+        }
         Command::Audit(args) => {
             let answered = audit::audit(args, &cli.state_dir()?, cli.color);
             return answered
@@ -362,6 +380,7 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
         }
         Command::Proxy(args) => return run::proxy(args, cli.state_dir(), cli.color),
         Command::Run(args) => return run::run(args, cli.state_dir()),
+        Command::Serve(args) => return gateway::serve(args, cli.state_dir()),
         Command::Replay(args) => return replay::replay(args, cli.state_dir()?, cli.color),
         Command::Mock(args) => return mock::mock(args, cli.state_dir()?),
         Command::Face(command) => return face::face(command, &cli.state_dir()?, cli.color),

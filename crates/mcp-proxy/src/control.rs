@@ -20,6 +20,7 @@ mod reply;
 mod request;
 mod ring;
 mod server;
+mod servers;
 mod shared;
 mod site;
 mod strangers;
@@ -37,6 +38,7 @@ use mcp_control::api::Code;
 use mcp_control::instances::{Description, InstanceError, Instances, Registration};
 use mcp_engine::{Bus, Orders};
 use mcp_store::recorded::timestamp;
+use mcp_transport::gateway::board::Board;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
@@ -45,7 +47,7 @@ use gate::Gate;
 use hub::Hub;
 use shared::Shared;
 
-use crate::report::say;
+use crate::report::{announce, say};
 
 pub use aloud::voice;
 pub use shared::Card;
@@ -69,6 +71,8 @@ pub struct Setup {
     pub message_bytes_max: usize,
     /// Where the rules were read from.
     pub rules_file: Option<PathBuf>,
+    /// How the servers of a gateway are; none where there is one server only.
+    pub board: Option<Board>,
     /// What is said of questions that rules ask.
     pub questions: Option<mpsc::Receiver<String>>,
 }
@@ -138,7 +142,8 @@ impl Drop for NobodyAfter {
 async fn serve(setup: Setup, hub: Arc<Hub>, opened: Opened, ended: oneshot::Receiver<()>) {
     let (ending, is_ending) = watch::channel(false);
     let limits = (setup.message_bytes_max, setup.is_recorded);
-    let shared = Shared::new(setup.orders, hub, setup.card, limits, setup.rules_file, is_ending);
+    let governed = (setup.rules_file, setup.board);
+    let shared = Shared::new(setup.orders, hub, setup.card, limits, governed, is_ending);
     let _registration = setup.state.and_then(|state| register(state, &shared, opened));
     if let Some(listener) = setup.tcp {
         open_tcp(listener, &shared);
@@ -212,7 +217,7 @@ fn open_tcp(listener: TcpListener, shared: &Shared) {
     let (gate, token) = Gate::new(address.port());
     tokio::spawn(server::serve_tcp(listener, Arc::new(gate), shared.clone()));
     // Whoever asked for the port waits for this line, so it is said even if we are to be quiet.
-    say(&format!("mcp-proxy: control API on http://{address}/#token={token}"));
+    announce(&format!("mcp-proxy: control API on http://{address}/#token={token}"));
 }
 
 /// Tells the data path how many faces read along, whenever that changes.

@@ -100,7 +100,7 @@ fn sessions(state: &StateDir) -> Finding {
 /// Starts and ends a process the way servers are started and ended.
 fn guard() -> Result<Finding, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    let command = ServerCommand { program: "true".into(), args: Vec::new(), env: Vec::new() };
+    let command = ServerCommand { program: "true".into(), ..ServerCommand::default() };
     let fix = "run mcp-proxy from a file system that allows execution, with /proc mounted".to_owned();
     Ok(runtime.block_on(async {
         let mut started = match child::start(&command) {

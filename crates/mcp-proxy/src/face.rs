@@ -14,6 +14,7 @@ mod modify;
 mod ps;
 pub mod replay;
 mod save;
+mod servers;
 mod show;
 mod tail;
 mod which;
@@ -70,6 +71,11 @@ pub enum FaceCommand {
     Approve(approve::ApproveArgs),
     /// Do not let a message go on that a rule asks about
     Deny(approve::DenyArgs),
+    /// List, restart, disable and enable the servers of a running gateway
+    Servers {
+        #[command(subcommand)]
+        command: servers::ServersCommand,
+    },
     /// Write what an instance has recorded so far to a session file
     Save(save::SaveArgs),
 }
@@ -89,6 +95,7 @@ pub fn face(command: &FaceCommand, state: &StateDir, color: ColorChoice) -> Resu
         FaceCommand::Answer(args) => done(answer::answer(args, state)),
         FaceCommand::Approve(args) => done(approve::approve(args, state)),
         FaceCommand::Deny(args) => done(approve::deny(args, state)),
+        FaceCommand::Servers { command } => done(servers::servers(command, state, color)),
         FaceCommand::Save(args) => done(save::save(args, state)),
     };
     answered.or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) })

@@ -146,6 +146,7 @@ impl Holding {
             is_recorded: recorder.is_on(),
             message_bytes_max: args.message_limit,
             rules_file: self.governing.as_ref().map(|governing| governing.file().to_owned()),
+            board: server.board(),
             questions: None,
         };
         let mut pipeline = Pipeline::new(recorder, bus, args.message_limit).governed_from(desk, intercept);

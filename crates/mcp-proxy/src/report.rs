@@ -2,6 +2,7 @@
 //! answer a question may use it, and only through here. Text from a peer is made visible on the way.
 
 mod kept;
+mod structured;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 
@@ -9,24 +10,46 @@ use mcp_wire::visible::visible_lines;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use kept::{Kept, keep, say_kept};
+pub use structured::{Level, structured};
 
 /// Says something on standard error, or later while something draws there.
 pub fn say(text: &str) {
-    if !kept::takes(text) {
-        say_now(text);
+    structured::said(text).iter().for_each(|line| keep_or_say(line));
+}
+
+/// The same of what somebody waits for, whatever is left out otherwise.
+pub fn announce(text: &str) {
+    keep_or_say(&structured::announced(text));
+}
+
+fn keep_or_say(line: &str) {
+    if !kept::takes(line) {
+        say_now(line);
     }
 }
 
 /// Never waits for long: nobody may be reading, and there is nobody else to tell.
 fn say_now(text: &str) {
+    say_within(text, PATIENCE);
+}
+
+/// Says it if it is taken at once. Whoever says much waits for nobody.
+fn say_if_taken(text: &str) {
+    say_within(text, Timespec { tv_sec: 0, tv_nsec: 0 });
+}
+
+/// For whoever reads to take some of what is said.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+fn say_within(text: &str, patience: Timespec) {
     /// What a pipe takes at once if it says that it takes anything.
     const TAKEN_AT_ONCE: usize = 4096;
-    const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
     let line = format!("{}\n", visible_lines(text));
     let stderr = rustix::stdio::stderr();
-    for part in line.as_bytes().chunks(TAKEN_AT_ONCE) {
+    for (at, part) in line.as_bytes().chunks(TAKEN_AT_ONCE).enumerate() {
         let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];
-        match poll(&mut fds, Some(&PATIENCE)) {
+        // What is begun is worth the wait.
+        match poll(&mut fds, Some(if at == 0 { &patience } else { &PATIENCE })) {
             Ok(ready) if ready > 0 => {}
             _ => return,
         }

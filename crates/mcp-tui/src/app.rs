@@ -24,6 +24,7 @@ use crate::state::menu::Choice;
 use crate::state::palette::Palette;
 use crate::state::prompt::History;
 use crate::state::repeater::Repeater;
+use crate::state::servers::Servers;
 use crate::state::sessions::Sessions;
 use crate::state::tools::Tools;
 use crate::state::traffic::Traffic;
@@ -39,6 +40,7 @@ pub struct App {
     pub waterfall: Waterfall,
     pub tools: Tools,
     pub breakpoints: Breakpoints,
+    pub servers: Servers,
     pub audit: Audit,
     pub sessions: Sessions,
     /// Leads through the demo.
@@ -72,6 +74,7 @@ impl App {
             waterfall: Waterfall::default(),
             tools: Tools::default(),
             breakpoints: Breakpoints::default(),
+            servers: Servers::default(),
             audit: Audit::default(),
             sessions: Sessions::default(),
             coach: None,
@@ -142,6 +145,7 @@ impl App {
             Screen::Waterfall => self.waterfall.command(command, common),
             Screen::Tools => self.tools.command(command, common),
             Screen::Breakpoints => self.breakpoints.command(command, common),
+            Screen::Servers => self.servers.command(command, common),
             Screen::Audit => self.audit.command(command, common),
             Screen::Sessions => self.sessions.command(command, common),
         };
@@ -166,6 +170,7 @@ impl App {
             Screen::Waterfall => self.waterfall.enter(self.traffic.filter.clone(), common),
             Screen::Tools => self.tools.enter(common),
             Screen::Breakpoints => self.breakpoints.enter(common),
+            Screen::Servers => self.servers.enter(common),
             Screen::Audit => self.audit.enter(common),
             Screen::Sessions => self.sessions.enter(common),
         }
@@ -236,6 +241,7 @@ impl App {
             Screen::Waterfall => self.waterfall.select(line),
             Screen::Tools => self.tools.select_line(line),
             Screen::Breakpoints => self.breakpoints.select_line(line),
+            Screen::Servers => self.servers.select(line),
             Screen::Audit => self.audit.select(line),
             Screen::Sessions => self.sessions.select(line),
             _ => {}
@@ -249,6 +255,7 @@ impl App {
             Screen::Held => Some(&mut self.held.is_on_message),
             Screen::Repeater => Some(&mut self.repeater.is_on_answer),
             Screen::Tools => Some(&mut self.tools.is_on_definition),
+            Screen::Servers => Some(&mut self.servers.is_on_facts),
             Screen::Audit => Some(&mut self.audit.is_on_record),
             _ => None,
         }
@@ -294,6 +301,7 @@ impl App {
         self.repeater.tick(&mut self.common);
         self.waterfall.tick(&mut self.common);
         self.tools.tick(&mut self.common);
+        self.servers.tick(&mut self.common);
         self.follow_up();
     }
 

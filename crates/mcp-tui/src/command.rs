@@ -11,18 +11,20 @@ pub enum Screen {
     Waterfall,
     Tools,
     Breakpoints,
+    Servers,
     Audit,
     Sessions,
 }
 
 impl Screen {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Traffic,
         Self::Held,
         Self::Repeater,
         Self::Waterfall,
         Self::Tools,
         Self::Breakpoints,
+        Self::Servers,
         Self::Audit,
         Self::Sessions,
     ];
@@ -35,6 +37,7 @@ impl Screen {
             Self::Waterfall => 4,
             Self::Tools => 5,
             Self::Breakpoints => 6,
+            Self::Servers => 7,
             Self::Audit => 8,
             Self::Sessions => 9,
         }
@@ -48,6 +51,7 @@ impl Screen {
             Self::Waterfall => "Waterfall",
             Self::Tools => "Tools",
             Self::Breakpoints => "Breakpoints",
+            Self::Servers => "Servers",
             Self::Audit => "Audit",
             Self::Sessions => "Sessions",
         }
@@ -87,7 +91,7 @@ pub struct Entry {
 }
 
 use Scope::{Everywhere, On};
-use Screen::{Audit, Breakpoints, Held, Repeater, Sessions, Tools, Traffic, Waterfall};
+use Screen::{Audit, Breakpoints, Held, Repeater, Servers, Sessions, Tools, Traffic, Waterfall};
 
 /// Where messages, and held ones, can be worked on.
 const MESSAGES: Scope = On(&[Traffic, Held]);
@@ -157,10 +161,12 @@ commands! {
 
     Save, "save", "s", Everywhere, "write the session to a file";
     Load, "load", "L", Everywhere, "open a session file";
-    Export, "export", "x", On(&[Traffic, Held, Waterfall, Tools, Breakpoints, Audit, Sessions]), "write a report, a page, HAR, a script";
+    Export, "export", "x", On(&[Traffic, Held, Waterfall, Tools, Breakpoints, Servers, Audit, Sessions]), "write a report, a page, HAR, a script";
     NewBreakpoint, "new-breakpoint", "b", Everywhere, "hold what a filter matches";
     Remove, "remove", "d del", On(&[Breakpoints]), "take the breakpoint away";
     ChangeBreakpoint, "change-breakpoint", "m", On(&[Breakpoints]), "change the breakpoint's filter";
+    RestartServer, "restart-server", "r", On(&[Servers]), "end the server and start it again";
+    DisableServer, "disable-server", "d", On(&[Servers]), "end the server and offer nothing of it, or enable it again";
     Refresh, "refresh", "ctrl-r", Everywhere, "look again, draw anew";
     SkipStep, "skip-step", ">", Everywhere, "in the demo: on to the next step";
     Suspend, "suspend", "ctrl-z", Everywhere, "to the shell; `fg` comes back";
@@ -171,6 +177,7 @@ commands! {
     ToWaterfall, "waterfall", "4", Everywhere, "screen: operations over time";
     ToTools, "tools", "5", Everywhere, "screen: what the server offers";
     ToBreakpoints, "breakpoints", "6", Everywhere, "screen: what is held, and the rules";
+    ToServers, "servers", "7", Everywhere, "screen: the servers of a gateway";
     ToAudit, "audit", "8", Everywhere, "screen: what was decided";
     ToSessions, "sessions", "9", Everywhere, "screen: recordings";
 }
@@ -189,6 +196,7 @@ impl Command {
             Self::ToWaterfall => Waterfall,
             Self::ToTools => Tools,
             Self::ToBreakpoints => Breakpoints,
+            Self::ToServers => Servers,
             Self::ToAudit => Audit,
             Self::ToSessions => Sessions,
             _ => return None,

@@ -93,6 +93,9 @@ impl Link {
                 move |_| News::Explanation(sequence, Err("rules are explained while the proxy runs".into())),
             ),
             Effect::Policy => self.ask(|client| async move { News::Policy(client.policy().await.map_err(words)) }),
+            Effect::Servers => {
+                self.ask(|client| async move { News::Servers(client.servers().await.map_err(refused)) });
+            }
             Effect::Lease { take } => self.take_lease(take),
             Effect::Act(act) => {
                 let Some(instance) = self.instance.clone() else { return };

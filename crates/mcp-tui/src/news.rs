@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mcp_control::api::{
     Answer, Approve, Code, Deny, Drop, Event, Exchange, Explanation, Mark, Message, Mode, Modify, NewBreakpoint, Page,
-    PageQuery, Policy, Replay,
+    PageQuery, Policy, Replay, Servers,
 };
 
 use crate::Left;
@@ -54,6 +54,7 @@ pub enum Effect {
         sequence: u64,
     },
     Policy,
+    Servers,
     Lease {
         take: bool,
     },
@@ -110,6 +111,10 @@ pub enum Act {
     },
     Mark(u64, Mark),
     Save(PathBuf),
+    /// By its id.
+    RestartServer(String),
+    DisableServer(String),
+    EnableServer(String),
 }
 
 /// What became of an [`Act`].
@@ -161,6 +166,7 @@ pub enum News {
     Exchange(u64, Result<Exchange, Trouble>),
     Explanation(u64, Result<Explanation, Trouble>),
     Policy(Result<Policy, Trouble>),
+    Servers(Result<Servers, Refused>),
     Acted(Act, Result<Acted, Refused>),
 
     Sessions(Result<Vec<SessionRow>, Trouble>),

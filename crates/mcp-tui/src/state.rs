@@ -16,6 +16,7 @@ pub mod menu;
 pub mod palette;
 pub mod prompt;
 pub mod repeater;
+pub mod servers;
 pub mod sessions;
 pub mod tools;
 pub mod traffic;

@@ -142,6 +142,12 @@ pub struct Glyphs {
     pub axis: &'static str,
     pub step: &'static str,
     pub recording: &'static str,
+    /// Of something that is there, on its way, or not needed.
+    pub full: &'static str,
+    pub half: &'static str,
+    pub hollow: &'static str,
+    /// From little to much.
+    pub levels: [&'static str; 8],
 }
 
 const UNICODE: Glyphs = Glyphs {
@@ -167,6 +173,10 @@ const UNICODE: Glyphs = Glyphs {
     axis: "▏",
     step: "◆",
     recording: "●",
+    full: "●",
+    half: "◐",
+    hollow: "○",
+    levels: ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
 };
 
 const ASCII: Glyphs = Glyphs {
@@ -192,4 +202,8 @@ const ASCII: Glyphs = Glyphs {
     axis: "|",
     step: "o",
     recording: "o",
+    full: "*",
+    half: "~",
+    hollow: ".",
+    levels: ["_", ".", "-", "~", "=", "+", "*", "#"],
 };

@@ -11,6 +11,7 @@ pub mod help;
 pub mod hints;
 pub mod overlay;
 pub mod repeater;
+pub mod servers;
 pub mod sessions;
 pub mod table;
 #[cfg(test)]
@@ -66,6 +67,7 @@ fn screen(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         Screen::Waterfall => waterfall::draw(app, frame, area, theme),
         Screen::Tools => tools::draw(app, frame, area, theme),
         Screen::Breakpoints => breakpoints::draw(app, frame, area, theme),
+        Screen::Servers => servers::draw(app, frame, area, theme),
         Screen::Audit => audit::draw(app, frame, area, theme),
         Screen::Sessions => sessions::draw(app, frame, area, theme),
     }

@@ -118,6 +118,12 @@ pub struct Message {
     #[serde(default)]
     pub revision: Option<String>,
     pub conversation: u32,
+    /// The server of a gateway that its conversation is with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<String>,
+    /// The sequence of the message of another conversation that a gateway made this one of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<u64>,
     /// The id of the request that this answers.
     #[serde(default)]
     pub correlated_id: Option<String>,

@@ -80,6 +80,9 @@ pub struct Answered {
     /// The tool, prompt or resource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// The server of a gateway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     pub permission: Permission,
     /// Who said so.
     pub by: String,

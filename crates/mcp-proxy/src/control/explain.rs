@@ -4,7 +4,7 @@ use axum::extract::State;
 use mcp_control::api::{self, ApiError, ExplainedRule, Explanation};
 use mcp_engine::policy::explain::{Case, Explained, Judging, explain as explained};
 use mcp_engine::policy::rules::{Rule, RuleVerdict, Rules};
-use mcp_engine::{Side, Speaker};
+use mcp_engine::{Pipeline, Side, Speaker};
 use mcp_filter::Certainty;
 use mcp_store::{Direction, MessageKind, Told};
 
@@ -25,7 +25,9 @@ pub async fn explain(State(shared): State<Shared>, Sequence(sequence): Sequence)
     let found = history::one(&shared, sequence).await?;
     let (told, _) = found.ok_or_else(|| super::act::no_message(sequence))?;
     let (message, conversation) = (told.message.clone(), told.recorded.conversation);
-    let judging = shared.order(move |pipeline| pipeline.judging(&message, conversation)).await?;
+    let upstream = told.recorded.upstream.clone();
+    let judging = move |pipeline: &mut Pipeline| pipeline.judging(&message, conversation, upstream.as_deref());
+    let judging = shared.order(judging).await?;
     let judging = judging.ok_or_else(no_rules)?;
     // There may be thousands of rules, and a message may be long.
     let _turn = shared.readers.acquire().await.map_err(|_| Refusal::ending())?;
@@ -56,7 +58,8 @@ fn explanation(told: &Told, sequence: u64, judging: &Judging) -> Explanation {
     };
     let speaker = Speaker { client: told.client.clone(), revision: told.revision.clone(), ..Speaker::default() };
     let (annotations, message) = (judging.annotations, &told.message);
-    let explained = explained(rules, &Case { message, from, speaker: &speaker, annotations, is_whole: true });
+    let server = judging.server.as_deref();
+    let explained = explained(rules, &Case { message, from, speaker: &speaker, annotations, server, is_whole: true });
     explanation.operation = explained.operation.map(|operation| operation.name().to_owned());
     explanation.reasons = reasons(told, &explained);
     explanation.verdict = verdict(told, rules, &explained);

@@ -6,7 +6,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
 use super::reply::Json;
-use super::{act, asks, exchange, explain, look, policy, site};
+use super::{act, asks, exchange, explain, look, policy, servers, site};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -18,7 +18,7 @@ use super::{act, asks, exchange, explain, look, policy, site};
     paths(
         look::instance, look::snapshot, look::messages, look::message, exchange::exchange, explain::explain, look::events, look::held, look::held_message,
         look::breakpoints, look::lease, act::forward, act::forward_all, act::drop_held, act::modify, act::answer,
-        asks::approve, asks::deny, policy::policy,
+        asks::approve, asks::deny, policy::policy, servers::servers, servers::restart, servers::disable, servers::enable,
         act::mode, act::add_breakpoint, act::remove_breakpoint, act::replay, act::mark, act::notes, act::save, act::take_lease,
         act::give_up_lease, site::login,
     ),

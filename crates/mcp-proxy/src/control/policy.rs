@@ -77,6 +77,7 @@ fn answered(rules: &Rules, answers: &Answers) -> Vec<api::Answered> {
         rule: answer.rule.to_string(),
         method: answer.method.to_string(),
         subject: answer.subject.as_deref().map(str::to_owned),
+        server: answer.server.as_deref().map(str::to_owned),
         permission: permission(answer.permission),
         by: answer.by.to_string(),
         lasting,

@@ -9,6 +9,7 @@ use mcp_control::api;
 use mcp_engine::intercept::Owner;
 use mcp_engine::{Orders, Pipeline, Status};
 use mcp_store::{SessionHeader, Transport};
+use mcp_transport::gateway::board::Board;
 use tokio::sync::{Mutex, Semaphore, watch};
 use uuid::Uuid;
 
@@ -38,6 +39,8 @@ pub struct Inner {
     pub readers: Semaphore,
     /// Where the rules were read from.
     pub rules_file: Option<PathBuf>,
+    /// How the servers of a gateway are.
+    pub board: Option<Board>,
     /// One answer at a time is written beside the rules.
     pub answering: Mutex<()>,
     /// Turns true when the proxy ends.
@@ -85,7 +88,7 @@ impl Shared {
         hub: Arc<Hub>,
         card: Card,
         (message_bytes_max, is_recorded): (usize, bool),
-        rules_file: Option<PathBuf>,
+        (rules_file, board): (Option<PathBuf>, Option<Board>),
         ending: watch::Receiver<bool>,
     ) -> Self {
         Self(Arc::new(Inner {
@@ -98,6 +101,7 @@ impl Shared {
             segments: Arc::default(),
             readers: Semaphore::new(READERS_MAX),
             rules_file,
+            board,
             answering: Mutex::default(),
             ending,
         }))

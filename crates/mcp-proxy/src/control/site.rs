@@ -17,7 +17,7 @@ use super::gate::Gate;
 use super::reply::{Json, Refusal};
 use super::shared::Shared;
 use super::strangers::Visitor;
-use super::{act, asks, exchange, explain, look, openapi, policy, request};
+use super::{act, asks, exchange, explain, look, openapi, policy, request, servers};
 
 /// Where a page trades its token for a cookie.
 pub const LOGIN: &str = "/v1/login";
@@ -69,6 +69,10 @@ pub fn router(shared: Shared, door: Door) -> Router {
         .route("/v1/held/{sequence}/approve", post(asks::approve))
         .route("/v1/held/{sequence}/deny", post(asks::deny))
         .route("/v1/policy", get(policy::policy))
+        .route("/v1/servers", get(servers::servers))
+        .route("/v1/servers/{id}/restart", post(servers::restart))
+        .route("/v1/servers/{id}/disable", post(servers::disable))
+        .route("/v1/servers/{id}/enable", post(servers::enable))
         .route("/v1/mode", put(act::mode))
         .route("/v1/breakpoints", get(look::breakpoints).post(act::add_breakpoint))
         .route("/v1/breakpoints/{name}", delete(act::remove_breakpoint))

@@ -49,6 +49,8 @@ pub fn message(told: &Told, earlier: u64, raw_max: usize) -> api::Message {
         client: told.client.as_deref().map(str::to_owned),
         revision: told.revision.as_deref().map(str::to_owned),
         conversation: recorded.conversation,
+        upstream: recorded.upstream.as_deref().map(str::to_owned),
+        parent: recorded.parent.map(|parent| parent + earlier),
         correlated_id: recorded.correlated_id.clone(),
         modified: recorded.modified,
         noise: recorded.noise,

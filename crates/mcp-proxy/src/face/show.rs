@@ -33,6 +33,8 @@ pub fn told(message: &Message) -> Told {
         id: message.id.clone(),
         time_ns,
         conversation: message.conversation,
+        upstream: message.upstream.as_deref().map(Into::into),
+        parent: message.parent,
         transport: match message.transport {
             api::Transport::Stdio => Transport::Stdio,
             api::Transport::Sse => Transport::Sse,

@@ -13,7 +13,7 @@ pub struct Instance {
     /// The instance by its id, the beginning of it, or its name; not needed while only one runs
     pub instance: Option<String>,
     /// The same, as an option
-    #[arg(long = "in", value_name = "INSTANCE", conflicts_with = "instance")]
+    #[arg(long = "in", alias = "instance", value_name = "INSTANCE", conflicts_with = "instance")]
     pub within: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl Instance {
 #[derive(Args)]
 pub struct Acting {
     /// The instance by its id, the beginning of it, or its name; not needed while only one runs
-    #[arg(long = "in", value_name = "INSTANCE")]
+    #[arg(long = "in", alias = "instance", value_name = "INSTANCE")]
     pub within: Option<String>,
     /// Act even if somebody else is in control
     #[arg(long)]

@@ -166,6 +166,8 @@ impl App {
             }
             Choice::Deny(sequence, lasting) => common.act(Act::Deny(sequence, Deny { lasting, message: None })),
             Choice::DenyWithWords(sequence) => common.prompt(Asking::DenyWords(sequence), ""),
+            Choice::RestartServer(server) => common.act(Act::RestartServer(server)),
+            Choice::DisableServer(server) => common.act(Act::DisableServer(server)),
             Choice::Export(format) => {
                 let name = self.file_name(format);
                 self.common.prompt(Asking::Export(format.to_owned()), &name);

@@ -47,6 +47,7 @@ impl App {
             News::Exchange(sequence, exchange) => self.detail.exchange(sequence, exchange),
             News::Explanation(sequence, explanation) => self.detail.explanation(sequence, explanation),
             News::Policy(policy) => self.breakpoints.policy(policy),
+            News::Servers(servers) => self.servers.list(servers, common),
             News::Acted(act, acted) => self.acted(act, acted),
             News::Sessions(rows) => self.sessions.list(rows, common),
             News::Hits(words, hits) => self.sessions.hits(&words, hits, common),
@@ -267,6 +268,18 @@ impl App {
             (Act::Answer(sequence, _), _) => common.say(format!("#{sequence} answered")),
             (Act::Approve(sequence, _), _) => common.say(format!("#{sequence} approved")),
             (Act::Deny(sequence, _), _) => common.say(format!("#{sequence} denied")),
+            (Act::RestartServer(id), _) => {
+                common.say(format!("{} was ended; it starts again for whoever uses it", text::clean(&id)));
+                self.servers.acted(common);
+            }
+            (Act::DisableServer(id), _) => {
+                common.say(format!("{} is disabled", text::clean(&id)));
+                self.servers.acted(common);
+            }
+            (Act::EnableServer(id), _) => {
+                common.say(format!("{} is enabled", text::clean(&id)));
+                self.servers.acted(common);
+            }
             (Act::RemoveBreakpoint(name), _) => common.say(format!("{name} is gone")),
             _ => {}
         }

@@ -32,6 +32,9 @@ pub async fn carry_out(client: &Client, act: &Act) -> Result<Acted, ClientError>
             return Ok(Acted::Replayed(client.replay(*sequence, replay).await?.sequence));
         }
         Act::Mark(sequence, mark) => return client.mark(*sequence, mark).await.map(|_| Acted::Done),
+        Act::RestartServer(id) => return client.restart_server(id).await.map(|_| Acted::Done),
+        Act::DisableServer(id) => return client.disable_server(id).await.map(|_| Acted::Done),
+        Act::EnableServer(id) => return client.enable_server(id).await.map(|_| Acted::Done),
         Act::Save(file) => {
             let saved = client.save(&Save { file: file.to_string_lossy().into_owned() }).await?;
             return Ok(Acted::Saved { files: saved.files, messages: saved.messages });

@@ -253,8 +253,9 @@ impl Common {
 
     /// Messages say who speaks; what the instance said of that may be older.
     pub fn meet(&mut self, message: &Message) {
-        let (Some(standing), true) = (&mut self.standing, message.client.is_some() || message.revision.is_some())
-        else {
+        let says_who = message.client.is_some() || message.revision.is_some();
+        // What passes between a gateway and its servers is of whichever client.
+        let (Some(standing), true) = (&mut self.standing, says_who && message.upstream.is_none()) else {
             return;
         };
         let said = Speaker {

@@ -22,6 +22,8 @@ pub enum Choice {
     Approve(u64, Lasting),
     Deny(u64, Lasting),
     DenyWithWords(u64),
+    RestartServer(String),
+    DisableServer(String),
     Export(&'static str),
     Quit,
     EndProxy,

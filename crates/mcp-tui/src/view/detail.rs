@@ -217,6 +217,8 @@ fn about(message: &Message, theme: &Theme) -> Vec<Line<'static>> {
         ("conversation", message.conversation.to_string()),
     ];
     let mut add = |name, value: Option<String>| facts.extend(value.map(|value| (name, value)));
+    add("server", message.upstream.clone());
+    add("made of", message.parent.map(|parent| format!("#{parent}")));
     add("client", message.client.clone());
     add("revision", message.revision.clone());
     add("answers", message.answers.map(|answers| format!("#{answers}")));

@@ -46,8 +46,9 @@ impl Catalogue {
         let mut whole = Vec::new();
         // The newest first, for what is beyond the bound is left out.
         for message in messages.rev() {
-            let Some(sort) = Sort::listed_by(message.method.as_deref()).filter(|_| message.kind == Kind::Response)
-            else {
+            // Of a gateway's servers, what it makes of their lists counts.
+            let is_list = message.kind == Kind::Response && message.upstream.is_none();
+            let Some(sort) = Sort::listed_by(message.method.as_deref()).filter(|_| is_list) else {
                 continue;
             };
             let is_known = self.lists.get(&message.sequence).is_some_and(|list| !list.is_coming);
