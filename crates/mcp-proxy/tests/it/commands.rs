@@ -28,6 +28,8 @@ fn help() {
     insta::assert_snapshot!("help", sandbox.stdout(["--help"]));
     insta::assert_snapshot!("help_proxy", sandbox.stdout(["proxy", "--help"]));
     insta::assert_snapshot!("help_run", sandbox.stdout(["run", "--help"]));
+    insta::assert_snapshot!("help_serve", sandbox.stdout(["serve", "--help"]));
+    insta::assert_snapshot!("help_config", sandbox.stdout(["config", "show", "--help"]));
     insta::assert_snapshot!("help_sessions", sandbox.stdout(["sessions", "--help"]));
     insta::assert_snapshot!("help_search", sandbox.stdout(["sessions", "search", "--help"]));
     insta::assert_snapshot!("help_replay", sandbox.stdout(["replay", "--help"]));

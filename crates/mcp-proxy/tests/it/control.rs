@@ -18,10 +18,10 @@ fn everything_that_is_described_is_there() {
     let instance = Attached::begin(&["--quiet"], &["tools"]);
     let document = instance.ask("GET", "/openapi.json", "").json();
     let paths = document["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), 26, "{:?}", paths.keys().collect::<Vec<_>>());
+    assert_eq!(paths.len(), 30, "{:?}", paths.keys().collect::<Vec<_>>());
     for (path, methods) in paths {
         // Only a real message has a stream or an answer; what counts is that the path is known.
-        let path = path.replace("{sequence}", "1").replace("{name}", "b1");
+        let path = path.replace("{sequence}", "1").replace("{name}", "b1").replace("{id}", "s1");
         for method in methods.as_object().unwrap().keys().filter(|_| path != "/v1/events") {
             let answer = instance.ask(&method.to_uppercase(), &path, "");
             let unknown = ["method_not_allowed", "there is nothing at this path"];

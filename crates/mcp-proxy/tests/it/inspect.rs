@@ -24,6 +24,7 @@ const DOWN: Direction = Direction::ServerToClient;
 struct Recording {
     writer: SegmentWriter,
     messages: u64,
+    conversation: u32,
 }
 
 impl Recording {
@@ -39,14 +40,14 @@ impl Recording {
             session_file: None,
             continues: None,
         };
-        Self { writer: SegmentWriter::create(path, &header).unwrap(), messages: 0 }
+        Self { writer: SegmentWriter::create(path, &header).unwrap(), messages: 0, conversation: 1 }
     }
 
     fn add(&mut self, direction: Direction, flags: u16, correlated: u64, raw: &[u8]) {
         self.messages += 1;
-        let (kind, sequence) = (RecordKind::Message, self.messages);
+        let (kind, sequence, conversation) = (RecordKind::Message, self.messages, self.conversation);
         let time_ns = 1_800_000_000_000_000_000 + sequence * 1_000_000;
-        let head = RecordHead { kind, direction, flags, conversation: 1, sequence, time_ns, correlated };
+        let head = RecordHead { kind, direction, flags, conversation, sequence, time_ns, correlated };
         self.writer.push(&head, &Bytes::copy_from_slice(raw));
         self.writer.commit().unwrap();
     }
@@ -93,6 +94,39 @@ fn about(sequence: u64) -> RecordHead {
 
 fn call(id: u64, tool: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}"}}}}"#)
+}
+
+/// What passes a gateway stands there twice: as its client knows it, and as its server does.
+#[test]
+fn a_gateways_messages_say_with_which_server_they_are() {
+    let sandbox = Sandbox::new();
+    let mut recording = Recording::begin(&sandbox.path("s.mcpseg"));
+    recording.writer.push_leg(1, 2, "notes\u{1b}[2J");
+    recording.writer.push_leg(1, 3, "github");
+    for (conversation, tool) in [(2, "write"), (3, "push")] {
+        let asked = recording.messages + 1;
+        recording.conversation = 1;
+        recording.add(UP, 0, 0, call(asked, &format!("x__{tool}")).as_bytes());
+        recording.conversation = conversation;
+        recording.add(UP, RecordHead::CAUSED, asked, call(1, tool).as_bytes());
+        recording.add(DOWN, 0, asked + 1, br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        recording.conversation = 1;
+        recording.add(DOWN, 0, asked, format!(r#"{{"jsonrpc":"2.0","id":{asked},"result":{{}}}}"#).as_bytes());
+    }
+    recording.end();
+    let mut shown = sandbox.stdout(["inspect", "s.mcpseg"]);
+    shown.push_str("\n$ inspect --json --filter server:github\n");
+    let of_github = ["inspect", "s.mcpseg", "--json", "--filter", "server:github"];
+    shown.push_str(&sandbox.stdout(of_github));
+    shown.push_str("\n$ mock\n");
+    let refused = sandbox.command(["mock", "s.mcpseg"]).output().unwrap();
+    shown.push_str(&String::from_utf8_lossy(&refused.stderr));
+    assert!(!shown.contains('\u{1b}'), "{shown}");
+    snapshot_settings().bind(|| insta::assert_snapshot!("inspect_gateway", shown));
+    // A session file says the same.
+    sandbox.stdout(["export", "s.mcpseg", "--output-format", "json", "-o", "s.json"]);
+    let filed = ["inspect", "s.json", "--json", "--filter", "server:github"];
+    assert_eq!(sandbox.stdout(filed), sandbox.stdout(of_github));
 }
 
 /// Messages that were held, and what became of them.

@@ -1,0 +1,103 @@
+//! A gateway's configuration as people meet it.
+
+use serde_json::Value;
+
+use crate::kit::Sandbox;
+
+const NATIVE: &str = r#"
+listen = "127.0.0.1:0"
+auth_token = "${env:GATEWAY_TOKEN:-abc}"
+rules = "rules.json"
+
+[[servers]]
+id = "files"
+command = ["npx", "-y", "server-filesystem", "--api-key", "hunter2hunter2"]
+
+[[servers]]
+id = "far"
+url = "https://far.example/mcp"
+enabled = false
+"#;
+const CODEX: &str =
+    "[mcp_servers.everything]\ncommand = \"npx\"\nargs = [\"-y\", \"server-everything\"]\nscopes = []\n";
+
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let write = |name: &str, text: &str| std::fs::write(sandbox.path(name), text).unwrap();
+    write("gateway.toml", NATIVE);
+    write("rules.json", r#"{"files": {"delete": "deny"}}"#);
+    write("config.toml", CODEX);
+    write(
+        "wrong.json",
+        "{\"servers\": [\n  {\"id\": \"a\", \"comand\": \"x\"},\n  {\"id\": \"b__c\", \"command\": \"x\"}\n]}",
+    );
+    sandbox
+}
+
+#[test]
+fn check_says_what_a_file_is_and_which_servers_it_has() {
+    let sandbox = sandbox();
+    let output = sandbox.output(["config", "check", "gateway.toml", "wrong.json", "~/config.toml", "none.yaml"]);
+    assert_eq!(output.status.code(), Some(2));
+    let home = sandbox.path("");
+    let plain = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(home.to_str().unwrap(), "[home]/");
+    insta::assert_snapshot!("config_check", plain(output.stdout));
+    insta::assert_snapshot!("config_check_wrong", plain(output.stderr));
+    let rules = r#"{"files": {"delete": "dney"}}"#;
+    std::fs::write(sandbox.path("rules.json"), rules).unwrap();
+    let output = sandbox.output(["config", "check", "gateway.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("rules.json:1:22"), "{output:?}");
+}
+
+#[test]
+fn show_prints_what_counts_in_any_format() {
+    let sandbox = sandbox();
+    for (flag, name) in [("--json", "again.json"), ("--toml", "again.toml"), ("--yaml", "again.yaml")] {
+        let shown = sandbox.stdout(["config", "show", "gateway.toml", flag]);
+        assert!(!shown.contains("hunter2") && shown.contains("${env:GATEWAY_TOKEN:-abc}"), "{shown}");
+        std::fs::write(sandbox.path(name), &shown).unwrap();
+        assert_eq!(sandbox.stdout(["config", "show", name]), shown);
+    }
+    let ours = sandbox.stdout(["config", "show", "config.toml"]);
+    assert!(
+        ours.contains("[[servers]]\nid = \"everything\"\ncommand = [\"npx\", \"-y\", \"server-everything\"]"),
+        "{ours}"
+    );
+}
+
+#[test]
+fn the_schema_holds_what_is_shown() {
+    let sandbox = sandbox();
+    let schema: Value = serde_json::from_str(&sandbox.stdout(["config", "schema"])).unwrap();
+    let shown: Value = serde_json::from_str(&sandbox.stdout(["config", "show", "gateway.toml", "--json"])).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    assert!(validator.is_valid(&shown));
+    let mut wrong = shown.clone();
+    wrong["servers"][0]["comand"] = "x".into();
+    assert!(!validator.is_valid(&wrong));
+}
+
+#[track_caller]
+fn check_refused(sandbox: &Sandbox, args: &[&str], why: &str) {
+    let output = sandbox.output(args);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && told.contains(why), "{args:?}: {told}");
+}
+
+#[test]
+fn a_gateway_begins_with_nothing_that_is_wrong() {
+    let sandbox = sandbox();
+    for form in [&["serve"][..], &[]] {
+        let with = |args: &[&'static str]| [form, args].concat();
+        check_refused(&sandbox, &with(&["--config", "wrong.json"]), "did you mean `command`?");
+        check_refused(&sandbox, &with(&["--config=none.json"]), "there is no such file");
+        let open = ["--config", "config.toml", "--listen", "0.0.0.0:0"];
+        check_refused(&sandbox, &with(&open), "so clients need a token");
+        check_refused(&sandbox, &with(&["--config", "gateway.toml", "--rules", "rules.json"]), "--rules gives others");
+        check_refused(&sandbox, &with(&["--config", "config.toml", "--env", "A=B"]), "are for a single server");
+        check_refused(&sandbox, &with(&["--config", "config.toml", "--token-file", "none"]), "cannot read the token");
+    }
+    // With a target, it is the rules of a single server as ever.
+    check_refused(&sandbox, &["--target", "x", "--config", "wrong.json"], "what is allowed of `servers`");
+}

@@ -1,0 +1,178 @@
+//! What servers ask of clients: it reaches the client whose call it belongs to and nobody else, and where that
+//! cannot be told the server hears so at once.
+
+use serde_json::{Value, json};
+
+use crate::bridge_kit::Events;
+use crate::gateway_kit::{Fake, HttpClient, StdioClient, fake, steps, text_of};
+use crate::http_kit::{Listening, get};
+use crate::kit::Sandbox;
+
+const EVERYTHING: [&str; 3] = ["sampling", "elicitation", "roots"];
+
+fn able() -> Value {
+    EVERYTHING.iter().map(|name| ((*name).to_owned(), json!({}))).collect::<serde_json::Map<_, _>>().into()
+}
+
+fn question(id: impl Into<Value>, method: &str) -> Value {
+    json!({ "ask": { "jsonrpc": "2.0", "id": id.into(), "method": method, "params": { "message": "?" } } })
+}
+
+/// What a server was answered that asked.
+#[track_caller]
+fn heard_by_server(call: &Value) -> Value {
+    serde_json::from_str(&text_of(call)).unwrap()
+}
+
+fn three() -> Vec<Fake> {
+    ["a", "b", "c"].map(fake).to_vec()
+}
+
+#[test]
+fn three_servers_that_number_alike_are_told_apart() {
+    let sandbox = Sandbox::new();
+    let (mut client, _) = StdioClient::open_with(sandbox.serve(&three(), json!({})), able());
+    let methods = ["roots/list", "sampling/createMessage", "elicitation/create"];
+    let calls: Vec<Value> = ["a__do", "b__do", "c__do"]
+        .iter()
+        .zip(methods)
+        .map(|(tool, method)| client.begin(tool, steps(json!([question(1, method)]))))
+        .collect();
+    let asked: Vec<Value> = methods.iter().map(|method| client.heard(method)).collect();
+    assert!(asked[0]["id"] != asked[1]["id"] && asked[1]["id"] != asked[2]["id"] && asked[0]["id"] != asked[2]["id"]);
+    for (number, question) in asked.iter().enumerate().rev() {
+        assert_eq!(question["params"], json!({ "message": "?" }));
+        client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "for": number } }));
+    }
+    for (number, call) in calls.iter().enumerate() {
+        let heard = heard_by_server(&client.answer(call));
+        assert_eq!(heard, json!({ "jsonrpc": "2.0", "id": 1, "result": { "for": number } }));
+    }
+    client.end();
+}
+
+#[test]
+fn an_id_of_a_question_comes_back_as_it_was() {
+    let sandbox = Sandbox::new();
+    let (mut client, _) = StdioClient::open_with(sandbox.serve(&[fake("a")], json!({})), able());
+    for id in [json!("q"), json!(0), json!(-5), json!("1")] {
+        let call = client.begin("a__do", steps(json!([question(id.clone(), "roots/list")])));
+        let asked = client.heard("roots/list");
+        client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "error": { "code": -1, "message": "no" } }));
+        let heard = heard_by_server(&client.answer(&call));
+        assert_eq!(heard, json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -1, "message": "no" } }));
+    }
+    client.end();
+}
+
+#[test]
+fn nothing_waits_behind_a_question() {
+    let sandbox = Sandbox::new();
+    let (mut client, _) = StdioClient::open_with(sandbox.serve(&three(), json!({})), able());
+    let call = client.begin("a__do", steps(json!([question(7, "sampling/createMessage")])));
+    let asked = client.heard("sampling/createMessage");
+    // The server that asks takes other calls, and so do the others.
+    for server in ["a", "b", "c"] {
+        assert_eq!(client.says(&format!("{server}__x"), "1"), format!("{server}:x:1"));
+    }
+    client.ask("tools/list", json!({}));
+    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": {} }));
+    assert_eq!(heard_by_server(&client.answer(&call))["id"], 7);
+    // An answer to nothing is nobody's.
+    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": {} }));
+    client.send(&json!({ "jsonrpc": "2.0", "id": 4711, "result": {} }));
+    assert_eq!(client.says("a__x", "2"), "a:x:2");
+    client.end();
+}
+
+#[test]
+fn a_client_is_not_asked_what_it_cannot_answer() {
+    let sandbox = Sandbox::new();
+    let (mut client, _) = StdioClient::open_with(sandbox.serve(&[fake("a")], json!({})), json!({ "roots": {} }));
+    for method in ["sampling/createMessage", "elicitation/create"] {
+        let heard = heard_by_server(&client.steps("a__do", json!([question(1, method)])));
+        assert_eq!((&heard["id"], &heard["error"]["code"]), (&json!(1), &json!(-32601)), "{heard}");
+    }
+    assert!(client.take_kept().iter().all(|message| message.get("id").is_none()));
+    client.end();
+}
+
+#[test]
+fn a_ping_of_a_server_is_answered_for_the_client() {
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::open(&sandbox, &[fake("a")], json!({}));
+    let heard = heard_by_server(&client.steps("a__do", json!([question("p", "ping")])));
+    assert_eq!(heard, json!({ "jsonrpc": "2.0", "id": "p", "result": {} }));
+    assert!(client.take_kept().iter().all(|message| message["method"] != "ping"));
+    client.end();
+}
+
+/// A stream for what belongs to no call.
+fn listen(gateway: &Listening, client: &HttpClient) -> crate::http_kit::Client {
+    let mut stream = gateway.client();
+    let headers: Vec<&str> = client.headers.iter().map(String::as_str).chain(["Accept: text/event-stream"]).collect();
+    stream.send(&get("/mcp", &headers));
+    crate::bridge_kit::expect_stream(&mut stream);
+    stream
+}
+
+#[test]
+fn whom_a_shared_server_means_is_never_guessed() {
+    let sandbox = Sandbox::new();
+    let gateway = sandbox.serve_http(&[fake("a")], json!({}));
+    let (mut one, mut other) =
+        (HttpClient::open_with(&gateway, &[], able()), HttpClient::open_with(&gateway, &[], able()));
+    let hold = one.message(1, "tools/call", json!({ "name": "a__do", "arguments": steps(json!([{ "hold": "one" }])) }));
+    one.send(&hold);
+    sandbox.until_seen("a", "tools/call", 1);
+    let all = other.exchange(
+        1,
+        "tools/call",
+        json!({ "name": "a__do", "arguments": steps(json!([question(1, "roots/list")])) }),
+    );
+    assert_eq!(all.len(), 1, "{all:?}");
+    let heard = heard_by_server(&all[0]);
+    assert!(heard["error"]["message"].as_str().unwrap().contains("cannot be told"), "{heard}");
+    let free = steps(json!([{ "free": "one" }, { "text": "freed" }]));
+    assert_eq!(text_of(&other.call(2, "a__do", free)), "freed");
+    assert_eq!(one.answers().len(), 1, "nobody asked it anything");
+    gateway.end();
+}
+
+#[test]
+fn a_question_comes_with_the_call_it_belongs_to() {
+    let sandbox = Sandbox::new();
+    let gateway = sandbox.serve_http(&[fake("a")], json!({}));
+    let mut client = HttpClient::open_with(&gateway, &[], able());
+    let mut bystander = HttpClient::open_with(&gateway, &[], able());
+    let mut stream = listen(&gateway, &bystander);
+    let arguments = steps(json!([question(1, "sampling/createMessage")]));
+    let call = client.message(5, "tools/call", json!({ "name": "a__do", "arguments": arguments }));
+    let mut answers = client.beside(&gateway);
+    let connection = answers.send(&call);
+    crate::bridge_kit::expect_stream(connection);
+    let asked = connection.next_json();
+    assert_eq!(asked["method"], "sampling/createMessage", "{asked}");
+    let told = client.post(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "ok": true } }));
+    assert_eq!(told.status(), 202, "{told:?}");
+    let answer = connection.next_json();
+    assert_eq!(heard_by_server(&answer)["result"], json!({ "ok": true }));
+    // The other one heard nothing of it: what comes first on its stream is its own.
+    let changed = json!({ "jsonrpc": "2.0", "method": "notifications/prompts/list_changed" });
+    bystander.call(1, "a__do", steps(json!([{ "say": changed }, { "text": "" }])));
+    let first = stream.next_json();
+    assert!(first["method"].as_str().unwrap().ends_with("list_changed"), "{first}");
+    gateway.end();
+}
+
+#[test]
+fn what_a_server_takes_back_is_taken_back_from_the_client() {
+    let sandbox = Sandbox::new();
+    let (mut client, _) = StdioClient::open_with(sandbox.serve(&[fake("a")], json!({})), able());
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 3 } });
+    let call = client.begin("a__do", steps(json!([question(3, "roots/list"), { "say": cancel }])));
+    let asked = client.heard("roots/list");
+    assert_eq!(client.heard("notifications/cancelled")["params"]["requestId"], asked["id"]);
+    client.notify("notifications/cancelled", json!({ "requestId": call }));
+    client.end();
+}

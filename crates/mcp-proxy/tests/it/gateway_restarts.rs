@@ -1,0 +1,92 @@
+//! Servers that end, and are there again: nothing is left of those before, however often it happens.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::gateway_kit::{Fake, StdioClient, fake, names_in, steps, text_of};
+use crate::kit::{Sandbox, signal, until};
+
+fn open_files(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
+}
+
+/// Memory that is in use now, without that of programs.
+fn memory(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+    line.split_ascii_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+/// Kills all servers, and calls each until it is there again.
+#[track_caller]
+fn cycle(client: &mut StdioClient, servers: &[Fake]) {
+    let pids: Vec<u32> =
+        servers.iter().map(|server| client.says(&format!("{}__pid", server.name), "").parse().unwrap()).collect();
+    pids.iter().for_each(|pid| signal(*pid, Signal::KILL));
+    for (server, before) in servers.iter().zip(pids) {
+        until("the server is there again", || {
+            let answer = client.call(&format!("{}__pid", server.name), json!({}));
+            let is_there = answer["result"].is_object();
+            assert!(is_there || answer["error"]["code"] == 5032, "{answer}");
+            is_there && text_of(&answer) != before.to_string()
+        });
+    }
+    client.take_kept();
+}
+
+/// As many times as `MCP_PROXY_CYCLES` says, or a hundred.
+#[test]
+fn servers_that_are_killed_leave_nothing_behind() {
+    const SERVERS: usize = 10;
+    let cycles = std::env::var("MCP_PROXY_CYCLES").ok().and_then(|cycles| cycles.parse().ok()).unwrap_or(100_usize);
+    let sandbox = Sandbox::new();
+    let servers: Vec<Fake> = (0..SERVERS).map(|number| fake(&format!("s{number}")).tools(&["pid"])).collect();
+    let mut client = StdioClient::open(&sandbox, &servers, json!({}));
+    let proxy = client.proxy.pid();
+    // What is opened once is opened by then.
+    cycle(&mut client, &servers);
+    let all = sandbox.left_over().len();
+    let (files, bytes) = (open_files(proxy), memory(proxy));
+    for _ in 0..cycles.div_ceil(SERVERS) {
+        cycle(&mut client, &servers);
+    }
+    until("the killed are gone", || sandbox.left_over().len() <= all);
+    until("their files are closed", || open_files(proxy) <= files + 2);
+    let grown = memory(proxy).saturating_sub(bytes);
+    assert!(grown < 16 << 20, "{} KB more after {cycles} cycles", grown >> 10);
+    client.end();
+    sandbox.nothing_is_left();
+}
+
+#[test]
+fn a_server_that_no_longer_answers_is_started_again() {
+    let sandbox = Sandbox::new();
+    let top = json!({ "healthcheck_interval": "100ms", "healthcheck_timeout": "200ms" });
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b")], top);
+    let open = client.begin("a__do", steps(json!([{ "hold": "open" }])));
+    sandbox.until_seen("a", "tools/call", 1);
+    let stopped = sandbox.starts("a")[0];
+    signal(stopped, Signal::STOP);
+    let answer = client.answer(&open);
+    assert_eq!(answer["error"]["code"], 5032, "{answer}");
+    assert_eq!(client.says("a__x", "1"), "a:x:1");
+    assert_eq!(client.says("b__x", "1"), "b:x:1");
+    until("the stopped one is gone", || !sandbox.left_over().contains(&stopped));
+    assert_eq!((sandbox.starts("a").len(), sandbox.starts("b").len()), (2, 1));
+    assert!(!sandbox.seen("b", "ping").is_empty());
+    client.end();
+}
+
+#[test]
+fn whoever_was_there_before_is_told_of_the_lists_anew() {
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::open(&sandbox, &[fake("a")], json!({}));
+    client.ask("tools/list", json!({}));
+    client.take_kept();
+    signal(sandbox.starts("a")[0], Signal::KILL);
+    client.heard("notifications/tools/list_changed");
+    assert_eq!(names_in(&client.ask("tools/list", json!({})), "tools", "name"), ["a__x", "a__do"]);
+    client.end();
+    assert_eq!(sandbox.starts("a").len(), 2, "nobody had to call it");
+    assert_eq!(sandbox.seen("a", "initialize").len(), 2);
+}
