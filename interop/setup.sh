@@ -9,6 +9,8 @@ node_pin=24.21.0
 node_major_min=22   # the Inspector refuses to start on anything older
 sdk_pins=(
   @modelcontextprotocol/server-everything@2026.8.31
+  @modelcontextprotocol/server-filesystem@2026.8.31
+  @modelcontextprotocol/server-memory@2026.8.31
   @modelcontextprotocol/sdk@1.32.2
   @modelcontextprotocol/client@2.4.0
   @modelcontextprotocol/server@2.4.0

@@ -29,19 +29,27 @@ def call(tool):
 
 def plan(profile, era):
     """Feature, expected exit code, and the arguments that follow `--method`; one process each, so few of them."""
-    prompt = profile["prompts"][0]
-    arguments = [f"{key}={value}" for key, value in prompt["arguments"].items()]
     yield "handshake", 0, ["initialize"]
     yield "tools-list", 0, ["tools/list"]
     yield "structured", 0, call(profile["structured"])
     yield "tool-error", TOOL_ERROR, call(profile["errors"][0])
-    yield "roots", 0, call(profile["roots"]["calls"][0])
-    yield "resource-templates", 0, ["resources/templates/list"]
-    yield "resource-read", 0, ["resources/read", "--uri", profile["reads"][-1]]
-    yield "protocol-error", PROTOCOL_ERROR, ["resources/read", "--uri", profile["missing"]]
-    yield "prompt-get", 0, ["prompts/get", "--prompt-name", prompt["name"], *(["--prompt-args", *arguments] if arguments else [])]
+    if "roots" in profile:
+        yield "roots", 0, call(profile["roots"]["calls"][0])
+    if "reads" in profile:
+        yield "resource-templates", 0, ["resources/templates/list"]
+        yield "resource-read", 0, ["resources/read", "--uri", profile["reads"][-1]]
+        yield "protocol-error", PROTOCOL_ERROR, ["resources/read", "--uri", profile["missing"]]
+    if "prompts" in profile:
+        prompt = profile["prompts"][0]
+        arguments = [f"{key}={value}" for key, value in prompt["arguments"].items()]
+        yield "prompt-get", 0, ["prompts/get", "--prompt-name", prompt["name"], *(["--prompt-args", *arguments] if arguments else [])]
     if era == "legacy":
         yield "logging", 0, ["logging/setLevel", "--log-level", "info"]
+
+
+def steps_of(profile, options):
+    wanted = profile.get("features", options.features)
+    return [step for step in plan(profile, options.era) if not wanted or step[0] in wanted]
 
 
 def invoke(config, expected, arguments):
@@ -77,23 +85,23 @@ def peer_of(options):
 
 def main(arguments):
     options = parse(arguments)
-    steps = list(plan(load_profile(options.profile, options.era), options.era))
-    if options.features:
-        steps = [step for step in steps if step[0] in options.features]
-
     peer = peer_of(options) | {"protocolEra": options.era, "roots": ROOTS}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as config, ThreadPoolExecutor(AT_ONCE) as pool:
         json.dump({"mcpServers": {"peer": peer}}, config)
         config.flush()
-        running = {feature: pool.submit(invoke, config.name, *step) for feature, *step in steps}
-        features = {}
-        for feature, run in running.items():
+        running = {
+            (name, feature): pool.submit(invoke, config.name, *step)
+            for name in options.profile.split(",")
+            for feature, *step in steps_of(load_profile(name, options), options)
+        }
+        visits = {}
+        for (name, feature), run in running.items():
             try:
-                features[feature] = {"observed": run.result()}
+                visits.setdefault(name, {})[feature] = {"observed": run.result()}
             except Exception as error:
                 pool.shutdown(wait=False, cancel_futures=True)  # one failure decides; spare us the other waits
-                raise RuntimeError(f"{feature}: {error}") from error
-    print_document("inspector", options, features)
+                raise RuntimeError(f"{name}: {feature}: {error}") from error
+    print_document("inspector", options, visits)
 
 
 if __name__ == "__main__":

@@ -40,8 +40,13 @@ async def main(arguments):
         if options.together:
             print("CONNECTED", file=sys.stderr, flush=True)
             await anyio.to_thread.run_sync(sys.stdin.read)
-        features = await observe(session, load_profile(options.profile, options.era), options.features)
-    print_document("py", options, features)
+        visits = {}
+        for name in options.profile.split(","):
+            try:
+                visits[name] = await observe(session, load_profile(name, options), options.features)
+            except RuntimeError as error:
+                raise RuntimeError(f"{name}: {error}") from error
+    print_document("py", options, visits)
 
 
 if __name__ == "__main__":

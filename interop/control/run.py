@@ -8,7 +8,7 @@ with --strict that is a failure.
 
 A proxy with rules, traffic, marks and held messages is asked what its document describes, in ways that fit and in ways
 that do not. Left out: the event stream, which has no end, and saving, which would write files wherever the tool
-likes. Whatever was asked, the proxy must still do its work at the end.
+likes. Whatever was asked, the proxy must still do its work at the end. Then a gateway is asked about its servers.
 """
 
 import argparse
@@ -48,13 +48,24 @@ RULES = [
 ]
 
 
+def one_server(home):
+    rules = Path(home) / "rules.json"
+    rules.write_text(json.dumps({"policy": {"rules": RULES}}))
+    return ["run", "--control-port", "0", "--hold-timeout", "0", "--rules", str(rules), "--", sys.executable, "-c", SERVER]
+
+
+def many_servers(home):
+    """One that is there, and one that never will be."""
+    config = Path(home) / "gateway.json"
+    servers = [{"id": "one", "command": [sys.executable, "-c", SERVER]}, {"id": "none", "command": ["false"]}]
+    config.write_text(json.dumps({"servers": servers}))
+    return ["serve", "--config", str(config), "--listen", "stdio", "--control-port", "0"]
+
+
 class Proxy:
-    def __init__(self, program, home):
+    def __init__(self, program, home, arguments):
         environment = {"PATH": os.environ["PATH"], "HOME": str(home)}
-        rules = Path(home) / "rules.json"
-        rules.write_text(json.dumps({"policy": {"rules": RULES}}))
-        command = [program, "run", "--control-port", "0", "--hold-timeout", "0", "--rules", str(rules)]
-        command += ["--", sys.executable, "-c", SERVER]
+        command = [program, *arguments]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment)
         self.url = self.token = None
@@ -96,17 +107,51 @@ class Proxy:
             return json.load(answer)
 
 
-def prepare(proxy):
-    """Something to look at, and something to decide about."""
+def begin(proxy):
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     proxy.send(id=1, method="initialize", params=hello)
     proxy.answer(1)
+
+
+def prepare(proxy):
+    """Something to look at, and something to decide about."""
+    begin(proxy)
     for id in range(2, 12):
         proxy.send(id=id, method="tools/call", params={"name": "echo", "arguments": {"text": "x"}})
         proxy.answer(id)
     proxy.control("POST", "/v1/breakpoints", {"filter": "> tool:held", "name": "kept"})
     for id in range(100, 140):
         proxy.send(id=id, method="tools/call", params={"name": "held"})
+
+
+def held_to_its_document(proxy, home, examples, only=()):
+    """What the tool makes of it: zero is good."""
+    command = [TOOL, "--config-file", HERE / "schemathesis.toml", "run", proxy.url + "/openapi.json", "--header", f"Authorization: Bearer {proxy.token}"]
+    command += ["--checks", "all", "--exclude-checks", ",".join(NOT_CHECKED), "--seed", "1"]
+    command += ["--max-examples", str(examples), "--phases", "examples,coverage,fuzzing"]
+    command += ["--continue-on-failure", "--request-timeout", "30", "--suppress-health-check", "all", *only]
+    for path in LEFT_OUT:
+        command += ["--exclude-path", path]
+    return subprocess.run(command, cwd=home, env={**os.environ, "NO_COLOR": "1"}).returncode
+
+
+def ask_gateway(arguments):
+    """Its servers can be looked at and ordered about, and it does its work after."""
+    with tempfile.TemporaryDirectory() as home:
+        gateway = Proxy(arguments.proxy, home, many_servers(home))
+        try:
+            begin(gateway)
+            failed = held_to_its_document(gateway, home, arguments.examples, ["--include-path-regex", "^/v1/servers"])
+            for order, state in [("disable", "disabled"), ("enable", None), ("restart", None)]:
+                server = gateway.control("POST", f"/v1/servers/one/{order}?take=true")
+                failed |= state is not None and server["state"] != state
+            gateway.send(id=999, method="ping")
+            gateway.answer(999)
+        finally:
+            gateway.process.stdin.close()
+            ended = gateway.process.wait(PATIENCE)
+        print(f"the gateway ended with {ended}")
+        return bool(failed or ended)
 
 
 def main():
@@ -119,16 +164,10 @@ def main():
         print("SKIPPED: SCHEMATHESIS IS NOT INSTALLED; run interop/control/setup.sh", flush=True)
         return 1 if arguments.strict else 0
     with tempfile.TemporaryDirectory() as home:
-        proxy = Proxy(arguments.proxy, home)
+        proxy = Proxy(arguments.proxy, home, one_server(home))
         try:
             prepare(proxy)
-            command = [TOOL, "--config-file", HERE / "schemathesis.toml", "run", proxy.url + "/openapi.json", "--header", f"Authorization: Bearer {proxy.token}"]
-            command += ["--checks", "all", "--exclude-checks", ",".join(NOT_CHECKED), "--seed", "1"]
-            command += ["--max-examples", str(arguments.examples), "--phases", "examples,coverage,fuzzing"]
-            command += ["--continue-on-failure", "--request-timeout", "30", "--suppress-health-check", "all"]
-            for path in LEFT_OUT:
-                command += ["--exclude-path", path]
-            failed = subprocess.run(command, cwd=home, env={**os.environ, "NO_COLOR": "1"}).returncode
+            failed = held_to_its_document(proxy, home, arguments.examples)
             # It holds nothing any more, and does its work.
             proxy.control("PUT", "/v1/mode?take=true", {"mode": "passthrough"})
             for breakpoint in proxy.control("GET", "/v1/breakpoints")["breakpoints"]:
@@ -139,7 +178,7 @@ def main():
             proxy.process.stdin.close()
             ended = proxy.process.wait(PATIENCE)
         print(f"the proxy ended with {ended}")
-        return 1 if failed or ended else 0
+    return 1 if failed or ended or ask_gateway(arguments) else 0
 
 
 if __name__ == "__main__":

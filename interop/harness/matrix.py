@@ -7,6 +7,7 @@ from .exceptions import not_run
 from .peers import CLIENTS, RAW_SERVER, SERVERS, TRANSPORTS
 from .scene import Scene
 
+MATRIX_SERVERS = ("everything", "py", "ts", "raw")
 PAIRS = [(client_side, server_side) for client_side in TRANSPORTS for server_side in TRANSPORTS]
 
 ALWAYS = set(
@@ -83,8 +84,8 @@ def features_of(client, server, era):
 
 
 def conversations():
-    legacy = [(c, s, "legacy") for s in SERVERS for c in CLIENTS]
-    modern = [(c, s, "modern") for s in SERVERS for c in CLIENTS if s != "everything" and c != "ts1"]
+    legacy = [(c, s, "legacy") for s in MATRIX_SERVERS for c in CLIENTS]
+    modern = [(c, s, "modern") for s in MATRIX_SERVERS for c in CLIENTS if s != "everything" and c != "ts1"]
     # A client that has to find out the era first: towards a server of either.
     auto = [(c, s, "auto") for s in ("everything", "ts") for c in ("py", "ts2")]
     return legacy + modern + auto

@@ -11,7 +11,8 @@ SHARED = Path(os.environ.get("MCP_SHARED") or HERE.parent.parent / "shared").res
 RAW_SERVER = SHARED / "conformance/fixtures/raw_server.py"
 
 NODE, PYTHON = str(TOOLS / "bin/node"), str(TOOLS / "venv/bin/python")
-EVERYTHING = str(TOOLS / "sdk/node_modules/@modelcontextprotocol/server-everything/dist/index.js")
+PACKAGES = TOOLS / "sdk/node_modules/@modelcontextprotocol"
+EVERYTHING, FILESYSTEM, MEMORY = (str(PACKAGES / f"server-{name}/dist/index.js") for name in ("everything", "filesystem", "memory"))
 
 TRANSPORTS = ("stdio", "http", "sse")
 
@@ -53,6 +54,10 @@ SERVERS = {
     "py": Server("kit", on_each_transport(PYTHON, str(HERE / "servers/py_server.py"))),
     "ts": Server("kit", on_each_transport(NODE, str(HERE / "servers/ts_server.mjs"), str(TOOLS / "sdk"))),
     "raw": Server("raw", on_each_transport(sys.executable, str(RAW_SERVER), "--transport"), takes_era=True),
+    # These know one transport and little else, so they have no place in the matrix.
+    "filesystem": Server("filesystem", {"stdio": [NODE, FILESYSTEM, "."]}),
+    # Told nothing, it keeps what it is told beside its own program.
+    "memory": Server("memory", {"stdio": ["sh", "-c", 'MEMORY_FILE_PATH="$HOME/memory.jsonl" exec "$@"', "memory", NODE, MEMORY]}),
 }
 
 

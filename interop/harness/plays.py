@@ -11,11 +11,11 @@ from .peers import HERE, TOOLS
 from .processes import Home, RunFailed, homes
 
 
-def arguments(doc):
+def arguments(doc, jobs):
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--proxy", type=Path, required=True, help="the proxy's binary")
     parser.add_argument("--only", default="", help="run the cases whose name contains this")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 2, help="cases at a time (default %(default)s)")
+    parser.add_argument("--jobs", type=int, default=jobs, help="cases at a time (default %(default)s)")
     parser.add_argument("--strict", action="store_true", help="what cannot be checked has failed")
     return parser.parse_args()
 
@@ -31,9 +31,9 @@ def verdict_on(stage_for, binary, play, cast):
             return False, "\n".join([f"FAIL {play.__name__}: {cast}: {what}", *stage.complaints()])
 
 
-def run(doc, name, all_cases, stage_for):
+def run(doc, name, all_cases, stage_for, jobs=os.cpu_count() or 2):
     """What the program ends with. `stage_for` makes the stage of a case out of the proxy's binary and the cast."""
-    options = arguments(doc)
+    options = arguments(doc, jobs)
     if not (TOOLS / "stamp").is_file():
         print(f"SKIPPED {name.upper()}: no peers in {TOOLS}; run {HERE / 'setup.sh'}. NOTHING WAS CHECKED.")
         return 1 if options.strict else 0

@@ -22,7 +22,7 @@ export const sdk = createRequire(join(process.env.MCP_INTEROP_DIR, 'sdk', 'ancho
  */
 export async function runClient({ name, transports, open, onRequest, onNotification, callTool, describe }) {
   try {
-    const { era, profileName, features: wanted, together, orders, transportName, peer } = parseArguments();
+    const { era, profiles, features: wanted, together, orders, transportName, peer } = parseArguments();
     const journal = new Journal();
     const client = open(era);
     const session = {
@@ -30,6 +30,7 @@ export async function runClient({ name, transports, open, onRequest, onNotificat
       asked: [],
       logged: [],
       updated: [],
+      begin: { asked: 0, received: 0 }, // where what is observed of one server begins
       call: (params, options) => callTool(client, params, { timeout: PATIENCE_MS, ...options }),
       describe: () => describe(client),
     };
@@ -55,9 +56,13 @@ export async function runClient({ name, transports, open, onRequest, onNotificat
       return await client.close();
     }
     if (together) await gate();
-    const features = await observe({ session, journal, profile: loadProfile(profileName, era), era, wanted });
+    const documents = [];
+    for (const [profileName, profile] of Object.entries(profiles)) {
+      const features = await observe({ session, journal, name: profileName, profile, era, wanted });
+      documents.push({ client: name, era, profile: profileName, features });
+    }
     await client.close();
-    printDocument({ client: name, era, profile: profileName, features });
+    printDocument(documents.length === 1 ? documents[0] : documents);
   } catch (error) {
     console.error(`${name}: ${error.message}`);
     process.exit(1);
@@ -73,10 +78,11 @@ async function gate() {
 /**
  * `--era ERA --profile NAME [--together] [--orders] [--features A,B]`, then `-- COMMAND ARGS...` or `--transport http|sse --url URL`.
  *
+ * With several names in `--profile`, all that they describe is behind the one peer, and is observed in turn.
  * `peer` is what the transport's maker takes: a command with its arguments, or a URL.
  */
 function parseArguments() {
-  const names = ['era', 'profile', 'features', 'transport', 'url'];
+  const names = ['era', 'profile', 'profiles', 'features', 'transport', 'url'];
   const options = Object.fromEntries(names.map((name) => [name, { type: 'string' }]));
   const { values, positionals } = parseArgs({
     options: { ...options, together: { type: 'boolean' }, orders: { type: 'boolean' } },
@@ -88,7 +94,7 @@ function parseArguments() {
   }
   return {
     era: values.era,
-    profileName: values.profile,
+    profiles: loadProfiles(values.profile.split(','), values.era, values.profiles ?? new URL('../../profiles.json', import.meta.url)),
     features: values.features?.split(','),
     together: values.together,
     orders: values.orders,
@@ -97,10 +103,10 @@ function parseArguments() {
   };
 }
 
-/** The data of one profile, with what only holds for this era laid over the rest. */
-function loadProfile(name, era) {
-  const all = JSON.parse(readFileSync(new URL('../../profiles.json', import.meta.url), 'utf8'));
-  return { ...all[name], ...all[name][era] };
+/** The data of each profile, with what only holds for this era laid over the rest. */
+function loadProfiles(names, era, file) {
+  const all = JSON.parse(readFileSync(file, 'utf8'));
+  return Object.fromEntries(names.map((name) => [name, { ...all[name], ...all[name][era] }]));
 }
 
 const VOLATILE = [

@@ -8,7 +8,7 @@ import { PATIENCE_MS } from './journal.mjs';
 const FEATURE_LIMIT_MS = PATIENCE_MS * 2;
 const ASKED_OFTEN = 25;
 const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
-const echo = (message) => ({ name: 'echo', arguments: { message } });
+const echo = (profile, message) => ({ name: profile.echo, arguments: { message } });
 const textOf = (result) => result.content?.[0]?.text;
 
 /** The server's refusal, as an error or in a result. An error of the SDK's own making, a timeout say, is none. */
@@ -64,7 +64,8 @@ const questions = (kind) => async ({ session, profile }) => {
 };
 
 /** A call that is cancelled once it runs, or as soon as that is likely. */
-async function callAndCancel({ session, journal, profile: { cancel } }) {
+async function callAndCancel({ session, journal, profile }) {
+  const { cancel } = profile;
   const abort = new AbortController();
   const mark = journal.received.length;
   const isRunning = () => journal.notifications('notifications/progress', mark).length > 0;
@@ -72,7 +73,7 @@ async function callAndCancel({ session, journal, profile: { cancel } }) {
   const ended = call.then(() => { throw new Error('not cancelled'); }, (error) => error.name);
   ended.catch(() => {});
   if (cancel.running === 'progress') await journal.until('the call to run', isRunning);
-  else await session.call(echo('is it running?'));
+  else await session.call(echo(profile, 'is it running?'));
   const { id } = journal.sent.findLast((message) => message.params?.name === cancel.call.name);
   abort.abort('no longer needed');
   return { id, rejectedWith: await ended };
@@ -106,7 +107,7 @@ const FEATURES = [
     if (roots.unsolicited_then_logged) await journal.until('unsolicited roots', isLogged);
     const results = await succeedEach(session, roots.calls);
     if (session.asked.length === 0) throw new Error('the server asked nothing');
-    return { results, asked: [...session.asked] };
+    return { results, asked: session.asked.slice(session.begin.asked) };
   }],
 
   ['ping', (p, era) => era === 'legacy', ({ session }) => session.client.ping()],
@@ -116,7 +117,14 @@ const FEATURES = [
     Buffer.from(textOf(await session.call(profile.request_bytes)), 'base64').toString()],
   ['header-parameters', (p) => p.header_parameters, async ({ session, profile }) =>
     succeedEach(session, [profile.header_parameters])],
-  ['tool-call', (p) => p.calls, ({ session, profile }) => succeedEach(session, [echo('hello'), ...profile.calls])],
+  ['tool-call', (p) => p.calls, ({ session, profile }) =>
+    succeedEach(session, [...(profile.echo ? [echo(profile, 'hello')] : []), ...profile.calls])],
+  // Every resource that a result links to or has in it, under the address that is given there.
+  ['link-read', (p) => p.links, async ({ session, profile }) => {
+    const contents = (await succeedEach(session, profile.links)).flatMap((result) => result.content);
+    const links = contents.filter(({ type }) => type === 'resource' || type === 'resource_link');
+    return each(links, ({ resource, uri }) => session.client.readResource({ uri: resource?.uri ?? uri }));
+  }],
   ['tool-error', (p) => p.errors, ({ session, journal, profile }) =>
     each(profile.errors, (call) => refusal(journal, session.call(call)))],
   ['structured', (p) => p.structured, async ({ session, profile }) => {
@@ -127,13 +135,13 @@ const FEATURES = [
   ['protocol-error', (p) => p.missing, ({ session, journal, profile }) =>
     refusal(journal, session.client.readResource({ uri: profile.missing }))],
 
-  ['concurrent-calls', () => true, async ({ session }) => {
-    const results = await Promise.all(Array.from({ length: 20 }, (_, i) => session.call(echo(`call ${i}`))));
+  ['concurrent-calls', (p) => p.echo, async ({ session, profile }) => {
+    const results = await Promise.all(Array.from({ length: 20 }, (_, i) => session.call(echo(profile, `call ${i}`))));
     return results.map(textOf);
   }],
 
-  ['large-message', () => true, async ({ session }) => {
-    const text = textOf(await session.call(echo('0123456789abcdé '.repeat(20_000))));
+  ['large-message', (p) => p.echo, async ({ session, profile }) => {
+    const text = textOf(await session.call(echo(profile, '0123456789abcdé '.repeat(20_000))));
     return { length: text.length, sha256: createHash('sha256').update(text).digest('hex') };
   }],
 
@@ -154,6 +162,8 @@ const FEATURES = [
       await session.call(progress.release);
     }
     const result = await running;
+    const tokens = journal.sent.map((message) => message.params?._meta?.progressToken);
+    if (onWire().some((update) => !tokens.includes(update.progressToken))) throw new Error('progress of something that nobody called');
     // Without a release the last update shares a read with the response now and then, and the SDK then drops it.
     return { result, progress: onWire(), ...(progress.release && { delivered }) };
   }],
@@ -220,18 +230,19 @@ const FEATURES = [
     await listening?.close();
     const list = kind === 'tools' ? 'listTools' : 'listResources';
     const { [kind]: items } = await session.client[list]({}, { cacheMode: 'refresh' });
-    return { result, names: items.map((item) => item.name) };
+    return { result, [kind]: items.map(({ name, uri, _meta }) => ({ name, uri, _meta })) };
   }],
 
   // Last, because polling for its effect spends an unknown number of request ids.
   ['cancellation', (p) => p.cancel, async (context) => {
-    const { session, journal, profile: { cancel } } = context;
+    const { session, journal, profile } = context;
+    const { cancel } = profile;
     const { id, rejectedWith } = await callAndCancel(context);
     const seen = { rejectedWith, ...(cancel.witness && { witness: await testimony(context) }) };
     // A server that works on to the end must at least keep its answer to itself. Another call that takes as long, and
     // began later, tells when that would have come.
     if (cancel.outlast) await session.call(cancel.outlast);
-    seen.afterwards = await session.call(echo('still there'));
+    seen.afterwards = await session.call(echo(profile, 'still there'));
     // Over HTTP one server ends the exchange with an error, which is allowed, and which the SDK ignores.
     if (journal.received.some((message) => message.id === id && message.result)) throw new Error('answered all the same');
     seen.told = journal.sent.some((m) => m.method === 'notifications/cancelled');
@@ -249,8 +260,9 @@ function limited(promise) {
 }
 
 /** Runs the features that are `wanted` (by default all) and have data in the profile; a failure names its feature. */
-export async function observe({ session, journal, profile, era, wanted }) {
+export async function observe({ session, journal, name: of, profile, era, wanted }) {
   const features = {};
+  wanted = profile.features ?? wanted;
   for (const [name, isCovered, act] of FEATURES) {
     if (!isCovered(profile, era) || (era === 'auto' && !AFTER_FALLBACK.includes(name))) continue;
     if (wanted && !wanted.includes(name)) continue;
@@ -258,10 +270,11 @@ export async function observe({ session, journal, profile, era, wanted }) {
     try {
       const observed = await limited(act({ session, journal, profile, era }));
       // What a server says right after the handshake may come before or after we look; all of it counts as roots.
-      features[name] = { observed, ...(name !== 'handshake' && journal.summary(name === 'roots' ? 0 : mark)) };
+      features[name] = { observed, ...(name !== 'handshake' && journal.summary(name === 'roots' ? session.begin.received : mark)) };
     } catch (error) {
-      throw new Error(`${name}: ${error.message}`, { cause: error });
+      throw new Error(`${of}: ${name}: ${error.message}`, { cause: error });
     }
   }
+  session.begin = { asked: session.asked.length, received: journal.received.length };
   return features;
 }

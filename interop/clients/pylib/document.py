@@ -15,10 +15,14 @@ VOLATILE = [
 
 
 def parse(arguments):
-    """`--era ERA --profile NAME [--features A,B]`, then `-- COMMAND ARGS...` or `--transport http|sse --url URL`."""
+    """`--era ERA --profile NAME [--features A,B]`, then `-- COMMAND ARGS...` or `--transport http|sse --url URL`.
+
+    With several names in `--profile`, all that they describe is behind the one peer, and is observed in turn.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("--era", required=True)
-    parser.add_argument("--profile", required=True)
+    parser.add_argument("--profile", required=True, help="or several, comma-separated")
+    parser.add_argument("--profiles", type=Path, default=PROFILES, help="the file with them")
     parser.add_argument("--features", type=lambda names: names.split(","), help="comma-separated; all by default")
     parser.add_argument("--transport", default="stdio", choices=("stdio", "http", "sse"))
     parser.add_argument("--url")
@@ -31,9 +35,9 @@ def parse(arguments):
     return options
 
 
-def load_profile(name, era):
+def load_profile(name, options):
     """The data of one profile, with what only holds for this era laid over the rest."""
-    profile = json.loads(PROFILES.read_text())[name]
+    profile, era = json.loads(options.profiles.read_text())[name], options.era
     eras = {key: profile.pop(key, {}) for key in ("legacy", "modern")}
     return profile | eras.get(era, {})
 
@@ -51,6 +55,8 @@ def canonical(value, key=None):
     return {k: canonical(v, k) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-def print_document(client, options, features):
-    document = {"client": client, "era": options.era, "profile": options.profile, "features": features}
+def print_document(client, options, visits):
+    """What was observed, by profile."""
+    documents = [{"client": client, "era": options.era, "profile": name, "features": seen} for name, seen in visits.items()]
+    document = documents[0] if len(documents) == 1 else documents
     print(json.dumps(canonical(document), indent=1, sort_keys=True, ensure_ascii=False))

@@ -18,8 +18,8 @@ MODERN = "2026-07-28"
 AFTER_FALLBACK = ("handshake", "roots", "tools-list", "tool-call")
 
 
-def echo(message):
-    return {"name": "echo", "arguments": {"message": message}}
+def echo(profile, message):
+    return {"name": profile["echo"], "arguments": {"message": message}}
 
 
 def text_of(result):
@@ -80,7 +80,7 @@ async def roots(session, profile):
     results = await succeed_each(session, profile["roots"]["calls"])
     if not session.asked:
         raise RuntimeError("the server asked nothing")
-    return {"results": results, "asked": list(session.asked)}
+    return {"results": results, "asked": session.asked[session.begin["asked"] :]}
 
 
 async def ping(session, _profile):
@@ -104,7 +104,15 @@ async def header_parameters(session, profile):
 
 
 async def tool_call(session, profile):
-    return await succeed_each(session, [echo("hello"), *profile["calls"]])
+    return await succeed_each(session, [*([echo(profile, "hello")] if "echo" in profile else []), *profile["calls"]])
+
+
+async def link_read(session, profile):
+    """Reads every resource that a result links to or has in it, under the address that is given there."""
+    results = await succeed_each(session, profile["links"])
+    contents = [content for result in results for content in result["content"]]
+    links = [content.get("resource", content)["uri"] for content in contents if content["type"] in ("resource", "resource_link")]
+    return [plain(await session.client.read_resource(uri)) for uri in links]
 
 
 async def tool_error(session, profile):
@@ -122,11 +130,11 @@ async def protocol_error(session, profile):
     return await session.refusal(session.client.read_resource(profile["missing"]))
 
 
-async def concurrent_calls(session, _profile):
+async def concurrent_calls(session, profile):
     texts = {}
 
     async def one(number):
-        texts[number] = text_of(await session.call(echo(f"call {number}")))
+        texts[number] = text_of(await session.call(echo(profile, f"call {number}")))
 
     async with anyio.create_task_group() as tasks:
         for number in range(20):
@@ -134,8 +142,8 @@ async def concurrent_calls(session, _profile):
     return [texts[number] for number in range(20)]
 
 
-async def large_message(session, _profile):
-    text = text_of(await session.call(echo("0123456789abcdé " * 20_000)))
+async def large_message(session, profile):
+    text = text_of(await session.call(echo(profile, "0123456789abcdé " * 20_000)))
     return {"length": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
@@ -157,6 +165,9 @@ async def progress(session, profile):
         if "release" in plan:
             await journal.until("progress callbacks", lambda: len(delivered) >= plan["count"])
             await session.call(plan["release"])
+    tokens = [((m.get("params") or {}).get("_meta") or {}).get("progressToken") for m in journal.sent]
+    if any(update["progressToken"] not in tokens for update in on_wire()):
+        raise RuntimeError("progress of something that nobody called")
     # Without a release it is a matter of buffering whether the last update still finds its callback.
     return {"result": result, "progress": on_wire(), **({"delivered": delivered} if "release" in plan else {})}
 
@@ -271,12 +282,12 @@ async def list_changed(session, profile):
         items = (await client.list_tools(cache_mode="refresh")).tools
     else:
         items = (await client.list_resources(cache_mode="refresh")).resources
-    return {"result": result, "names": [item.name for item in items]}
+    return {"result": result, kind: [{k: v for k, v in plain(item).items() if k in ("name", "uri", "_meta")} for item in items]}
 
 
-async def call_and_cancel(session, plan):
+async def call_and_cancel(session, profile):
     """A call that is cancelled once it runs, or as soon as that is likely. Gives its id."""
-    journal, scope = session.journal, anyio.CancelScope()
+    journal, plan, scope = session.journal, profile["cancel"], anyio.CancelScope()
     mark = len(journal.received)
 
     async def ignore(*_progress):
@@ -292,15 +303,15 @@ async def call_and_cancel(session, plan):
         if plan["running"] == "progress":
             await journal.until("the call to run", lambda: journal.notifications("notifications/progress", mark))
         else:
-            await session.call(echo("is it running?"))
+            await session.call(echo(profile, "is it running?"))
         scope.cancel()
     is_the_call = lambda m: (m.get("params") or {}).get("name") == plan["call"]["name"]
     return next(m["id"] for m in reversed(journal.sent) if is_the_call(m))
 
 
-async def testimony(session, plan):
+async def testimony(session, profile):
     """What the server says about the cancellation, once it has heard of it."""
-    witness, deadline = plan["witness"], time.monotonic() + PATIENCE_SECONDS
+    witness, deadline = profile["cancel"]["witness"], time.monotonic() + PATIENCE_SECONDS
     for asked in itertools.count(1):
         said = text_of(await session.call(witness["call"]))
         if "at_least" not in witness:
@@ -311,19 +322,19 @@ async def testimony(session, plan):
             raise RuntimeError("the server never heard of it")
         # Over HTTP nothing keeps a call before its cancellation. One that was overtaken is ignored: try another.
         if asked % ASKED_OFTEN == 0:
-            await call_and_cancel(session, plan)
+            await call_and_cancel(session, profile)
 
 
 async def cancellation(session, profile):
     journal, plan, seen = session.journal, profile["cancel"], {}
-    call_id = await call_and_cancel(session, plan)
+    call_id = await call_and_cancel(session, profile)
     if "witness" in plan:
-        seen["witness"] = await testimony(session, plan)
+        seen["witness"] = await testimony(session, profile)
     # A server that works on to the end must at least keep its answer to itself. Another call that takes as long, and
     # began later, tells when that would have come.
     if "outlast" in plan:
         await session.call(plan["outlast"])
-    seen["afterwards"] = await session.call(echo("still there"))
+    seen["afterwards"] = await session.call(echo(profile, "still there"))
     # Over HTTP one server ends the exchange with an error, which is allowed, and which the SDK ignores.
     if any(m.get("id") == call_id and "result" in m for m in journal.received):
         raise RuntimeError("answered all the same")
@@ -340,11 +351,12 @@ FEATURES = [  # name, the profile's key or the era it depends on, what to do
     ("request-bytes", "request_bytes", request_bytes),
     ("header-parameters", "header_parameters", header_parameters),
     ("tool-call", "calls", tool_call),
+    ("link-read", "links", link_read),
     ("tool-error", "errors", tool_error),
     ("structured", "structured", structured),
     ("protocol-error", "missing", protocol_error),
-    ("concurrent-calls", None, concurrent_calls),
-    ("large-message", None, large_message),
+    ("concurrent-calls", "echo", concurrent_calls),
+    ("large-message", "echo", large_message),
     ("progress", "progress", progress),
     ("logging", "logging", logging),
     ("sampling", "sampling", sampling),
@@ -376,7 +388,7 @@ async def observe(session, profile, wanted=None):
     has = {None, session.era, *profile}
     if session.era == "modern":
         has |= set(profile.get("subscription", {}))
-    features = {}
+    features, wanted = {}, profile.get("features", wanted)
     for name, needs, act in FEATURES:
         if needs not in has or (session.era == "auto" and name not in AFTER_FALLBACK):
             continue
@@ -389,6 +401,7 @@ async def observe(session, profile, wanted=None):
         except Exception as error:
             raise RuntimeError(f"{name}: {innermost(error)}") from error
         # What a server says right after the handshake may come before or after we look; all of it counts as roots.
-        heard = {} if name == "handshake" else session.journal.summary(0 if name == "roots" else mark)
+        heard = {} if name == "handshake" else session.journal.summary(session.begin["received"] if name == "roots" else mark)
         features[name] = {"observed": observed, **heard}
+    session.begin = {"asked": len(session.asked), "received": len(session.journal.received)}
     return features

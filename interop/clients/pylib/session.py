@@ -25,6 +25,7 @@ class Session:
     def __init__(self, journal, transport, era):
         self.journal, self.era = journal, era
         self.asked, self.logged, self.updated = [], [], []
+        self.begin = {"asked": 0, "received": 0}  # where what is observed of one server begins
         self._form, self._filled_in = {}, anyio.Event()
         self.client = Client(
             journal.tapped(transport),
