@@ -410,6 +410,13 @@ pub fn is_own_failure(code: i64) -> bool {
     matches!(code, 5020 | 5022..=5024 | 5030..=5032 | 5041)
 }
 
+/// Whether an answer is one of ours that says so.
+pub fn says_own_failure(answer: &[u8]) -> bool {
+    let code =
+        scan::member_at(answer, ["error", "code"]).and_then(|span| std::str::from_utf8(&answer[span.range()]).ok());
+    code.and_then(|code| code.parse().ok()).is_some_and(|code: i64| code == 5021 || is_own_failure(code))
+}
+
 /// Whether only a server of the newest revision says this.
 pub fn is_modern_code(code: i64) -> bool {
     matches!(code, -32022..=-32020)

@@ -20,6 +20,9 @@ use crate::policy::GovernArgs;
 /// What a token that was given on the command line is called.
 const TOKEN_FILE: &str = "token-file";
 
+/// What `config show` writes in place of a secret.
+const MASKED: &str = "***";
+
 #[derive(Args)]
 pub struct ServeArgs {
     /// The servers: the gateway's own configuration (docs/config.md), or the file of any client as it is
@@ -71,6 +74,12 @@ impl ServeArgs {
             loaded.config.entrance.tokens.push(token);
         }
         let entrance = Entrance::new(&loaded.config.entrance).map_err(|error| Failure::usage(error.to_string()))?;
+        let given = &loaded.config.entrance;
+        let mut tokens = given.tokens.iter().map(|named| named.token.as_str()).chain(given.auth_token.as_deref());
+        if tokens.any(|token| token == MASKED) {
+            return Err(Failure::usage(format!("a token in the configuration is `{MASKED}`, which stands for one"))
+                .hint("write the token in its place, or `${env:NAME}`"));
+        }
         let listen = self.listen.or(loaded.config.listen).unwrap_or(Listen::Stdio);
         if let Listen::At(address) = listen
             && !address.ip().is_loopback()

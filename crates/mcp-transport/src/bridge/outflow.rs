@@ -57,6 +57,11 @@ impl Outflow {
         }
     }
 
+    /// Bytes that have yet to be written.
+    pub fn waiting_bytes(&self) -> usize {
+        self.waiting.borrow().len()
+    }
+
     /// Whether something has yet to be written.
     pub fn is_behind(&self) -> bool {
         !self.waiting.borrow().is_empty()

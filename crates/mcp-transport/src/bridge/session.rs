@@ -570,7 +570,8 @@ impl Session {
         }
     }
 
-    fn waiting_bytes(&self) -> usize {
+    /// Bytes that wait for the client, on all of its streams.
+    pub fn waiting_bytes(&self) -> usize {
         let calls = self.calls.borrow();
         let general = self.general.borrow();
         calls.all().map(|call| &call.stream).chain(general.as_ref()).map(|stream| stream.waiting_bytes()).sum()

@@ -344,6 +344,18 @@ impl Talk {
         self.hub.note(|pipeline| pipeline.note(&self.conversation.borrow(), from, text));
     }
 
+    /// Whether more waits for the client than it should. Where nobody is held up by that, what it can do without is
+    /// left out.
+    pub fn client_is_behind(&self) -> bool {
+        let waiting = match &self.client {
+            ClientEnd::Pipe(pipe) => pipe.waiting_bytes(),
+            ClientEnd::Stream(outlet) => outlet.waiting(),
+            ClientEnd::Session(session) => session.waiting_bytes(),
+            ClientEnd::Leg(_) => 0,
+        };
+        waiting > CLIENT_WAITING_MAX
+    }
+
     /// Waits until the client has taken enough of what is there for it.
     pub async fn client_room(&self) {
         match &self.client {

@@ -18,7 +18,7 @@ use mcp_wire::{Id, Kind, Message, Span};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use super::calls::{Call, Caller, Calls, ClientCall, InFlight, Method, OwnId};
+use super::calls::{Caller, Calls, ClientCall, InFlight, Method, OwnId};
 use super::listed::Listed;
 use super::server::{Lost, Server};
 use super::subscriptions::Subscriptions;
@@ -56,7 +56,20 @@ pub struct Leg {
     pub(super) lost: OnceCell<Lost>,
     /// The call that what is heard just now came with.
     about: Cell<Option<i64>>,
+    /// Calls that their clients gave up, or we did, and that the server may still work on.
+    given_up: RefCell<Vec<GivenUp>>,
 }
+
+/// A call that nobody waits for any more.
+struct GivenUp {
+    id: i64,
+    /// Whose it was.
+    visitor: u32,
+    at: Instant,
+}
+
+/// Calls that are remembered so, at most.
+const GIVEN_UP_MAX: usize = 1_024;
 
 /// Clients with the same key share a leg.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -119,6 +132,7 @@ impl Leg {
             last_status: RefCell::default(),
             lost: OnceCell::new(),
             about: Cell::new(None),
+            given_up: RefCell::default(),
         })
     }
 
@@ -178,6 +192,11 @@ impl Leg {
         self.visitors.borrow().iter().filter_map(Weak::upgrade).collect()
     }
 
+    /// Whether it is for this client too.
+    pub fn is_for(&self, visitor: &Visitor) -> bool {
+        self.visitors.borrow().iter().any(|other| std::ptr::eq(other.as_ptr(), visitor))
+    }
+
     /// A client is gone: nothing of it is wanted any more.
     pub fn detach(&self, visitor: &Visitor) {
         self.visitors.borrow_mut().retain(|other| !std::ptr::eq(other.as_ptr(), visitor) && other.strong_count() > 0);
@@ -186,6 +205,7 @@ impl Leg {
         let open: Vec<i64> = self.calls.borrow().clients().filter(|(_, call)| is_its(call)).map(|(id, _)| id).collect();
         for id in open {
             drop(self.calls.borrow_mut().take(id));
+            self.gave_up(id, visitor.number);
             self.cancel(id);
         }
         self.unsubscribe_all(visitor.number);
@@ -270,6 +290,10 @@ impl Leg {
     pub(super) fn ask_as(&self, method: &str, params: Option<&str>, era: Era) -> (i64, oneshot::Receiver<Bytes>) {
         let (sender, receiver) = oneshot::channel();
         let id = self.calls.borrow_mut().next_id();
+        if self.is_over() {
+            // Nobody is there to answer.
+            return (id, receiver);
+        }
         let params = params.map(|params| format!(",\"params\":{params}")).unwrap_or_default();
         let mut message: Bytes = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"{params}}}").into();
         if era == Era::Modern {
@@ -304,6 +328,7 @@ impl Leg {
         let open = self.calls.borrow().clients().find(|(_, call)| is_its(call)).map(|(ours, _)| ours);
         let Some(ours) = open else { return false };
         drop(self.calls.borrow_mut().take(ours));
+        self.gave_up(ours, visitor.number);
         if let Some(span) = message.peek().request_id {
             let ours = ours.to_string().into();
             self.tell_for(visitor, parent, splice_all(message.bytes(), &mut [(span, ours)]));
@@ -341,14 +366,31 @@ impl Leg {
     pub(super) fn call_in_question(&self) -> Option<(Rc<Visitor>, Id)> {
         let calls = self.calls.borrow();
         let whose = |call: &ClientCall| Some((call.visitor.upgrade()?, call.id.id()));
-        if let Some(id) = self.about.get()
-            && let Some(Call { caller: Caller::Client(call), .. }) = calls.get(id)
-        {
-            return whose(call);
+        if let Some(id) = self.about.get() {
+            return match calls.get(id).map(|call| &call.caller) {
+                Some(Caller::Client(call)) => whose(call),
+                // It belongs to a call that is over.
+                _ => None,
+            };
         }
         let mut clients = calls.clients();
         let (_, only) = clients.next()?;
-        clients.next().is_none().then(|| whose(only)).flatten()
+        let found = clients.next().is_none().then(|| whose(only)).flatten();
+        found.filter(|(visitor, _)| !self.may_mean_another(visitor.number))
+    }
+
+    /// Nobody waits for a call any more, though the server may still work on it.
+    fn gave_up(&self, id: i64, visitor: u32) {
+        let mut given_up = self.given_up.borrow_mut();
+        if given_up.len() >= GIVEN_UP_MAX {
+            given_up.remove(0);
+        }
+        given_up.push(GivenUp { id, visitor, at: Instant::now() });
+    }
+
+    /// Whether the server may still work on something for another client than this.
+    pub(super) fn may_mean_another(&self, visitor: u32) -> bool {
+        self.given_up.borrow().iter().any(|call| call.visitor != visitor)
     }
 
     /// Takes what the server says, once it has passed.
@@ -375,6 +417,9 @@ impl Leg {
         let now = Instant::now();
         self.used.set(now);
         let Some(call) = call else {
+            if let Some(Id::Integer(id)) = message.id() {
+                self.given_up.borrow_mut().retain(|call| call.id != id);
+            }
             return self.note("the answer before this is to no open call, and was not passed on");
         };
         match call.caller {
@@ -428,11 +473,15 @@ impl Leg {
         let is_asked = |call: &ClientCall| call.visitor.upgrade().is_some_and(|visitor| visitor.is_asked_by(self));
         let waits = |call: &ClientCall| is_held || is_asked(call);
         let overdue = self.calls.borrow_mut().overdue(now, waits);
+        let cap = self.server.settings.response_cap;
+        self.given_up.borrow_mut().retain(|call| now.saturating_duration_since(call.at) < cap);
         for (id, call) in overdue {
             self.cancel(id);
             if let Caller::Client(client) = call.caller {
                 self.server.stats.answered(call.began.elapsed(), true);
                 if let Some(visitor) = client.visitor.upgrade() {
+                    self.gave_up(id, visitor.number);
+                    self.withdraw_questions_about(&visitor, &client.id.id());
                     visitor.answer_with(&client.id.id(), &self.server.timed_out(call.began.elapsed()));
                 }
             }

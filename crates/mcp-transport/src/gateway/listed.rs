@@ -93,7 +93,11 @@ impl Leg {
             }));
         }
         let listed = self.list(kind);
+        let changes = listed.changes.get();
         loop {
+            if self.is_over() {
+                return Err(self.refusal().text());
+            }
             if let Some(read) = listed.fresh() {
                 return Ok(read);
             }
@@ -102,8 +106,8 @@ impl Leg {
             }
             let done = listed.done.notified();
             done.await;
-            // What was read while we waited is as new as what we would read.
-            if let Some(read) = listed.last() {
+            // What was read while we waited is as new as what we would read, unless it had changed before.
+            if let Some(read) = listed.last().filter(|read| read.changes >= changes) {
                 return Ok(read);
             }
         }
@@ -173,7 +177,10 @@ impl Leg {
         let mut originals: Vec<String> = Vec::new();
         for leg in self.server.legs() {
             if let Some(read) = leg.list(kind).last() {
-                originals.extend(read.items.iter().map(|item| item.original.clone()));
+                // What is not given out claims no name.
+                let is_given = |name: &str| kind != ListKind::Tools || self.server.gives_out(name);
+                let given = read.items.iter().filter(|item| is_given(&item.original));
+                originals.extend(given.map(|item| item.original.clone()));
             }
         }
         originals.sort_unstable();

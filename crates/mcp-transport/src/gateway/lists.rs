@@ -105,6 +105,8 @@ impl Visitor {
     /// Reads all lists at the same time; those that do not come in time are left out.
     async fn gather(&self, kind: ListKind, legs: Vec<Rc<Leg>>) -> Vec<PartOf> {
         let until = Instant::now() + self.gateway.settings.list_wait;
+        let worth = self.gateway.settings.list_wait;
+        let (stuck, legs): (Vec<_>, Vec<_>) = legs.into_iter().partition(|leg| leg.list(kind).is_stuck(worth));
         let readers: Vec<_> = legs
             .iter()
             .map(|leg| {
@@ -120,11 +122,6 @@ impl Visitor {
                 parts.push(PartOf { leg, read });
                 continue;
             }
-            if leg.list(kind).is_stuck(self.gateway.settings.list_wait) {
-                let read = Err("it has not answered for a while".into());
-                parts.push(PartOf { leg, read });
-                continue;
-            }
             let read = match timeout_at(until, reader).await {
                 Ok(Ok(read)) => read,
                 Ok(Err(_)) => Err("it could not be read".into()),
@@ -132,6 +129,9 @@ impl Visitor {
             };
             parts.push(PartOf { leg, read });
         }
+        let missing = |leg| PartOf { leg, read: Err("it has not answered for a while".into()) };
+        parts.extend(stuck.into_iter().map(missing));
+        parts.sort_by_key(|part| part.leg.server.index);
         parts
     }
 
@@ -161,7 +161,8 @@ impl Visitor {
         for Absent { server, reason } in &absent {
             self.note(&format!("the server \"{server}\" is missing from {}: {reason}", kind.method()));
         }
-        let (ttl_ms, is_public) = hints(parts, &absent, self.gateway.hub.is_governed());
+        let varies = self.gateway.hub.is_governed() || self.gateway.entrance.asks_for_token();
+        let (ttl_ms, is_public) = hints(parts, &absent, varies);
         let (own, next) = (self.gateway.own(), page.next.as_deref());
         let listing = Listing { kind, next, absent: &absent, era, ttl_ms, is_public, own: &own };
         let result = merge::list(items[page.items].iter().map(|item| &item.bytes), &listing);
@@ -202,11 +203,11 @@ impl Visitor {
 }
 
 /// For how long a merged list is right, and whether it is so for everybody.
-fn hints(parts: &[PartOf], absent: &[Absent], is_governed: bool) -> (u64, bool) {
+fn hints(parts: &[PartOf], absent: &[Absent], varies: bool) -> (u64, bool) {
     let reads: Vec<&Rc<Read>> = parts.iter().filter_map(|part| part.read.as_ref().ok()).collect();
     let ttl = reads.iter().map(|read| read.ttl.unwrap_or_default()).min().unwrap_or(Duration::ZERO);
     let ttl = if absent.is_empty() { ttl } else { Duration::ZERO };
-    (ttl.as_millis() as u64, !is_governed && reads.iter().all(|read| read.is_public))
+    (ttl.as_millis() as u64, !varies && !reads.is_empty() && reads.iter().all(|read| read.is_public))
 }
 
 /// Where a client wants the list to go on.

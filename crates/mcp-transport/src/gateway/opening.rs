@@ -29,6 +29,8 @@ const SILENT_FOR: Duration = Duration::from_secs(4);
 enum Failed {
     /// The server does not know this revision, and said so.
     Unknown(String),
+    /// It said nothing, which tells nothing: it may only be slow.
+    Silent,
     /// It is not there, or said nothing that tells.
     Gone(String),
 }
@@ -39,7 +41,6 @@ impl Leg {
         if self.is_over() {
             return;
         }
-        self.server.starts();
         let patience = self.server.settings.startup_timeout;
         let gateway = self.server.gateway.upgrade();
         // Launchers that install at the same time can break what they share. It heals when they come one by one.
@@ -56,6 +57,12 @@ impl Leg {
             Ok(Err(why)) => why,
             Err(_) => format!("it did not introduce itself within {} s", patience.as_secs_f32()),
         };
+        let may_be_either =
+            matches!(self.server.settings.target, ServerTarget::Url { transport: UrlTransport::Auto, .. });
+        if may_be_either && !self.server.knows_sse.get() {
+            // It is asked in both ways again.
+            self.server.speaks_sse.set(false);
+        }
         self.stop(Lost::NotOpened { why });
     }
 
@@ -64,6 +71,7 @@ impl Leg {
         let interval = self.server.gateway.upgrade().and_then(|gateway| gateway.settings.healthcheck_interval);
         self.health.set(super::leg::Health { next: now + interval.unwrap_or_default(), failures: 0 });
         *self.introduction.borrow_mut() = Some(introduction);
+        self.server.knows_sse.set(self.server.speaks_sse.get());
         self.used.set(now);
         self.ready.set(Some(now));
         self.phase.set(Phase::Ready);
@@ -86,7 +94,11 @@ impl Leg {
             if self.talk().is_none_or(|talk| talk.is_over()) {
                 self.connect().map_err(|error| error.to_string())?;
             }
-            match self.introduce_in(era).await {
+            let introduced = self.introduce_in(era).await;
+            if self.is_over() {
+                return Err("it was stopped before it introduced itself".into());
+            }
+            match introduced {
                 Ok(introduction) => {
                     self.era.set(era);
                     self.server.learn_era(era, true);
@@ -95,6 +107,10 @@ impl Leg {
                 Err(Failed::Unknown(what)) => {
                     self.server.learn_era(era, false);
                     why = what;
+                    self.begin_anew();
+                }
+                Err(Failed::Silent) => {
+                    why = "it says nothing to server/discover".into();
                     self.begin_anew();
                 }
                 // A server may end because it was asked in a way that it does not know.
@@ -143,7 +159,7 @@ impl Leg {
             Ok(answer) => answer.map_err(|_| self.gone())?,
             Err(_) => {
                 drop(self.calls.borrow_mut().take(id));
-                return Err(Failed::Unknown("it says nothing to server/discover".into()));
+                return Err(Failed::Silent);
             }
         };
         match ErrorCode::of(&answer) {
@@ -184,7 +200,8 @@ impl Leg {
 
     /// Starts the process, or makes ready what speaks with the address.
     fn connect(self: &Rc<Self>) -> io::Result<()> {
-        let Some(gateway) = self.server.gateway.upgrade() else { return Err(io::ErrorKind::NotConnected.into()) };
+        let gateway = self.server.gateway.upgrade().filter(|_| !self.is_over());
+        let Some(gateway) = gateway else { return Err(io::ErrorKind::NotConnected.into()) };
         let hub = &gateway.hub;
         let conversation = hub.look(|pipeline| pipeline.begin_leg(self.server.settings.id.clone()));
         let talk = Talk::new(hub, Rc::new(RefCell::new(conversation)), ClientEnd::Leg(Rc::clone(self)));

@@ -63,7 +63,8 @@ impl Leg {
     /// The client that it is for, if there is only one.
     pub(super) fn only_visitor(&self) -> Option<Rc<Visitor>> {
         let mut all = self.attached();
-        if all.len() == 1 { all.pop() } else { None }
+        let only = if all.len() == 1 { all.pop() } else { None };
+        only.filter(|visitor| !self.may_mean_another(visitor.number))
     }
 
     fn refuse_question(&self, id: &Id, what: &str) {

@@ -12,7 +12,7 @@ use foldhash::fast::RandomState;
 use mcp_engine::entrance::Glob;
 use mcp_engine::router::Namespace;
 use mcp_engine::router::era::ClientFacts;
-use mcp_wire::reply::Refusal;
+use mcp_wire::reply::{self, Refusal};
 use mcp_wire::revision::Era;
 use tokio::time::Instant;
 
@@ -36,11 +36,13 @@ const LASTED: Duration = Duration::from_secs(30);
 /// Failures in a row after which a server counts as down.
 const DOWN_AFTER: u32 = 5;
 /// Connections to one server that clients share, at most. They differ by what clients declare.
-const LEGS_MAX: usize = 8;
+const LEGS_MAX: usize = 32;
 /// The same where each client has one of its own.
 const OWN_LEGS_MAX: usize = 256;
 /// Times in a row that a server may not answer when it is asked whether it is there.
 const UNHEALTHY_AFTER: u32 = 3;
+/// A server that did not know the newest revision is asked again after this.
+const LEARNED_FOR: Duration = Duration::from_secs(10 * 60);
 /// Characters of a server's last words that are shown.
 const LAST_WORDS_MAX: usize = 4_000;
 
@@ -55,8 +57,11 @@ pub struct Server {
     /// Which eras it is known to know, as far as it was asked.
     legacy: Cell<Option<bool>>,
     modern: Cell<Option<bool>>,
+    learned: Cell<Option<Instant>>,
     /// What is spoken at its address.
     pub(super) speaks_sse: Cell<bool>,
+    /// It has introduced itself so.
+    pub(super) knows_sse: Cell<bool>,
     enabled_tools: Option<Vec<Glob>>,
     disabled_tools: Vec<Glob>,
     enabled: Cell<bool>,
@@ -64,7 +69,8 @@ pub struct Server {
     next_start: Cell<Option<Instant>>,
     /// Connections that are to be opened again.
     revive: RefCell<Vec<Revived>>,
-    starts: Cell<u64>,
+    /// Times that it was started again because it ended.
+    restarts: Cell<u64>,
     pub(super) last_words: RefCell<String>,
     why: RefCell<Option<String>>,
     pub stats: Stats,
@@ -131,6 +137,8 @@ impl Server {
                 Speaks::Legacy => Some(false),
                 Speaks::Modern => Some(true),
             }),
+            learned: Cell::new(None),
+            knows_sse: Cell::new(false),
             speaks_sse: Cell::new(matches!(settings.target, ServerTarget::Url { transport: UrlTransport::Sse, .. })),
             enabled_tools: settings.enabled_tools.as_deref().map(globs),
             disabled_tools: globs(&settings.disabled_tools),
@@ -138,7 +146,7 @@ impl Server {
             failures: Cell::new(0),
             next_start: Cell::new(None),
             revive: RefCell::default(),
-            starts: Cell::new(0),
+            restarts: Cell::new(0),
             last_words: RefCell::default(),
             why: RefCell::default(),
             stats: Stats::default(),
@@ -184,6 +192,17 @@ impl Server {
 
     /// The revisions to try, in order, for a client of `era`.
     pub(super) fn eras(&self, era: Era) -> Vec<Era> {
+        if self.settings.speaks == Speaks::Auto {
+            // A server may have been asked at a bad time, and may learn.
+            let is_old = self.learned.get().is_some_and(|learned| learned.elapsed() > LEARNED_FOR);
+            if is_old && self.modern.get() == Some(false) {
+                self.modern.set(None);
+            }
+            if (self.legacy.get(), self.modern.get()) == (Some(false), Some(false)) {
+                self.legacy.set(None);
+                self.modern.set(None);
+            }
+        }
         let knows = |era| match era {
             Era::Legacy => self.legacy.get(),
             Era::Modern => self.modern.get(),
@@ -198,6 +217,7 @@ impl Server {
 
     /// It was asked for a revision of `era`, and knows it or does not.
     pub(super) fn learn_era(&self, era: Era, knows: bool) {
+        self.learned.set(Some(Instant::now()));
         match era {
             Era::Legacy => self.legacy.set(Some(knows)),
             Era::Modern => self.modern.set(Some(knows)),
@@ -207,8 +227,7 @@ impl Server {
     /// The connection for a client, which is opened if there is none.
     pub fn leg_for(&self, visitor: &Rc<Visitor>, facts: &Rc<ClientFacts>, era: Era) -> Result<Rc<Leg>, Refusal> {
         if !self.enabled.get() {
-            let state = "disabled".into();
-            return Err(Refusal::ServerUnavailable { server: self.id().to_owned(), state, retry_after_ms: None });
+            return Err(self.disabled());
         }
         let spoken = self.eras(era)[0];
         let key = LegKey {
@@ -242,6 +261,9 @@ impl Server {
         if is_ending {
             return Err(Lost::Ending.refusal(self));
         }
+        if !self.enabled.get() {
+            return Err(self.disabled());
+        }
         let pause = self.next_start.get().map(|at| at.saturating_duration_since(Instant::now())).unwrap_or_default();
         if pause > WORTH_WAITING {
             return Err(self.unavailable());
@@ -250,7 +272,15 @@ impl Server {
         if self.legs.borrow().len() >= most && !self.make_room() {
             return Err(self.overloaded());
         }
-        self.revive.borrow_mut().retain(|revived| revived.key != key);
+        // Whoever used the one before it goes on with this one.
+        let mut visitors = visitors;
+        {
+            let mut revive = self.revive.borrow_mut();
+            if let Some(at) = revive.iter().position(|revived| revived.key == key) {
+                visitors.extend(revive.swap_remove(at).visitors);
+            }
+        }
+        visitors.retain(|visitor| visitor.upgrade().is_some_and(|visitor| !visitor.has_left()));
         let me = self.me.upgrade().expect("it is in use");
         let leg = Leg::new(&me, key.clone(), Rc::clone(facts));
         *leg.visitors.borrow_mut() = visitors;
@@ -265,17 +295,13 @@ impl Server {
         Ok(leg)
     }
 
-    /// It is started now.
-    pub(super) fn starts(&self) {
-        self.starts.set(self.starts.get() + 1);
-    }
-
     /// Ends a connection that nobody uses.
     fn make_room(&self) -> bool {
         let unused = {
             let legs = self.legs.borrow();
-            let unused = legs.values().filter(|leg| leg.attached().is_empty() && leg.open_calls() == 0);
-            unused.min_by_key(|leg| leg.used.get()).cloned()
+            let unused = legs.values().filter(|leg| leg.open_calls() == 0 && !leg.is_wanted());
+            // Those that somebody could come back to go last.
+            unused.min_by_key(|leg| (!leg.attached().is_empty(), leg.used.get())).cloned()
         };
         match unused {
             Some(leg) => {
@@ -309,6 +335,7 @@ impl Server {
             self.tell(&refusal.text());
         }
         let is_needed = lost.is_failure() || matches!(lost, Lost::Asked);
+        self.restarts.set(self.restarts.get() + u64::from(is_needed && self.enabled.get()));
         let visitors: Vec<_> = leg.visitors.borrow().iter().filter(|it| it.strong_count() > 0).cloned().collect();
         if is_needed && self.enabled.get() && (!visitors.is_empty() || self.settings.start == Start::Eager) {
             let revived = Revived { key: leg.key.clone(), facts: Rc::clone(&leg.facts), visitors };
@@ -334,6 +361,11 @@ impl Server {
         Refusal::ServerUnavailable { server, state: state.into(), retry_after_ms }
     }
 
+    fn disabled(&self) -> Refusal {
+        let (server, state) = (self.id().to_owned(), "disabled".into());
+        Refusal::ServerUnavailable { server, state, retry_after_ms: None }
+    }
+
     pub fn overloaded(&self) -> Refusal {
         Refusal::Busy { what: format!("server \"{}\" has as many calls waiting as it may", self.id()) }
     }
@@ -352,7 +384,8 @@ impl Server {
         if self.next_start.get().is_none_or(|at| at <= now) {
             let revived = self.revive.take();
             for Revived { key, facts, visitors } in revived {
-                let is_wanted = visitors.iter().any(|visitor| visitor.strong_count() > 0);
+                let is_there = |visitor: &Weak<Visitor>| visitor.upgrade().is_some_and(|visitor| !visitor.has_left());
+                let is_wanted = visitors.iter().any(is_there);
                 if is_wanted || self.settings.start == Start::Eager {
                     // If it cannot be opened now, whoever needs it tries again.
                     let _ = self.open(key, &facts, visitors);
@@ -371,6 +404,7 @@ impl Server {
         if let Some(idle) = self.settings.idle_stop
             && is_process
             && leg.open_calls() == 0
+            && !leg.is_wanted()
             && now.saturating_duration_since(leg.used.get()) > idle
         {
             return leg.stop(Lost::Unused);
@@ -390,12 +424,16 @@ impl Server {
         tokio::task::spawn_local(async move {
             let used = leg.used.get();
             let method = if leg.era.get() == Era::Modern { "server/discover" } else { "ping" };
-            let answered = tokio::time::timeout(patience, leg.ask(method, None)).await.is_ok_and(|it| it.is_ok());
+            let answer = tokio::time::timeout(patience, leg.ask(method, None)).await;
+            // That it cannot be reached is said by us.
+            let answered = answer.is_ok_and(|it| it.is_ok_and(|answer| !reply::says_own_failure(&answer)));
             if leg.is_over() {
                 return;
             }
             let mut health = leg.health.get();
-            health.failures = if answered { 0 } else { health.failures + 1 };
+            // Nobody is to blame while a person holds the question.
+            let is_held = leg.talk().is_some_and(|talk| talk.holds_from_client());
+            health.failures = if answered || is_held { 0 } else { health.failures + 1 };
             leg.health.set(health);
             if answered {
                 // Being asked is no use of it.
@@ -428,6 +466,7 @@ impl Server {
             }
             ServerOrder::Disable => {
                 self.enabled.set(false);
+                self.revive.borrow_mut().clear();
                 self.stop_all(&Lost::Asked);
                 self.changed_for_all();
             }
@@ -489,7 +528,7 @@ impl Server {
             instances: legs.len(),
             clients: legs.values().map(|leg| leg.attached().len()).sum(),
             in_flight: legs.values().map(|leg| leg.open_calls()).sum(),
-            restarts: self.starts.get().saturating_sub(1),
+            restarts: self.restarts.get(),
             retry_after_ms: self.retry_after_ms().filter(|_| ready.is_none()),
             why: self.why.borrow().clone(),
             last_words: Some(self.last_words.borrow().clone()).filter(|words| !words.is_empty()),

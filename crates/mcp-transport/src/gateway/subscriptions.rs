@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_engine::router::{Found, ListKind};
@@ -17,6 +18,9 @@ use super::visitor::{Visitor, too_many_calls};
 /// Resources that one client may want to hear of, and times that it may want to.
 const URIS_MAX: usize = 1_000;
 const LISTENS_MAX: usize = 64;
+
+/// Before a server is asked again to tell of changes, if it ended that.
+const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 
 /// The member of `_meta` that says which listen request something belongs to.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -99,15 +103,41 @@ impl Leg {
         let before = self.subscriptions.listening.take();
         if !filter.is_empty() {
             let params = format!("{{\"notifications\":{{{}}}}}", filter.join(","));
-            let (id, _) = self.ask_as("subscriptions/listen", Some(&params), Era::Modern);
+            let (id, ended) = self.ask_as("subscriptions/listen", Some(&params), Era::Modern);
             self.keep_open(id);
             self.subscriptions.listening.set(Some(id));
+            let leg = self.rc();
+            tokio::task::spawn_local(async move {
+                let _ = ended.await;
+                leg.listen_again(id).await;
+            });
         }
         if let Some(before) = before {
             drop(self.calls.borrow_mut().take(before));
             self.cancel(before);
         }
         *self.subscriptions.active.borrow_mut() = uris;
+    }
+
+    /// The server ended what we listened to: it is asked for once more, and what was missed is looked for.
+    async fn listen_again(&self, ended: i64) {
+        if self.subscriptions.listening.get() != Some(ended) || !self.is_ready() {
+            return;
+        }
+        tokio::time::sleep(LISTEN_AGAIN).await;
+        if self.subscriptions.listening.get() != Some(ended) || !self.is_ready() {
+            return;
+        }
+        self.subscriptions.listening.set(None);
+        for kind in ListKind::ALL {
+            self.list_changed(kind);
+        }
+        self.listen_for(self.wanted());
+    }
+
+    /// Whether a client wants to hear of something here.
+    pub(super) fn is_wanted(&self) -> bool {
+        !self.wanted().is_empty()
     }
 
     pub(super) fn unsubscribe_all(&self, _visitor: u32) {
@@ -123,14 +153,19 @@ impl Leg {
         for visitor in self.attached() {
             if visitor.listening.uris.borrow().contains(&place) {
                 let plain = mcp_wire::splice::without_member(message.bytes(), &["params", "_meta", SUBSCRIPTION]);
-                visitor.hear(self, sequence, None, mcp_engine::router::rewrite::notification(self.namespace(), plain));
+                visitor.tell_of(
+                    self,
+                    sequence,
+                    None,
+                    mcp_engine::router::rewrite::notification(self.namespace(), plain),
+                );
             }
             let listens = visitor.listening.listens.borrow();
             let ids: Vec<Id> = listens.iter().filter(|it| it.uris.contains(&place)).map(|it| it.id.clone()).collect();
             drop(listens);
             for id in ids {
                 let params = format!("{{\"_meta\":{{\"{SUBSCRIPTION}\":{id}}},\"uri\":{}}}", json_text(&given));
-                visitor.hear(self, sequence, None, notification("notifications/resources/updated", &params));
+                visitor.tell_of(self, sequence, None, notification("notifications/resources/updated", &params));
             }
         }
     }
@@ -167,7 +202,10 @@ impl Visitor {
         self.own.borrow_mut().push(id.clone());
         tokio::task::spawn_local(async move {
             if !leg.opened().await {
-                return me.answer_with(&id, &leg.refusal());
+                if me.is_still_wanted(&id) {
+                    me.answer_with(&id, &leg.refusal());
+                }
+                return;
             }
             let refused = me.change_subscription(&leg, &method, (server, original)).await;
             if !me.is_still_wanted(&id) {

@@ -45,7 +45,7 @@ impl Leg {
         // Progress of a call that is over is of no use to anybody, and some clients choke on it.
         let (Some((visitor, token, id)), Some(span)) = (whose, message.peek().progress_token) else { return };
         let bytes = splice_all(message.bytes(), &mut [(span, token.bytes())]);
-        visitor.hear(self, sequence, Some(&id), rewrite::notification(self.namespace(), bytes));
+        visitor.tell_of(self, sequence, Some(&id), rewrite::notification(self.namespace(), bytes));
     }
 
     /// What is logged is for whoever it happened for; where that cannot be told, for nobody.
@@ -65,16 +65,16 @@ impl Leg {
         if is_unasked || level.zip(wanted).is_some_and(|(level, wanted)| level < wanted) {
             return;
         }
-        visitor.hear(self, sequence, about.as_ref(), message.bytes().clone());
+        visitor.tell_of(self, sequence, about.as_ref(), message.bytes().clone());
     }
 
     /// What we know nothing of is for the only client there is, or for the only call.
     fn hear_other(&self, message: &Message, sequence: u64) {
         let bytes = rewrite::notification(self.namespace(), message.bytes().clone());
         match self.call_in_question() {
-            Some((visitor, about)) => visitor.hear(self, sequence, Some(&about), bytes),
+            Some((visitor, about)) => visitor.tell_of(self, sequence, Some(&about), bytes),
             None => match self.only_visitor() {
-                Some(visitor) => visitor.hear(self, sequence, None, bytes),
+                Some(visitor) => visitor.tell_of(self, sequence, None, bytes),
                 None => self.note("the notification before this is for nobody in particular, and was not passed on"),
             },
         }

@@ -51,6 +51,8 @@ pub struct Visitor {
     pub(super) log_level: Cell<Option<LogLevel>>,
     /// Whether it was told what there is, so that it wants to hear what changes.
     pub(super) is_open: Cell<bool>,
+    /// It reads more slowly than there is something to read.
+    is_behind: Cell<bool>,
     left: OnceCell<()>,
 }
 
@@ -115,6 +117,7 @@ impl Visitor {
             changes: Changes::default(),
             log_level: Cell::new(None),
             is_open: Cell::new(false),
+            is_behind: Cell::new(false),
             left: OnceCell::new(),
         })
     }
@@ -176,6 +179,20 @@ impl Visitor {
         }
     }
 
+    /// A request of a batch is answered no more; the others may all be.
+    fn forget_in_batches(&self, id: &Id) {
+        let done: Vec<Batch> = {
+            let mut batches = self.batches.borrow_mut();
+            batches.iter_mut().for_each(|batch| batch.open.retain(|open| open != id));
+            let (done, open) = std::mem::take(&mut *batches).into_iter().partition(|batch| batch.open.is_empty());
+            *batches = open;
+            done
+        };
+        for batch in done.iter().filter(|batch| !batch.answers.is_empty()) {
+            self.say(reply::batch(&batch.answers));
+        }
+    }
+
     /// Keeps an answer that belongs to a batch. What is to be said now comes back.
     fn joined(&self, message: Bytes) -> Option<Bytes> {
         let mut batches = self.batches.borrow_mut();
@@ -219,6 +236,11 @@ impl Visitor {
             && let Err(answer) = self.check_modern(message)
         {
             return self.say(answer);
+        }
+        if !is_routed(&method)
+            && let Err(refusal) = self.may_ask()
+        {
+            return self.refuse(message, &refusal);
         }
         if let Some(kind) = ListKind::from_method(&method) {
             return self.list(message, kind, era);
@@ -278,6 +300,13 @@ impl Visitor {
             }
             frame.bytes = without_token(&message);
         }
+    }
+
+    /// Whether it may ask us something now. What goes to a server is counted with that.
+    fn may_ask(&self) -> Result<(), Refusal> {
+        self.gateway.entrance.take(&self.principal(), None, None)?;
+        let is_busy = self.own.borrow().len() >= self.gateway.settings.in_flight_per_client;
+        if is_busy { Err(too_many_calls()) } else { Ok(()) }
     }
 
     /// Whether a request may be heeded.
@@ -340,7 +369,11 @@ impl Visitor {
                 "prompts/get" => &[ListKind::Prompts],
                 _ => &[ListKind::Resources, ListKind::Templates],
             };
+            let principal = me.principal();
             for server in servers {
+                if !principal.may_use_server(me.gateway.servers[server].id()) {
+                    continue;
+                }
                 let Ok(leg) = me.leg(server, era) else { continue };
                 for kind in kinds {
                     let _ = tokio::time::timeout(me.gateway.settings.list_wait, leg.fetch(*kind)).await;
@@ -404,14 +437,8 @@ impl Visitor {
 
     /// Its connections that are open.
     pub(super) fn open_legs(&self) -> Vec<Rc<Leg>> {
-        let mut all: Vec<Rc<Leg>> = Vec::new();
-        for leg in self.legs.iter().flat_map(|legs| legs.borrow().iter().filter_map(Weak::upgrade).collect::<Vec<_>>())
-        {
-            if !leg.is_over() && !all.iter().any(|other| Rc::ptr_eq(other, &leg)) {
-                all.push(leg);
-            }
-        }
-        all
+        let legs = self.gateway.servers.iter().flat_map(|server| server.legs());
+        legs.filter(|leg| leg.is_for(self)).collect()
     }
 
     /// A method that we know nothing of goes to the only server there is.
@@ -484,7 +511,7 @@ impl Visitor {
                     let at = own.iter().position(|other| *other == id);
                     at.map(|at| own.swap_remove(at)).is_some()
                 };
-                self.batches.borrow_mut().iter_mut().for_each(|batch| batch.open.retain(|open| *open != id));
+                self.forget_in_batches(&id);
                 if !was_own && !self.stop_listening(&id) {
                     self.open_legs().iter().any(|leg| leg.cancel_for(self, &id, message, sequence));
                 }
@@ -516,6 +543,10 @@ impl Visitor {
                 .filter(|leg| leg.attached().len() == 1)
                 .collect(),
         }
+    }
+
+    pub(super) fn has_left(&self) -> bool {
+        self.left.get().is_some()
     }
 
     /// It is gone.
@@ -551,6 +582,18 @@ impl Visitor {
         let speaker = Default::default();
         let behalf = (sequence > 0).then_some(Behalf { parent: sequence, speaker: &speaker, conversation: 0 });
         talk.from_gateway(Lane { behalf, ..OURS }, about, message);
+    }
+
+    /// Tells it of something that it can do without, unless it has too much to read already.
+    pub(super) fn tell_of(&self, leg: &Leg, sequence: u64, about: Option<&Id>, message: Bytes) {
+        if self.talk.upgrade().is_some_and(|talk| talk.client_is_behind()) {
+            if !self.is_behind.replace(true) {
+                self.note("the client reads too slowly; what is not an answer is left out until it has caught up");
+            }
+            return;
+        }
+        self.is_behind.set(false);
+        self.hear(leg, sequence, about, message);
     }
 
     /// Has it ask for the rest of the answer to `id` in a while.
@@ -598,6 +641,12 @@ impl Visitor {
             talk.note(mcp_engine::Side::Server, text);
         }
     }
+}
+
+/// Whether a method goes to one server, where it is counted.
+fn is_routed(method: &str) -> bool {
+    matches!(method, "tools/call" | "prompts/get" | "resources/read" | "completion/complete")
+        || method.starts_with("tasks/")
 }
 
 /// What a client is told that has too much under way.

@@ -64,7 +64,7 @@ impl Visitor {
             .filter_map(|leg| Some((leg.server.id(), leg.introduction.borrow().clone()?)))
             .collect();
         let parts: Vec<Part<'_>> = ready.iter().map(|(id, answer)| Part { id, answer }).collect();
-        let missing = legs.iter().filter(|leg| !leg.is_ready() && !leg.is_over()).count();
+        let missing = self.servers().count().saturating_sub(parts.len());
         for leg in legs.iter().filter(|leg| !leg.is_ready()) {
             self.note(&format!("the server \"{}\" has not introduced itself, and is left out", leg.server.id()));
         }
