@@ -23,7 +23,7 @@ use mcp_transport::gateway::board::Board;
 
 pub use args::{ServeArgs, ServePlan, without_command};
 
-use crate::cli::RecordingArgs;
+use crate::cli::{Listen, RecordingArgs};
 use crate::failure::Failure;
 use crate::plan::{GatewaySide, Plan, ServerSide};
 use crate::report::{self, say};
@@ -37,6 +37,9 @@ pub fn serve(args: &ServeArgs, state: Result<StateDir, Failure>) -> Result<ExitC
         say(loaded.warnings.trim_end());
     }
     let config = loaded.config;
+    if listen == Listen::Stdio && entrance.asks_for_token() && !args.recording.quiet {
+        say("mcp-proxy: warning: clients on stdio have to show a token as `params.proxy.authToken`, which few can");
+    }
     let shown = format!("serve --config {}", shell_words::quote(&args.config.to_string_lossy()));
     let side = GatewaySide { settings: config.settings, entrance, board: Board::default(), shown };
     let recording = RecordingArgs { message_limit: message_bytes_max, ..args.recording.clone() };

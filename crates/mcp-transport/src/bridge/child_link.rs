@@ -23,6 +23,8 @@ const END_FOR: Duration = Duration::from_secs(2);
 const TREE_GONE_FOR: Duration = Duration::from_secs(6);
 /// For what a server wrote last, when something it left behind still holds its output open.
 const DRAIN_FOR: Duration = Duration::from_millis(600);
+/// How a server ended that never began.
+pub const NOT_STARTED: &str = "could not be started";
 /// Lines of a server's last words that are kept.
 const LAST_WORDS_LINES: usize = 20;
 
@@ -114,7 +116,7 @@ async fn attend(talk: &Rc<Talk>, link: &ChildLink, mut stdout: Pipe, mut child: 
     match status {
         Err(error) => {
             talk.hub.tell(format!("cannot start `{}`: {error}", link.program));
-            gone(talk, "could not be started", last_words);
+            gone(talk, NOT_STARTED, last_words);
         }
         Ok(Some(status)) => gone(talk, &status.to_string(), last_words),
         Ok(None) => {

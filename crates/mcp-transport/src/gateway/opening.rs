@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::leg::{Leg, Phase};
 use super::server::Lost;
 use super::settings::{ServerTarget, StdioMode, UrlTransport};
-use crate::bridge::child_link::{ChildLink, ChildOptions};
+use crate::bridge::child_link::{ChildLink, ChildOptions, NOT_STARTED};
 use crate::bridge::http_link::HttpLink;
 use crate::bridge::sse_link::SseLink;
 use crate::bridge::talk::{ClientEnd, ServerEnd, Talk};
@@ -240,7 +240,11 @@ impl Leg {
     pub fn died(&self, status: &str, last_words: &str) {
         self.server.said_last(last_words);
         if self.phase.get() == Phase::Opening {
-            self.last_status.replace(Some(format!("it ended before it introduced itself: {status}")));
+            let why = match status {
+                NOT_STARTED => "its program could not be started".into(),
+                status => format!("it ended before it introduced itself: {status}"),
+            };
+            self.last_status.replace(Some(why));
         } else {
             let _ = self.lost.set(Lost::Died { status: status.to_owned() });
         }
