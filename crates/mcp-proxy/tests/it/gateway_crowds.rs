@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::gateway_kit::{HttpClient, StdioClient, code_of, fake, steps, text_of};
-use crate::kit::Sandbox;
+use crate::gateway_kit::{HttpClient, StdioClient, code_of, fake, initialize, steps, text_of};
+use crate::kit::{Running, Sandbox};
 
 const CLIENTS: usize = 200;
 const CALLS: usize = 5;
@@ -134,6 +134,37 @@ fn whoever_takes_back_in_the_very_moment_of_the_answer_gets_one_or_none() {
     }
     assert!(answers.values().all(|count| *count == 1), "{answers:?}");
     client.end();
+}
+
+#[test]
+fn a_batch_of_which_the_last_call_is_taken_back_is_answered_with_the_others() {
+    let sandbox = Sandbox::new();
+    let mut proxy = sandbox.serve(&[fake("a")], json!({}));
+    let send = |proxy: &mut Running, message: Value| proxy.send(format!("{message}\n").as_bytes());
+    let call = |id: u64, told: Value| {
+        let params = json!({ "name": "a__do", "arguments": steps(told) });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+    };
+    let wait = |proxy: &Running, is_it: &dyn Fn(&Value) -> bool| loop {
+        let message = proxy.json();
+        if is_it(&message) {
+            return message;
+        }
+        assert!(message.get("method").is_some(), "{message}");
+    };
+    send(&mut proxy, initialize(0, "2025-03-26", json!({})));
+    assert_eq!(wait(&proxy, &|message| message["id"] == 0)["result"]["protocolVersion"], "2025-03-26");
+    send(&mut proxy, json!([call(1, json!([{ "hold": "one" }])), call(2, json!([{ "hold": "two" }]))]));
+    sandbox.until_seen("a", "tools/call", 2);
+    // What is answered after the first of them is answered after it has come back.
+    send(&mut proxy, call(3, json!([{ "free": "one" }, { "text": "freed" }])));
+    assert_eq!(text_of(&wait(&proxy, &|message| message["id"] == 3)), "freed");
+    let taken_back = json!({ "requestId": 2 });
+    send(&mut proxy, json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": taken_back }));
+    let answers = wait(&proxy, &Value::is_array);
+    let answers = answers.as_array().unwrap();
+    assert_eq!((answers.len(), &answers[0]["id"], text_of(&answers[0])), (1, &json!(1), "one".to_owned()));
+    assert!(proxy.end().0.success());
 }
 
 #[test]

@@ -191,3 +191,40 @@ fn on_a_pipe_a_limit_is_an_error() {
     assert!(refused["error"]["data"]["retry_after_ms"].is_u64(), "{refused}");
     client.end();
 }
+
+#[test]
+fn what_lists_say_is_for_everybody_only_where_everybody_may_come() {
+    let tokens = json!([{ "name": "alice", "token": "token-of-alice", "tools": ["*__x"] }]);
+    for (top, scope, tools) in
+        [(json!({}), "public", &["a__x", "a__do"][..]), (json!({ "tokens": tokens }), "private", &["a__x"])]
+    {
+        let sandbox = Sandbox::new();
+        let gateway = sandbox.serve_http(&[fake("a").modern().script("ttl_ms", 60_000)], top);
+        let mut client = HttpClient::modern(&gateway);
+        client.headers.push("Authorization: Bearer token-of-alice".into());
+        let listed = client.ask(1, "tools/list", json!({}));
+        assert_eq!(listed["result"]["cacheScope"], scope, "{listed}");
+        assert_eq!(names_in(&listed, "tools", "name"), tools);
+        gateway.end();
+    }
+}
+
+#[test]
+fn what_we_answer_ourselves_is_counted_too() {
+    for method in ["tools/list", "ping"] {
+        let sandbox = Sandbox::new();
+        let gateway = sandbox.serve_http(&[fake("a")], json!({ "rate_limit_per_minute": 2 }));
+        // Introducing itself is the first of them.
+        let mut client = HttpClient::open(&gateway);
+        assert!(client.ask(1, method, json!({}))["result"].is_object(), "{method}");
+        let message = client.message(2, method, json!({}));
+        let refused = client.post(&message);
+        assert_eq!(refused.status(), 429, "{method}: {refused:?}");
+        assert_eq!(code_of(&refused.json()), -32002, "{method}");
+        // Calls are of the same count.
+        let call = client.message(9, "tools/call", json!({ "name": "a__x" }));
+        assert_eq!(client.post(&call).status(), 429, "{method}");
+        gateway.end();
+        assert!(sandbox.seen("a", "tools/call").is_empty());
+    }
+}

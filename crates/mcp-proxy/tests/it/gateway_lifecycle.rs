@@ -2,9 +2,17 @@
 
 use serde_json::json;
 
-use crate::gateway_kit::{HttpClient, StdioClient, fake, text_of};
-use crate::http_kit::bare;
+use crate::gateway_kit::{HttpClient, StdioClient, fake, steps, text_of};
+use crate::http_kit::{Listening, bare};
 use crate::kit::{Sandbox, until};
+
+/// A client ends its session.
+#[track_caller]
+fn leave(gateway: &Listening, client: &HttpClient) {
+    let headers: Vec<&str> = client.headers.iter().map(String::as_str).collect();
+    let left = gateway.client().ask(&bare("DELETE", "/mcp", &headers));
+    assert!((200..300).contains(&left.status()), "{left:?}");
+}
 
 #[test]
 fn a_server_starts_with_its_first_client_or_with_the_gateway() {
@@ -47,15 +55,30 @@ fn clients_share_a_server_or_have_one_of_their_own() {
     assert_ne!(own, others);
     assert_eq!(own, pid(&mut one, "own__pid"));
     // It goes when its client goes; that of the other stays.
-    let headers: Vec<&str> = one.headers.iter().map(String::as_str).collect();
-    let left = gateway.client().ask(&bare("DELETE", "/mcp", &headers));
-    assert!((200..300).contains(&left.status()), "{left:?}");
+    leave(&gateway, &one);
     let own: u32 = own.parse().unwrap();
     until("its own server is gone", || !sandbox.left_over().contains(&own));
     assert_eq!(pid(&mut other, "own__pid"), others);
     gateway.end();
     assert_eq!((sandbox.starts("own").len(), sandbox.starts("shared").len()), (2, 1));
     sandbox.nothing_is_left();
+}
+
+#[test]
+fn a_server_that_came_back_goes_with_its_client() {
+    let sandbox = Sandbox::new();
+    let gateway = sandbox.serve_http(&[fake("own").set("instance", "per-client")], json!({}));
+    let mut client = HttpClient::open(&gateway);
+    let died = client.call(1, "own__do", steps(json!([{ "kill": true }])));
+    assert_eq!(died["error"]["code"], 5032, "{died}");
+    // It comes back by itself.
+    sandbox.until_seen("own", "notifications/initialized", 2);
+    let own = sandbox.starts("own").pop().unwrap();
+    assert!(sandbox.left_over().contains(&own));
+    leave(&gateway, &client);
+    until("its server is gone", || sandbox.left_over().is_empty());
+    gateway.end();
+    assert_eq!(sandbox.starts("own").len(), 2);
 }
 
 #[test]

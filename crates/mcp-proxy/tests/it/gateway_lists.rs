@@ -175,3 +175,30 @@ fn many_who_ask_at_once_have_a_server_asked_once() {
     client.end();
     assert_eq!(sandbox.seen("a", "tools/list").len(), 1);
 }
+
+#[test]
+fn a_list_that_changed_while_it_was_read_is_read_again_for_the_next() {
+    let sandbox = Sandbox::new();
+    // Its list is answered when the test says so.
+    let fakes = [fake("a").script("on", json!({ "tools/list": [] }))];
+    let mut client = StdioClient::open(&sandbox, &fakes, json!({}));
+    let first = client.request("tools/list", json!({}));
+    let asked = sandbox.until_seen("a", "tools/list", 1);
+    client.steps("a__do", changes(1));
+    let next = client.request("tools/list", json!({}));
+    // By the answer to this, that one waits for what is being read.
+    client.ask("ping", json!({}));
+    let listed = |asked: &Value, name: &str| {
+        let tools = json!([{ "name": name, "inputSchema": { "type": "object" } }]);
+        let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "tools": tools } });
+        json!([{ "say": answer }, { "text": "done" }])
+    };
+    client.steps("a__do", listed(&asked[0], "old"));
+    assert_eq!(names_in(&client.answer(&first), "tools", "name"), ["a__old"]);
+    let asked = sandbox.until_seen("a", "tools/list", 2);
+    client.steps("a__do", listed(&asked[1], "new"));
+    assert_eq!(names_in(&client.answer(&next), "tools", "name"), ["a__new"]);
+    assert_eq!(names_in(&client.ask("tools/list", json!({})), "tools", "name"), ["a__new"]);
+    client.end();
+    assert_eq!(sandbox.seen("a", "tools/list").len(), 2);
+}

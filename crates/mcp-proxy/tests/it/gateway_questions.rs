@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::bridge_kit::Events;
 use crate::gateway_kit::{Fake, HttpClient, StdioClient, fake, steps, text_of};
 use crate::http_kit::{Listening, get};
-use crate::kit::Sandbox;
+use crate::kit::{Sandbox, until};
 
 const EVERYTHING: [&str; 3] = ["sampling", "elicitation", "roots"];
 
@@ -136,6 +136,42 @@ fn whom_a_shared_server_means_is_never_guessed() {
     let free = steps(json!([{ "free": "one" }, { "text": "freed" }]));
     assert_eq!(text_of(&other.call(2, "a__do", free)), "freed");
     assert_eq!(one.answers().len(), 1, "nobody asked it anything");
+    gateway.end();
+}
+
+#[test]
+fn what_a_server_asks_after_a_call_was_given_up_is_put_to_nobody_else() {
+    const ASKS: &str = "sampling/createMessage";
+    let sandbox = Sandbox::new();
+    let gateway = sandbox.serve_http(&[fake("a")], json!({}));
+    let (mut one, mut other) =
+        (HttpClient::open_with(&gateway, &[], able()), HttpClient::open_with(&gateway, &[], able()));
+    let hold = one.message(1, "tools/call", json!({ "name": "a__do", "arguments": steps(json!([{ "hold": "one" }])) }));
+    let mut held = one.beside(&gateway);
+    held.send(&hold);
+    sandbox.until_seen("a", "tools/call", 1);
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    assert_eq!(one.post(&cancelled).status(), 202);
+    sandbox.until_seen("a", "notifications/cancelled", 1);
+    // The only call that is open is the other's, though the server may still work on the first.
+    let asks = json!({ "name": "a__do", "arguments": steps(json!([question(1, ASKS)])) });
+    let asks = other.message(1, "tools/call", asks);
+    other.send(&asks);
+    let is_refusal = |line: &str| line.contains("\"error\"") && line.contains("cannot be told");
+    until("the server is refused", || sandbox.journal("a").iter().any(|(_, line)| is_refusal(line)));
+    let all = other.answers();
+    assert_eq!(all.len(), 1, "{all:?}");
+    assert_eq!(heard_by_server(&all[0])["id"], 1);
+    // Once it has answered the first as well, there is no doubt any more.
+    let arguments = steps(json!([{ "free": "one" }, question(2, ASKS)]));
+    let call = other.message(2, "tools/call", json!({ "name": "a__do", "arguments": arguments }));
+    let mut answers = other.beside(&gateway);
+    let connection = answers.send(&call);
+    crate::bridge_kit::expect_stream(connection);
+    let asked = connection.next_json();
+    assert_eq!(asked["method"], ASKS, "{asked}");
+    other.post(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "ok": true } }));
+    assert_eq!(heard_by_server(&connection.next_json())["result"], json!({ "ok": true }));
     gateway.end();
 }
 

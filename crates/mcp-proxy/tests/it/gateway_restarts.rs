@@ -3,8 +3,8 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::gateway_kit::{Fake, StdioClient, fake, names_in, steps, text_of};
-use crate::kit::{Sandbox, signal, until};
+use crate::gateway_kit::{Fake, HttpClient, StdioClient, fake, names_in, steps, text_of};
+use crate::kit::{Sandbox, fixture_program, signal, until};
 
 fn open_files(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count()
@@ -89,4 +89,56 @@ fn whoever_was_there_before_is_told_of_the_lists_anew() {
     client.end();
     assert_eq!(sandbox.starts("a").len(), 2, "nobody had to call it");
     assert_eq!(sandbox.seen("a", "initialize").len(), 2);
+}
+
+/// A server whose program fails until [`mend`] is called.
+fn broken(sandbox: &Sandbox, name: &str) -> Fake {
+    let (mended, script) = (sandbox.path(&format!("{name}.mended")), sandbox.path(&format!("{name}.script")));
+    let upstream = format!("exec {} upstream {}", fixture_program().display(), script.display());
+    let shell = format!("if [ -e {} ]; then {upstream}; fi; exit 1", mended.display());
+    fake(name).set("command", json!(["sh", "-c", shell]))
+}
+
+fn mend(sandbox: &Sandbox, name: &str) {
+    std::fs::write(sandbox.path(&format!("{name}.mended")), "").unwrap();
+}
+
+#[test]
+fn whoever_comes_while_a_server_fails_is_told_what_may_come() {
+    let sandbox = Sandbox::new();
+    let (mut client, opened) = StdioClient::open_with(sandbox.serve(&[broken(&sandbox, "a")], json!({})), json!({}));
+    let capabilities = &opened["result"]["capabilities"];
+    for kind in ["tools", "prompts", "resources"] {
+        assert_eq!(capabilities[kind]["listChanged"], true, "{opened}");
+    }
+    let tools = client.ask("tools/list", json!({}));
+    assert!(names_in(&tools, "tools", "name").is_empty(), "{tools}");
+    mend(&sandbox, "a");
+    sandbox.until_seen("a", "notifications/initialized", 1);
+    client.heard("notifications/tools/list_changed");
+    assert_eq!(names_in(&client.ask("tools/list", json!({})), "tools", "name"), ["a__x", "a__do"]);
+    client.end();
+}
+
+#[test]
+fn a_server_that_was_disabled_while_it_failed_is_not_started_any_more() {
+    let sandbox = Sandbox::new();
+    let fakes = [broken(&sandbox, "a"), fake("b").script("begin", json!([{ "exit": 1 }]))];
+    let gateway = sandbox.serve_http(&fakes, json!({}));
+    let mut client = HttpClient::open(&gateway);
+    // They are let be for longer each time, by now for long enough to come between.
+    until("both were tried some times", || sandbox.starts("b").len() >= 4);
+    assert_eq!(sandbox.stdout(["servers", "disable", "a"]), "server a is disabled\n");
+    mend(&sandbox, "a");
+    // The other failed as often: when it is tried for the second time, this one would have been.
+    let tried = sandbox.starts("b").len();
+    until("the other is tried again", || sandbox.starts("b").len() >= tried + 2);
+    assert!(sandbox.starts("a").is_empty(), "it was started all the same");
+    let refused = client.call(1, "a__x", json!({}));
+    assert_eq!(refused["error"]["code"], 5032, "{refused}");
+    assert!(sandbox.starts("a").is_empty(), "it was started for a call");
+    assert!(sandbox.stdout(["servers", "enable", "a"]).starts_with("server a is enabled"));
+    until("it is there again", || client.call(2, "a__x", json!({}))["result"].is_object());
+    gateway.end();
+    sandbox.nothing_is_left();
 }

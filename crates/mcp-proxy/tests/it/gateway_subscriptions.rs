@@ -4,9 +4,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::bridge_kit::{Events, expect_stream};
-use crate::gateway_kit::{HttpClient, StdioClient, fake, names_in, steps};
+use crate::gateway_kit::{HttpClient, StdioClient, fake, names_in, steps, text_of};
 use crate::http_kit::{Client, Listening, get};
-use crate::kit::{Sandbox, signal};
+use crate::kit::{Sandbox, signal, until};
 
 const UPDATED: &str = "notifications/resources/updated";
 
@@ -53,6 +53,47 @@ fn what_was_subscribed_to_is_subscribed_to_again_after_a_restart() {
     assert_eq!(client.heard(UPDATED)["params"]["uri"], uri);
     client.ask("resources/unsubscribe", json!({ "uri": uri }));
     sandbox.until_seen("a", "resources/unsubscribe", 1);
+    client.end();
+}
+
+#[test]
+fn whoever_calls_a_server_back_calls_it_back_for_all() {
+    let sandbox = Sandbox::new();
+    let gateway = sandbox.serve_http(&[fake("a").list("resources", json!(["r:1"]))], json!({}));
+    let (mut one, mut other) = (HttpClient::open(&gateway), HttpClient::open(&gateway));
+    let mut of_other = listen(&gateway, &other);
+    let uri = names_in(&other.ask(1, "resources/list", json!({})), "resources", "uri").remove(0);
+    assert_eq!(other.ask(2, "resources/subscribe", json!({ "uri": uri }))["result"], json!({}));
+    let died = one.call(1, "a__do", steps(json!([{ "kill": true }])));
+    assert_eq!(died["error"]["code"], 5032, "{died}");
+    assert_eq!(text_of(&one.call(2, "a__x", json!({}))), "a:x:");
+    sandbox.until_seen("a", "resources/subscribe", 2);
+    one.call(3, "a__do", steps(json!([updated("r:1"), { "text": "" }])));
+    assert_eq!(next_updated(&mut of_other), json!(uri));
+    gateway.end();
+    assert_eq!(sandbox.starts("a").len(), 2);
+}
+
+#[test]
+fn a_server_that_is_to_tell_of_something_is_in_use() {
+    let sandbox = Sandbox::new();
+    let fakes = ["a", "b"].map(|name| fake(name).list("resources", json!(["r:1"])).set("idle_stop", "100ms"));
+    let mut client = StdioClient::open(&sandbox, &fakes, json!({}));
+    let uri = names_in(&client.ask("resources/list", json!({})), "resources", "uri").remove(0);
+    assert_eq!(client.ask("resources/subscribe", json!({ "uri": uri }))["result"], json!({}));
+    let wanted = sandbox.starts("a").pop().unwrap();
+    // The other one, which is used after it, is stopped over and over.
+    for number in 0..3 {
+        assert_eq!(client.says("b__x", "1"), "b:x:1");
+        let unwanted = sandbox.starts("b").pop().unwrap();
+        until("the other one is stopped", || !sandbox.left_over().contains(&unwanted));
+        assert!(sandbox.left_over().contains(&wanted), "it was stopped too, by {number}");
+    }
+    client.steps("a__do", json!([updated("r:1"), { "text": "" }]));
+    assert_eq!(client.heard(UPDATED)["params"]["uri"], uri);
+    assert_eq!(sandbox.starts("a").pop(), Some(wanted));
+    client.ask("resources/unsubscribe", json!({ "uri": uri }));
+    until("nobody wants anything of it", || sandbox.left_over().is_empty());
     client.end();
 }
 
