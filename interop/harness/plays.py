@@ -11,7 +11,7 @@ from .peers import HERE, TOOLS
 from .processes import Home, RunFailed, homes
 
 
-def arguments(doc, jobs):
+def arguments(doc, jobs=os.cpu_count() or 2):
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--proxy", type=Path, required=True, help="the proxy's binary")
     parser.add_argument("--only", default="", help="run the cases whose name contains this")
