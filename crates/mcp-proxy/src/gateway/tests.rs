@@ -33,7 +33,7 @@ pub const VARIABLES: [(&str, &str); 9] = [
 pub fn world() -> World {
     World {
         variables: VARIABLES.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        cwd: "/work/project/deep".into(),
+        cwd: "/srv/project/deep".into(),
         inputs: vec![("given".into(), "from ${the} flag".into())],
     }
 }
@@ -123,7 +123,7 @@ fn every_key_is_read() {
         ["AWS_SECRET_ACCESS_KEY=not for servers", "KEY=s3cret-from-the-environment", "ON=true", "PORT=80"]
     );
     let ServerTarget::Command { command, framing, shown } = &one.target else { panic!("it is a command") };
-    assert_eq!(command.cwd.as_deref(), Some("/work/project/deep/dir/sub".as_ref()));
+    assert_eq!(command.cwd.as_deref(), Some("/srv/project/deep/dir/sub".as_ref()));
     assert_eq!((*framing, shown.as_str()), (StdioMode::ContentLength, "npx -y server-everything"));
     assert_eq!((one.start, one.instance, one.speaks), (Start::Eager, Instance::PerClient, Speaks::Legacy));
     let ms = Duration::from_millis;
@@ -159,7 +159,7 @@ fn every_key_is_read() {
     assert_eq!((patterns(&one.disabled_tools).as_str(), far.enabled_tools), ("echo", None));
     assert!(Entrance::new(entrance).is_ok_and(|entrance| entrance.asks_for_token()));
     assert_eq!(config.listen, Some(Listen::At("0.0.0.0:8900".parse().unwrap())));
-    assert_eq!(config.rules.as_deref(), Some("/work/project/deep/dir/rules.toml".as_ref()));
+    assert_eq!(config.rules.as_deref(), Some("/srv/project/deep/dir/rules.toml".as_ref()));
     assert_eq!((config.log_level, config.structured_logging, config.message_bytes_max), (LogLevel::Warn, true, 4096));
     assert_eq!((settings.name.as_str(), settings.instructions.as_deref()), ("team", Some("Be kind.")));
     assert!(!format!("{config:?}").contains("abc"), "a token is never printed");
@@ -352,7 +352,7 @@ fn rules_can_stand_in_the_file() {
     let policy = "[policy]\ndefault = 'deny'\n[[policy.rules]]\nname = 'r'\nmatch = 'op:read'\nverdict = 'VERDICT'\n";
     let text = format!("{A}{policy}");
     let loaded = good("f.toml", &text.replace("VERDICT", "allow"));
-    assert_eq!(loaded.config.rules.as_deref(), Some("/work/project/deep/f.toml".as_ref()));
+    assert_eq!(loaded.config.rules.as_deref(), Some("/srv/project/deep/f.toml".as_ref()));
     check_wrong("f.toml", &text.replace("VERDICT", "alow"), "8:11", "no such verdict: `alow`", "did you mean `allow`?");
     // Whoever governs by them reads them again, and meets a gateway's keys.
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,8 @@
 //! A client of a gateway: what it asks for, which server that concerns, and what it is told.
 
 mod answers;
+mod batches;
+mod level;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
@@ -24,6 +26,9 @@ use super::settings::Notifications;
 use super::subscriptions::Listening;
 use super::told::Changes;
 use crate::bridge::talk::{ClientEnd, Talk};
+use batches::Batch;
+
+pub use level::LogLevel;
 
 pub struct Visitor {
     me: Weak<Self>,
@@ -54,46 +59,6 @@ pub struct Visitor {
     /// It reads more slowly than there is something to read.
     is_behind: Cell<bool>,
     left: OnceCell<()>,
-}
-
-/// Requests that came together, and are answered so.
-struct Batch {
-    open: Vec<Id>,
-    answers: Vec<Bytes>,
-}
-
-/// How much a client wants to hear, most first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    Debug,
-    Info,
-    Notice,
-    Warning,
-    Error,
-    Critical,
-    Alert,
-    Emergency,
-}
-
-impl LogLevel {
-    const ALL: [(&'static str, Self); 8] = [
-        ("debug", Self::Debug),
-        ("info", Self::Info),
-        ("notice", Self::Notice),
-        ("warning", Self::Warning),
-        ("error", Self::Error),
-        ("critical", Self::Critical),
-        ("alert", Self::Alert),
-        ("emergency", Self::Emergency),
-    ];
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(name, _)| *name == text).map(|(_, level)| *level)
-    }
-
-    pub fn as_str(self) -> &'static str {
-        Self::ALL[self as usize].0
-    }
 }
 
 impl Visitor {
@@ -157,61 +122,6 @@ impl Visitor {
             Kind::Batch => self.take_batch(message.bytes(), sequence),
             Kind::OtherJson | Kind::NotJson => {}
         }
-    }
-
-    /// Takes several messages at once, and keeps their answers until all of them are there. Over HTTP each is an
-    /// event of its own.
-    fn take_batch(&self, bytes: &Bytes, sequence: u64) {
-        let items: Vec<Message> = scan::batch_items(bytes)
-            .map(|item| Message::new(bytes.slice(item.range())))
-            .filter(|item| item.glance().kind != Kind::Batch)
-            .collect();
-        let has_streams = self.talk.upgrade().is_some_and(|talk| matches!(talk.client, ClientEnd::Session(_)));
-        if !has_streams {
-            let asked = items.iter().filter(|item| item.glance().kind == Kind::Request);
-            let open: Vec<Id> = asked.filter_map(Message::id).collect();
-            if !open.is_empty() {
-                self.batches.borrow_mut().push(Batch { open, answers: Vec::new() });
-            }
-        }
-        for item in items {
-            self.take(&item, sequence);
-        }
-    }
-
-    /// A request of a batch is answered no more; the others may all be.
-    fn forget_in_batches(&self, id: &Id) {
-        let done: Vec<Batch> = {
-            let mut batches = self.batches.borrow_mut();
-            batches.iter_mut().for_each(|batch| batch.open.retain(|open| open != id));
-            let (done, open) = std::mem::take(&mut *batches).into_iter().partition(|batch| batch.open.is_empty());
-            *batches = open;
-            done
-        };
-        for batch in done.iter().filter(|batch| !batch.answers.is_empty()) {
-            self.say(reply::batch(&batch.answers));
-        }
-    }
-
-    /// Keeps an answer that belongs to a batch. What is to be said now comes back.
-    fn joined(&self, message: Bytes) -> Option<Bytes> {
-        let mut batches = self.batches.borrow_mut();
-        if batches.is_empty() {
-            return Some(message);
-        }
-        let answer = Message::new(message.clone());
-        let id = answer.id().filter(|_| answer.glance().kind.is_response());
-        let Some(id) = id else { return Some(message) };
-        let Some(at) = batches.iter().position(|batch| batch.open.contains(&id)) else { return Some(message) };
-        let batch = &mut batches[at];
-        if let Some(open) = batch.open.iter().position(|open| *open == id) {
-            batch.open.swap_remove(open);
-        }
-        batch.answers.push(message);
-        if !batch.open.is_empty() {
-            return None;
-        }
-        Some(reply::batch(&batches.swap_remove(at).answers))
     }
 
     /// The revisions that a request is one of.

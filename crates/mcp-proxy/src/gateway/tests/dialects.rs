@@ -44,7 +44,7 @@ fn mcp_servers_of_many_clients() {
         text,
         Dialect::McpServers,
         &[
-            "file-system: npx -y fs /home/me/x /work/project/deep '${NOT_SET}' A=s3cret-from-the-environment B=b C=s3cret-from-the-environment",
+            "file-system: npx -y fs /home/me/x /srv/project/deep '${NOT_SET}' A=s3cret-from-the-environment B=b C=s3cret-from-the-environment",
             "windsurf: Auto https://w.example/sse",
             "gemini: StreamableHttp https://g.example/mcp authorization=Bearer s3cret-from-the-environment",
             "cursor: Sse http://c.example/mcp",
@@ -82,15 +82,15 @@ fn claude_code_has_projects() {
       "numStartups": 3,
       "mcpServers": {"both": {"command": "old"}, "user": {"type": "stdio", "command": "u", "args": [], "env": {}}},
       "projects": {
-        "/work/project": {"mcpServers": {"both": {"command": "new"}, "mine": {"type": "http", "url": "http://h/"}}, "disabledMcpServers": ["user"]},
-        "/work/other": {"mcpServers": {"not": {"command": "n"}}},
-        "/work": {"mcpServers": {"above": {"command": "a"}}}
+        "/srv/project": {"mcpServers": {"both": {"command": "new"}, "mine": {"type": "http", "url": "http://h/"}}, "disabledMcpServers": ["user"]},
+        "/srv/other": {"mcpServers": {"not": {"command": "n"}}},
+        "/srv": {"mcpServers": {"above": {"command": "a"}}}
       }
     }"#;
     check("f.json", text, Dialect::ClaudeCode, &["user: u (off)", "both: new", "mine: StreamableHttp http://h/"]);
-    let off = r#"{"mcpServers": {"a": {"command": "x"}}, "projects": {"/work": {"disabledMcpServers": ["a"]}}}"#;
+    let off = r#"{"mcpServers": {"a": {"command": "x"}}, "projects": {"/srv": {"disabledMcpServers": ["a"]}}}"#;
     check("f.json", off, Dialect::ClaudeCode, &["a: x (off)"]);
-    let elsewhere = text.replace("/work/project", "/somewhere").replace("\"/work\"", "\"/w\"");
+    let elsewhere = text.replace("/srv/project", "/somewhere").replace("\"/srv\"", "\"/w\"");
     check("f.json", &elsewhere, Dialect::ClaudeCode, &["both: old", "user: u"]);
     let shown = wrong("f.json", r#"{"projects": {"/somewhere": {"mcpServers": {"a": {"command": "x"}}}}}"#);
     assert!(shown.contains("there is no server in it"), "{shown}");
@@ -127,7 +127,7 @@ fn vs_code_asks_for_inputs() {
       },
     }"#;
     let expected = [
-        "a: x /work/project/deep 'from ${the} flag' '${FOO}' D=d T=s3cret-from-the-environment",
+        "a: x /srv/project/deep 'from ${the} flag' '${FOO}' D=d T=s3cret-from-the-environment",
         "b: StreamableHttp http://h/mcp authorization=Bearer s3cret-from-the-environment",
     ];
     let loaded = check("mcp.json", text, Dialect::VsCode, &expected);

@@ -1,0 +1,70 @@
+//! Requests that came together: each goes its own way, and their answers leave together.
+
+use bytes::Bytes;
+use mcp_wire::{Id, Kind, Message, reply, scan};
+
+use super::Visitor;
+use crate::bridge::talk::ClientEnd;
+
+/// Requests that came together, and are answered so.
+pub(super) struct Batch {
+    open: Vec<Id>,
+    answers: Vec<Bytes>,
+}
+
+impl Visitor {
+    /// Takes several messages at once, and keeps their answers until all of them are there. Over HTTP each is an
+    /// event of its own.
+    pub(super) fn take_batch(&self, bytes: &Bytes, sequence: u64) {
+        let items: Vec<Message> = scan::batch_items(bytes)
+            .map(|item| Message::new(bytes.slice(item.range())))
+            .filter(|item| item.glance().kind != Kind::Batch)
+            .collect();
+        let has_streams = self.talk.upgrade().is_some_and(|talk| matches!(talk.client, ClientEnd::Session(_)));
+        if !has_streams {
+            let asked = items.iter().filter(|item| item.glance().kind == Kind::Request);
+            let open: Vec<Id> = asked.filter_map(Message::id).collect();
+            if !open.is_empty() {
+                self.batches.borrow_mut().push(Batch { open, answers: Vec::new() });
+            }
+        }
+        for item in items {
+            self.take(&item, sequence);
+        }
+    }
+
+    /// A request of a batch is answered no more; the others may all be.
+    pub(super) fn forget_in_batches(&self, id: &Id) {
+        let done: Vec<Batch> = {
+            let mut batches = self.batches.borrow_mut();
+            batches.iter_mut().for_each(|batch| batch.open.retain(|open| open != id));
+            let (done, open) = std::mem::take(&mut *batches).into_iter().partition(|batch| batch.open.is_empty());
+            *batches = open;
+            done
+        };
+        for batch in done.iter().filter(|batch| !batch.answers.is_empty()) {
+            self.say(reply::batch(&batch.answers));
+        }
+    }
+
+    /// Keeps an answer that belongs to a batch. What is to be said now comes back.
+    pub(super) fn joined(&self, message: Bytes) -> Option<Bytes> {
+        let mut batches = self.batches.borrow_mut();
+        if batches.is_empty() {
+            return Some(message);
+        }
+        let answer = Message::new(message.clone());
+        let id = answer.id().filter(|_| answer.glance().kind.is_response());
+        let Some(id) = id else { return Some(message) };
+        let Some(at) = batches.iter().position(|batch| batch.open.contains(&id)) else { return Some(message) };
+        let batch = &mut batches[at];
+        if let Some(open) = batch.open.iter().position(|open| *open == id) {
+            batch.open.swap_remove(open);
+        }
+        batch.answers.push(message);
+        if !batch.open.is_empty() {
+            return None;
+        }
+        Some(reply::batch(&batches.swap_remove(at).answers))
+    }
+}
