@@ -11,6 +11,7 @@ pub mod gather;
 pub mod id;
 pub mod message;
 pub mod mirror;
+pub mod proxied;
 pub mod reply;
 pub mod revision;
 pub mod scan;

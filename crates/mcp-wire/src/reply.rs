@@ -1,4 +1,6 @@
-//! Answers the proxy composes itself. This is the only file that spells an error code.
+//! Answers the proxy composes itself. This and what is below it are the only files that spell an error code.
+
+mod failures;
 
 use std::fmt;
 
@@ -8,10 +10,17 @@ use serde_json::{Value, json};
 use crate::id::Id;
 use crate::scan::{self, Kind};
 
+pub use failures::{
+    asks_its_caller, batch_too_large, failed_inside, internal_error, is_modern_code, is_own_failure, is_status,
+    says_own_failure, status_said, upstream_status, without_details,
+};
+
 /// The code of a denial. Readers of recordings tell by it what the proxy refused because of a rule.
 pub const DENIED: i64 = -32000;
 /// The code of an error that a person answers with, unless they choose one.
 pub const REFUSED_BY_HAND: i64 = 5080;
+/// The code that stands for an HTTP status without a message.
+const UPSTREAM_STATUS: i64 = 5021;
 
 /// Reasons that HTTP has statuses of its own for.
 const UNAUTHORIZED: &str = "unauthorized";
@@ -131,7 +140,7 @@ impl Refusal {
             Self::NotRecorded => 5070,
             Self::NotAudited => 5071,
             Self::Unreachable { .. } => 5020,
-            Self::UpstreamStatus { .. } => 5021,
+            Self::UpstreamStatus { .. } => UPSTREAM_STATUS,
             Self::UpstreamGarbled => 5022,
             Self::StreamLost => 5023,
             Self::SessionLost => 5024,
@@ -392,34 +401,6 @@ pub fn unsupported_version(id: &Id, requested: &str, supported: &[&str]) -> Byte
         "data": { "supported": supported, "requested": requested },
     });
     answer_with_error(id, error.to_string().as_bytes())
-}
-
-/// The status that a server answered with in place of a message, if this answer of ours says so.
-pub fn upstream_status(answer: &[u8]) -> Option<u16> {
-    let code = scan::member_at(answer, ["error", "code"])?;
-    if &answer[code.range()] != b"5021" {
-        return None;
-    }
-    let text = scan::member_at(answer, ["error", "message"])?;
-    let text = scan::decode_string(&answer[text.range()])?;
-    text.rsplit(' ').next()?.parse().ok()
-}
-
-/// Whether an error is one of ours that says that a server could not be reached or heard.
-pub fn is_own_failure(code: i64) -> bool {
-    matches!(code, 5020 | 5022..=5024 | 5030..=5032 | 5041)
-}
-
-/// Whether an answer is one of ours that says so.
-pub fn says_own_failure(answer: &[u8]) -> bool {
-    let code =
-        scan::member_at(answer, ["error", "code"]).and_then(|span| std::str::from_utf8(&answer[span.range()]).ok());
-    code.and_then(|code| code.parse().ok()).is_some_and(|code: i64| code == 5021 || is_own_failure(code))
-}
-
-/// Whether only a server of the newest revision says this.
-pub fn is_modern_code(code: i64) -> bool {
-    matches!(code, -32022..=-32020)
 }
 
 /// The error object that says `message`.
