@@ -4,11 +4,11 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use mcp_engine::router::merge::{self, Listing, Own};
+use mcp_engine::router::merge::{self, Listing, Own, OwnTool};
 use mcp_engine::router::{ListKind, Names, Namespace, cursor, rewrite};
 use mcp_wire::{Era, Message, splice};
 
-const OWN: Own<'static> = Own { name: "gateway", title: None, version: "1", instructions: None };
+const OWN: Own<'static> = Own { name: "gateway", title: None, version: "1", instructions: None, tool: OwnTool::None };
 
 fn tools(count: usize) -> Bytes {
     let schema = r#"{"type":"object","properties":{"path":{"type":"string","description":"Where to look, from the root of the project."},"limit":{"type":"integer","minimum":1,"maximum":1000}},"required":["path"]}"#;

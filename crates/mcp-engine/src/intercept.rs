@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side};
 use crate::policy::Judged;
+use crate::resolve::uses_of;
 
 pub use breakpoint::{Breakpoint, BreakpointError};
 pub use decision::{Answer, DecideError, Decision, Lasting};
@@ -209,9 +210,21 @@ impl Intercept {
     ) -> Option<(Arc<str>, Owner)> {
         let server = server.or(self.options.server.as_deref());
         let live = Live { message, request: request.as_ref(), speaker, server, class: Class::ByName };
+        // Who waits for a tool waits for it behind a proxy tool, too.
+        let uses: Vec<ProxyMessage> = match message.from {
+            Side::Client => uses_of(&message.message),
+            Side::Server => Vec::new(),
+        }
+        .into_iter()
+        .map(|used| ProxyMessage { message: used, ..message.clone() })
+        .collect();
+        let is_meant = |filter: &Filter| {
+            let used = |message| Live { message, request: None, speaker, server, class: Class::ByName };
+            filter.matches(&live) || uses.iter().any(|message| filter.matches(&used(message)))
+        };
         let mut found = None;
         for breakpoint in &mut self.breakpoints {
-            if (self.face || breakpoint.owner == Owner::Command) && breakpoint.filter.matches(&live) {
+            if (self.face || breakpoint.owner == Owner::Command) && is_meant(&breakpoint.filter) {
                 breakpoint.hits += 1;
                 // What a command wants held stays held when a face leaves.
                 if found

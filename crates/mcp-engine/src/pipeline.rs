@@ -55,6 +55,8 @@ pub struct Pipeline {
     /// Where else it is said that somebody is asked.
     on_question: Option<Box<dyn Fn(Held) + Send>>,
     audit: Option<Box<Audit>>,
+    /// The tool of a gateway that reaches everything.
+    own_tool: Option<Arc<str>>,
     intercept: Intercept,
     /// Parked no more, and on its way to where it goes.
     released: Vec<Release>,
@@ -169,6 +171,7 @@ impl Pipeline {
             watchers: 0,
             on_question: None,
             audit: None,
+            own_tool: None,
             intercept: Intercept::default(),
             released: Vec::new(),
             injected: Vec::new(),

@@ -16,9 +16,11 @@ mod prospect;
 pub mod rules;
 mod subscriptions;
 mod table;
+mod through;
 mod tools;
 mod wanted;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -148,6 +150,18 @@ impl Ruling {
         self.rule.as_deref().unwrap_or("default")
     }
 
+    /// What somebody is asked about: the method, and the tool, prompt or resource. A call of a proxy tool is about
+    /// what it uses.
+    pub(crate) fn asks_about<'a>(&'a self, said: &'a Message) -> Option<(Cow<'a, str>, Option<Cow<'a, str>>)> {
+        let method = said.method()?;
+        match &self.about {
+            Some((used, subject)) if method == "tools/call" => {
+                Some((Cow::Borrowed(used), subject.as_deref().map(Cow::Borrowed)))
+            }
+            _ => Some((method, said.subject())),
+        }
+    }
+
     /// Who decided, as the audit has it.
     pub fn decider(&self) -> &str {
         self.actor.as_deref().unwrap_or(if self.rule.is_some() { "rule" } else { "default" })
@@ -159,6 +173,8 @@ pub struct Policy {
     governed: Option<Box<Governed>>,
     /// The servers of a gateway, in the order in which they were met.
     servers: Vec<Arc<str>>,
+    /// Those of them that are reached through a proxy tool of their own, and the tool.
+    unwrapped: Vec<(Upstream, Arc<str>)>,
 }
 
 impl Policy {
@@ -166,7 +182,27 @@ impl Policy {
     pub fn govern(&mut self, rules: Arc<Rules>) {
         match &mut self.governed {
             Some(governed) => governed.replace(rules),
-            None => self.governed = Some(Box::new(Governed::new(rules, &self.servers))),
+            None => {
+                let mut governed = Governed::new(rules, &self.servers);
+                self.unwrapped.iter().for_each(|(upstream, tool)| governed.unwrap(*upstream, tool));
+                self.governed = Some(Box::new(governed));
+            }
+        }
+    }
+
+    /// From now on a call of this tool of a server is what it uses through it.
+    pub(crate) fn unwrap(&mut self, upstream: Upstream, tool: &Arc<str>) {
+        self.unwrapped.retain(|(known, _)| *known != upstream);
+        self.unwrapped.push((upstream, Arc::clone(tool)));
+        if let Some(governed) = &mut self.governed {
+            governed.unwrap(upstream, tool);
+        }
+    }
+
+    /// Takes in what a server says of its tools, however it said so.
+    pub(crate) fn learn_from(&mut self, upstream: Upstream, answer: &[u8]) {
+        if let Some(governed) = &mut self.governed {
+            governed.learn(upstream, answer);
         }
     }
 

@@ -13,6 +13,7 @@ mod place;
 pub mod rewrite;
 #[cfg(test)]
 mod schema;
+mod template;
 
 pub use names::{Claimant, Collision, Found, Names};
 pub use namespace::Namespace;
@@ -27,6 +28,8 @@ pub mod meta {
     pub const ORIGINAL: &str = "io.github.mcp-proxy/original";
     /// Of a merged list: the servers that are not in it, and why.
     pub const ABSENT: &str = "io.github.mcp-proxy/absent";
+    /// Of a notification of progress: what came of an operation that is done, of several.
+    pub const PARTIAL: &str = "io.github.mcp-proxy/partial";
 }
 
 /// The lists that servers have, each with what it lists.

@@ -2,15 +2,21 @@
 //! where it is recorded under the name that the client knows, and once on its way to a server, where it is
 //! judged, held and written down under the server's own. Whoever stands between the two makes one of the other.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mcp_wire::{Kind, Message, Span};
+use mcp_wire::{Kind, Message, Span, scan};
 
 use super::{Outbox, Pipeline};
 use crate::conversation::{Conversation, Part, Speaker};
 use crate::envelope::{Lane, ProxyMessage, Side, Upstream};
 use crate::intercept::Why;
+use crate::policy::Ruling;
+
+const CALL_TOOL: &str = "tools/call";
+/// What an action or a type may be called; longer words are none.
+const WORD_BYTES_MAX: usize = 16;
 
 /// Which conversations are with which servers.
 #[derive(Default)]
@@ -39,6 +45,18 @@ impl Pipeline {
         self.recorder.begin_leg(number, upstream, &server, now_ns);
         self.legs.0.insert(number, upstream);
         Conversation::part_of(number, Part::Leg(upstream))
+    }
+
+    /// What passes on this leg as a call of `tool` is what it uses through that: it is judged, written down and
+    /// asked about as that.
+    pub fn unwrap_leg(&mut self, leg: &Conversation, tool: &str) {
+        self.policy.unwrap(leg.upstream(), &tool.into());
+    }
+
+    /// Takes in what the server of a leg says of its tools where that was no answer to `tools/list`; `answer` is
+    /// what it would have been.
+    pub fn learn_tools(&mut self, leg: &Conversation, answer: &[u8]) {
+        self.policy.learn_from(leg.upstream(), answer);
     }
 
     /// Nothing more is said to that server in this conversation. What is parked there is gone.
@@ -88,13 +106,45 @@ impl Pipeline {
             return;
         }
         match message.from {
-            Side::Client => self.pass_admitted(talk, lane, message, out),
+            Side::Client => {
+                self.note_use_of_own_tool(lane.speaker(talk), &message);
+                self.pass_admitted(talk, lane, message, out);
+            }
             // The gateway made it, of what it was told elsewhere.
             Side::Server => {
+                if let Some(request) = message.correlated.filter(|_| self.own_tool.is_some()) {
+                    self.note_answer(request, &message);
+                }
                 let judged = self.policy.pass_own(message);
                 self.pass_onward(lane, judged, out);
             }
         }
+    }
+
+    /// Clients of a gateway can call this tool, which is the gateway's own. What they do with it is written down;
+    /// what it calls is judged where that goes.
+    pub fn has_own_tool(&mut self, name: Arc<str>) {
+        self.own_tool = Some(name);
+    }
+
+    fn note_use_of_own_tool(&mut self, speaker: &Speaker, message: &ProxyMessage) {
+        let (Some(tool), Some(_)) = (&self.own_tool, &self.audit) else { return };
+        let said = &message.message;
+        let is_use = said.kind() == Kind::Request
+            && said.method().is_some_and(|method| method == CALL_TOOL)
+            && said.name().is_some_and(|name| *name == **tool);
+        if !is_use {
+            return;
+        }
+        let text = |name| {
+            let span = scan::member_at(said.bytes(), ["params", "arguments", name])?;
+            scan::decode_string(&said.bytes()[span.range()])
+        };
+        let word = |name| text(name).filter(|word: &Cow<'_, str>| word.len() <= WORD_BYTES_MAX).unwrap_or_default();
+        let why = format!("{} {}", word("action"), word("type"));
+        let about = Some((CALL_TOOL.into(), Some(Arc::clone(tool))));
+        let ruling = Ruling { about, ..Ruling::unfit() };
+        self.note_decision(speaker, message, said, &ruling, ("allow", "gateway", Some(why.trim())), 0);
     }
 
     /// Passes a message on if it is clear where it goes and whom it answers. What it says there is judged where

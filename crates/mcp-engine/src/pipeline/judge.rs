@@ -467,3 +467,5 @@ mod listing;
 mod readings;
 #[cfg(test)]
 pub(super) mod tests;
+#[cfg(test)]
+mod through;

@@ -89,8 +89,7 @@ impl Answers {
     }
 
     pub(crate) fn find(&self, question: &Question) -> Option<Answered> {
-        let said = &question.message().message;
-        let (method, subject) = (said.method()?, said.subject());
+        let (method, subject) = question.ruling.asks_about(&question.message().message)?;
         let rule = question.ruling.rule.as_ref();
         let (conversation, server) = (question.message().conversation, question.ruling.server.as_deref());
         let mut kept = self.about(conversation, server, &method, subject.as_deref());
@@ -114,7 +113,7 @@ impl Answered {
 
     /// The like of `said`, answered for longer than once. Nothing, if that cannot be remembered.
     pub(crate) fn about(said: &Message, ruling: &Ruling, permission: Permission, by: &str) -> Option<Self> {
-        let (method, subject) = (said.method()?, said.subject());
+        let (method, subject) = ruling.asks_about(said)?;
         if method.len() + subject.as_ref().map_or(0, |subject| subject.len()) > SUBJECT_BYTES_MAX {
             return None;
         }

@@ -44,6 +44,7 @@ pub(super) fn each_item(
         match consider(&item) {
             Opinion::Fit => {}
             Opinion::Unfit(why) => return Err(Refused::Unfit(format!("an item of the batch: {why}"))),
+            Opinion::Each(uses) => rulings.extend(uses),
             Opinion::Ruled(mut ruling) => {
                 // Nobody can be asked about a part of something.
                 if ruling.verdict == RuleVerdict::Ask {

@@ -4,9 +4,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use mcp_wire::Kind;
 use mcp_wire::revision::Revision;
 use mcp_wire::strict::{self, JudgedKeys};
+use mcp_wire::{Kind, Message};
 
 use super::lists::OpenLists;
 use super::operation::Annotations;
@@ -19,6 +19,7 @@ use super::{Concern, Judged, Question, Refused, Ruling, Rulings, Verdict};
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side, Upstream};
 use crate::intercept::{Class, Live};
+use crate::resolve::{Meaning, meaning};
 
 pub(super) const BYTE_ORDER_MARK: &str = "a byte order mark";
 
@@ -40,6 +41,8 @@ struct Server {
     table: Table,
     /// What it says of its tools.
     tools: Tools,
+    /// The tool through which everything of it is used, where nothing else of it is.
+    unwraps: Option<Arc<str>>,
 }
 
 impl Server {
@@ -53,6 +56,8 @@ pub(super) enum Opinion {
     /// It is an answer, which rules say nothing of.
     Fit,
     Ruled(Ruling),
+    /// It is several things at once, and all of them may be.
+    Each(Vec<(Message, Ruling)>),
     Unfit(String),
 }
 
@@ -72,6 +77,10 @@ impl Governed {
 
     pub fn meet_server(&mut self, id: &Arc<str>) {
         self.servers.push(Server::new(id));
+    }
+
+    pub fn unwrap(&mut self, upstream: Upstream, tool: &Arc<str>) {
+        self.servers[upstream.index()].unwraps = Some(Arc::clone(tool));
     }
 
     pub fn rules(&self) -> &Arc<Rules> {
@@ -118,12 +127,29 @@ impl Governed {
         }
         match message.message.kind() {
             Kind::Response | Kind::Error => Opinion::Fit,
-            Kind::Request | Kind::Notification => {
+            Kind::Request | Kind::Notification => self.consider_meaning(message, speaker),
+            Kind::Batch => Opinion::Unfit("a batch within a batch".into()),
+            Kind::OtherJson | Kind::NotJson => Opinion::Unfit("it is no JSON-RPC message".into()),
+        }
+    }
+
+    /// What is thought of what a request or notification asks for.
+    fn consider_meaning(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Opinion {
+        let meaning = match message.from {
+            Side::Client => meaning(&message.message, self.servers[message.upstream.index()].unwraps.as_deref()),
+            Side::Server => Meaning::Itself,
+        };
+        match meaning {
+            Meaning::Itself => {
                 let ruling = self.rule(message, speaker);
                 Opinion::Ruled(self.with_subscriptions(ruling, message, speaker))
             }
-            Kind::Batch => Opinion::Unfit("a batch within a batch".into()),
-            Kind::OtherJson | Kind::NotJson => Opinion::Unfit("it is no JSON-RPC message".into()),
+            Meaning::Also(uses) => {
+                let own = self.rule(message, speaker);
+                self.consider_uses(Some(own), uses, message, speaker)
+            }
+            Meaning::Instead(uses) => self.consider_uses(None, uses, message, speaker),
+            Meaning::Unclear(why) => Opinion::Unfit(why),
         }
     }
 
@@ -179,7 +205,7 @@ impl Governed {
     pub fn hides(&mut self, upstream: Upstream, method: &str, name: &str, speaker: &Speaker) -> bool {
         let (client, revision) = (speaker.client.as_ref(), speaker.revision.as_deref());
         let known = Known { from: Side::Client, is_request: true, method, tool: Some(name), client, revision };
-        let Server { id, table, tools } = &mut self.servers[upstream.index()];
+        let Server { id, table, tools, .. } = &mut self.servers[upstream.index()];
         self.rules.hide_denied && candidates(&self.rules, id, tools, table, &known).is_hopeless
     }
 
@@ -301,6 +327,7 @@ impl From<Opinion> for Result<Rulings, Refused> {
             Opinion::Fit => Ok(Rulings::None),
             Opinion::Ruled(ruling) if ruling.verdict == RuleVerdict::Deny => Err(Refused::Denied(Box::new(ruling))),
             Opinion::Ruled(ruling) => Ok(Rulings::One(ruling)),
+            Opinion::Each(rulings) => Ok(Rulings::Each(rulings)),
             Opinion::Unfit(why) => Err(Refused::Unfit(why)),
         }
     }

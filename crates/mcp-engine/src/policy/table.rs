@@ -14,8 +14,9 @@ use super::prospect::Prospect;
 use super::rules::{Permission, Rule, RuleVerdict};
 use crate::envelope::Side;
 
-/// Kinds of messages that are remembered. Names come from peers, so there can be any number.
-const KINDS_MAX: usize = 4_096;
+/// Kinds of messages that are remembered. Names come from peers, so there can be any number; a gateway that hides
+/// what is denied asks for every one that its servers list.
+const KINDS_MAX: usize = 16_384;
 /// With longer names than this they are found out anew each time.
 const NAMES_BYTES_MAX: usize = 1_024;
 

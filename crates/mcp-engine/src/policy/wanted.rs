@@ -49,6 +49,7 @@ impl Governed {
                     }
                     rulings.push((request.message, ruling));
                 }
+                Opinion::Each(uses) => rulings.extend(uses),
                 Opinion::Unfit(why) => return Err(Refused::Unfit(format!("something that it asks for: {why}"))),
                 Opinion::Fit => return Err(Refused::Unfit("something that it asks for is no request".into())),
             }

@@ -9,7 +9,7 @@ use mcp_wire::{Era, Id, Revision, reply};
 use super::place::{composed, quoted};
 use super::{ListKind, meta};
 
-pub use capabilities::capabilities;
+pub use capabilities::{OwnTool, capabilities};
 pub use instructions::instructions;
 
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
@@ -29,9 +29,18 @@ pub struct Own<'a> {
     pub title: Option<&'a str>,
     pub version: &'a str,
     pub instructions: Option<&'a str>,
+    pub tool: OwnTool,
 }
 
 impl Own<'_> {
+    /// What models are told. Who sees one tool instead of everything is not told of everything either.
+    fn instructions(&self, parts: &[Part<'_>]) -> Option<String> {
+        match self.tool {
+            OwnTool::Instead => instructions(&[], self.instructions),
+            OwnTool::None | OwnTool::Beside => instructions(parts, self.instructions),
+        }
+    }
+
     /// As the protocol describes software.
     pub fn info(&self) -> Bytes {
         let mut members = vec![("name", quoted(self.name))];
@@ -55,10 +64,10 @@ pub fn initialize(id: &Id, requested: &str, parts: &[Part<'_>], missing: usize, 
     let revision = Revision::parse(requested.as_bytes()).filter(|revision| revision.era() == Era::Legacy);
     let mut result = vec![
         ("protocolVersion", quoted(revision.unwrap_or(Revision::NEWEST_LEGACY).as_str())),
-        ("capabilities", capabilities(parts, missing, Era::Legacy)),
+        ("capabilities", capabilities(parts, missing, Era::Legacy, own.tool)),
         ("serverInfo", own.info()),
     ];
-    result.extend(instructions(parts, own.instructions).map(|text| ("instructions", quoted(&text))));
+    result.extend(own.instructions(parts).map(|text| ("instructions", quoted(&text))));
     reply::answer_with_result(id, &composed(&result))
 }
 
@@ -70,9 +79,9 @@ pub fn discover(id: &Id, parts: &[Part<'_>], missing: usize, own: &Own<'_>) -> B
     let mut result = vec![
         ("resultType", quoted("complete")),
         ("supportedVersions", serde_json::json!(versions).to_string().into()),
-        ("capabilities", capabilities(parts, missing, Era::Modern)),
+        ("capabilities", capabilities(parts, missing, Era::Modern, own.tool)),
     ];
-    result.extend(instructions(parts, own.instructions).map(|text| ("instructions", quoted(&text))));
+    result.extend(own.instructions(parts).map(|text| ("instructions", quoted(&text))));
     result.extend(cache_hints(0, false));
     result.push(("_meta", composed(&[(SERVER_INFO, own.info())])));
     reply::answer_with_result(id, &composed(&result))

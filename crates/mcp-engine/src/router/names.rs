@@ -9,6 +9,7 @@ use mcp_wire::fold;
 
 use super::ListKind;
 use super::namespace::{Namespace, Ours};
+use super::template::may_expand_to;
 
 /// The names of all servers, in the order of the configuration.
 #[derive(Debug)]
@@ -105,7 +106,7 @@ impl Names {
             .get(given)
             .or_else(|| self.claims[ListKind::Templates as usize].get(given));
         match (ours, claimed) {
-            (None, None) => self.nowhere(),
+            (None, None) => self.by_template(given).unwrap_or_else(|| self.nowhere()),
             (None, Some(claim)) => claim.found(),
             (Some((server, original)), None) => Found::Is { server, original },
             (Some((server, original)), Some(claim)) => match claim.found() {
@@ -114,6 +115,27 @@ impl Names {
                 Found::Collides { servers } => Found::Collides { servers },
                 _ => Found::Is { server, original },
             },
+        }
+    }
+
+    /// Whether it is a template itself, as clients are given it.
+    pub fn is_template(&self, given: &str) -> bool {
+        self.claims[ListKind::Templates as usize].contains_key(given)
+    }
+
+    /// Who lists a template for an address, of those that give out their names as they are.
+    fn by_template(&self, given: &str) -> Option<Found> {
+        let lists = |listed: &[Option<Vec<String>>; 4]| {
+            let mut templates = listed[ListKind::Templates as usize].iter().flatten();
+            templates.any(|template| may_expand_to(template, given))
+        };
+        let owners: Vec<usize> = (0..self.servers.len())
+            .filter(|server| !self.servers[*server].is_prefixed() && lists(&self.listed[*server]))
+            .collect();
+        match owners[..] {
+            [] => None,
+            [server] => Some(Found::Is { server, original: given.to_owned() }),
+            _ => Some(Found::Collides { servers: owners }),
         }
     }
 

@@ -4,6 +4,7 @@ use mcp_wire::visible::visible;
 use mcp_wire::{Message, scan};
 
 use crate::policy::Ruling;
+use crate::resolve::uses_of;
 
 /// What is shown of names: as much as fits on a screen with the rest.
 const NAME_CHARS_MAX: usize = 200;
@@ -15,18 +16,22 @@ const MESSAGE_CHARS_MAX: usize = 2_000;
 pub(super) fn question(said: &Message, ruling: &Ruling, server: Option<&str>) -> String {
     let mut lines = vec![format!("mcp-proxy: rule \"{}\" asks whether this may go on.", name(ruling.name()))];
     lines.extend(ruling.message.as_deref().map(|message| shorten(message, MESSAGE_CHARS_MAX)));
-    let mut call = name(&said.method().unwrap_or_default());
-    if let Some(subject) = said.subject() {
-        call = format!("{call}: {}", name(&subject));
+    let (method, subject) = ruling.asks_about(said).unwrap_or_default();
+    let mut call = name(&method);
+    let uses = uses_of(said);
+    let is_asked_about = |used: &&Message| used.method().as_ref() == Some(&method) && used.subject() == subject;
+    let shown = uses.iter().find(is_asked_about).unwrap_or(said);
+    if let Some(subject) = &subject {
+        call = format!("{call}: {}", name(subject));
     }
     if let Some(operation) = ruling.operation {
         call = format!("{call} ({})", operation.name());
     }
     lines.push(call);
     lines.extend(server.map(|server| format!("server: {}", name(server))));
-    let arguments = scan::member_at(said.bytes(), ["params", "arguments"]).map(|span| said.slice(span));
-    let shown = |json: &[u8]| shorten(&String::from_utf8_lossy(json), ARGUMENTS_CHARS_MAX);
-    lines.extend(arguments.map(|arguments| format!("arguments: {}", shown(arguments))));
+    let arguments = scan::member_at(shown.bytes(), ["params", "arguments"]).map(|span| shown.slice(span));
+    let spelled = |json: &[u8]| shorten(&String::from_utf8_lossy(json), ARGUMENTS_CHARS_MAX);
+    lines.extend(arguments.map(|arguments| format!("arguments: {}", spelled(arguments))));
     lines.join("\n")
 }
 
@@ -47,6 +52,15 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
+
+    #[test]
+    fn a_call_through_a_proxy_tool_is_shown_as_what_it_uses() {
+        let call = r#"{"id":1,"jsonrpc":"2.0","method":"tools/call","params":{"name":"proxy","arguments":{"action":"call","type":"tool","path":"rm","args":{"all":true}}}}"#;
+        let about = Some(("tools/call".into(), Some("rm".into())));
+        let ruling = Ruling { rule: Some("careful".into()), about, ..Ruling::unfit() };
+        let asked = question(&Message::new(Bytes::from(call)), &ruling, None);
+        assert!(asked.ends_with("tools/call: rm\narguments: {\"all\":true}"), "{asked}");
+    }
 
     #[test]
     fn hostile_words_are_shown_and_cut() {

@@ -281,6 +281,66 @@ fn what_is_only_remembered_says_the_same() {
     assert_eq!(links, [message.clone(), fault.clone(), message, fault]);
 }
 
+fn behind(id: u32, arguments: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"hub","arguments":{arguments}}}}}"#)
+}
+
+#[test]
+fn a_server_that_is_looked_behind_is_judged_by_what_is_used() {
+    let governing = rules(vec![
+        rule("no-deletes", "op:delete", RuleVerdict::Deny),
+        rule("reads", "op:read", RuleVerdict::Allow),
+        rule("careful", "tool:send*", RuleVerdict::Ask),
+    ]);
+    let mut gateway = Gateway::by(Rules { default: Permission::Deny, hide_denied: true, ..governing });
+    let leg = &gateway.legs[0];
+    gateway.pipeline.unwrap_leg(leg, "hub");
+    gateway.pipeline.learn_tools(
+        leg,
+        br#"{"result":{"tools":[{"name":"get_rid","annotations":{"destructiveHint":true}},{"name":"get_it"}]}}"#,
+    );
+    assert!(gateway.pipeline.hides(leg, "tools/call", "get_rid", gateway.client.speaker()));
+    gateway.pipeline.set_watchers(1);
+    let tool = |name: &str| format!(r#"{{"action":"call","type":"tool","path":"{name}"}}"#);
+    // On the other leg the tool is one like any other, and denied.
+    for (leg, arguments, passes) in [
+        (0, tool("get_it"), true),
+        (1, tool("get_it"), false),
+        (0, tool("delete_it"), false),
+        (0, tool("get_rid"), false),
+        (0, tool("update_it"), false),
+        (0, r#"{"action":"list","type":"tool"}"#.into(), true),
+        (1, r#"{"action":"list","type":"tool"}"#.into(), false),
+        (0, r#"{"action":"call","type":"resource","path":"a:b"}"#.into(), true),
+        (0, r#"{"action":"dance"}"#.into(), false),
+    ] {
+        gateway.passes_on(leg, 0, &behind(1, &arguments));
+        assert_eq!(gateway.leaves(Side::Server).len(), usize::from(passes), "{leg} {arguments}");
+        assert_eq!(gateway.leaves(Side::Client).len(), usize::from(!passes), "{leg} {arguments}");
+        gateway.server_says(leg, r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#);
+        gateway.leaves(Side::Client);
+    }
+    gateway.passes_on(0, 0, &behind(2, &tool("send_mail")));
+    let held = gateway.pipeline.status().held;
+    let approved = Decision::Approve { lasting: Lasting::Session, edited: None };
+    gateway.pipeline.decide(held[0].sequence, approved, "Ann").expect("it is asked");
+    assert_eq!(gateway.leaves(Side::Server), [behind(2, &tool("send_mail"))]);
+    let answered = &gateway.pipeline.answers().said()[0];
+    assert_eq!((&*answered.method, answered.subject.as_deref()), ("tools/call", Some("send_mail")));
+}
+
+#[test]
+fn who_waits_for_a_tool_waits_for_it_behind_another() {
+    let mut gateway = Gateway::open();
+    let filter = Filter::parse("tool:delete*").expect("a filter");
+    gateway.pipeline.add_breakpoint(None, filter, Owner::Command).expect("there is room");
+    gateway.passes_on(0, 0, &behind(1, r#"{"action":"call","type":"tool","path":"get_it"}"#));
+    assert_eq!(gateway.leaves(Side::Server).len(), 1);
+    gateway.passes_on(0, 0, &behind(2, r#"{"action":"call","type":"tool","path":"delete_it"}"#));
+    assert_eq!(gateway.leaves(Side::Server).len(), 0);
+    assert_eq!(gateway.pipeline.status().held.len(), 1);
+}
+
 #[test]
 fn what_can_be_read_two_ways_gets_neither_in_nor_out() {
     for rules in [None, Some(rules(Vec::new()))] {

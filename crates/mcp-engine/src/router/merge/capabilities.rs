@@ -20,7 +20,7 @@ type Members = BTreeMap<String, Bytes>;
 /// The union of what the servers declare, for a client of this era. Of what two declare, the first counts,
 /// except that `true` wins. With servers `missing`, everything common is declared in advance: a client that
 /// is not told of a capability never asks for it.
-pub fn capabilities(parts: &[Part<'_>], missing: usize, era: Era) -> Bytes {
+pub fn capabilities(parts: &[Part<'_>], missing: usize, era: Era, tool: OwnTool) -> Bytes {
     let mut union = Union::default();
     if missing > 0 {
         union.common();
@@ -28,7 +28,25 @@ pub fn capabilities(parts: &[Part<'_>], missing: usize, era: Era) -> Bytes {
     for part in parts {
         union.add(part.answer, era);
     }
+    match tool {
+        OwnTool::None => {}
+        OwnTool::Beside => drop(union.groups.entry("tools").or_default()),
+        // The list of one tool never changes, and there is no other.
+        OwnTool::Instead => {
+            union.groups.retain(|group, _| !matches!(*group, "tools" | "prompts" | "resources" | "completions"));
+            union.groups.insert("tools", Members::new());
+        }
+    }
     union.written()
+}
+
+/// Whether there is a tool beside what the servers have, or instead of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnTool {
+    #[default]
+    None,
+    Beside,
+    Instead,
 }
 
 #[derive(Default)]

@@ -5,7 +5,7 @@ use crate::router::schema;
 use crate::router::{Namespace, rewrite};
 
 const OWN: Own<'static> =
-    Own { name: "gateway", title: Some("Many \"servers\""), version: "1.2.3", instructions: None };
+    Own { name: "gateway", title: Some("Many \"servers\""), version: "1.2.3", instructions: None, tool: OwnTool::None };
 
 fn legacy(capabilities: &str) -> Bytes {
     format!(
@@ -28,7 +28,7 @@ fn parts(answers: &[Bytes]) -> Vec<Part<'_>> {
 
 #[track_caller]
 fn check(era: Era, answers: &[Bytes], missing: usize, expected: Value) {
-    let united = capabilities(&parts(answers), missing, era);
+    let united = capabilities(&parts(answers), missing, era, OwnTool::None);
     assert_eq!(serde_json::from_slice::<Value>(&united).unwrap(), expected);
     let revision = if era == Era::Legacy { "2025-11-25" } else { "2026-07-28" };
     schema::check(revision, "ServerCapabilities", &expected);
@@ -105,19 +105,22 @@ fn one_bad_server_spoils_nothing() {
         "{",
     ] {
         let good = legacy(r#"{"tools":{"listChanged":true}}"#);
-        let united = capabilities(&parts(&[legacy(odd), good]), 0, Era::Legacy);
+        let united = capabilities(&parts(&[legacy(odd), good]), 0, Era::Legacy, OwnTool::None);
         let united: Value = serde_json::from_slice(&united).unwrap();
         assert_eq!(united["tools"], json!({ "listChanged": true }), "{}", &odd[..odd.len().min(60)]);
         schema::check("2025-11-25", "ServerCapabilities", &united);
     }
     let many: Vec<_> = (0..5_000).map(|at| format!(r#""v{at}":{{}}"#)).collect();
-    assert!(capabilities(&parts(&[legacy(&format!("{{{}}}", many.join(",")))]), 0, Era::Legacy).len() < 16_384);
+    assert!(
+        capabilities(&parts(&[legacy(&format!("{{{}}}", many.join(",")))]), 0, Era::Legacy, OwnTool::None).len()
+            < 16_384
+    );
 }
 
 #[test]
 fn unknown_values_keep_their_spelling() {
     let odd = r#"{"x":123456789012345678901234567890, "y" : 1.0e0,"a":null}"#;
-    let united = capabilities(&parts(&[legacy(&format!(r#"{{"vendor":{odd}}}"#))]), 0, Era::Legacy);
+    let united = capabilities(&parts(&[legacy(&format!(r#"{{"vendor":{odd}}}"#))]), 0, Era::Legacy, OwnTool::None);
     assert_eq!(united, format!(r#"{{"vendor":{odd}}}"#));
 }
 

@@ -27,6 +27,18 @@ fn nowhere(candidates: &[usize]) -> Found {
 }
 
 #[test]
+fn an_address_belongs_to_whoever_has_a_template_for_it() {
+    let mut names = names(&["one!", "two!", "three"]);
+    assert_eq!(names.uri("demo://text/3"), nowhere(&[0, 1]));
+    names.learn(0, ListKind::Templates, &["demo://text/{id}".into()]);
+    names.learn(1, ListKind::Templates, &["demo://{kind}/blob".into()]);
+    assert_eq!(names.uri("demo://text/3"), is(0, "demo://text/3"));
+    assert_eq!(names.uri("demo://x/blob"), is(1, "demo://x/blob"));
+    assert_eq!(names.uri("demo://text/blob"), collide(&[0, 1]));
+    assert_eq!(names.uri("other://text/3"), nowhere(&[0, 1]));
+}
+
+#[test]
 fn a_prefixed_name_says_whose_it_is() {
     let names = names(&["git", "git-hub", "a_b"]);
     assert_eq!(names.tool("git__status"), is(0, "status"));

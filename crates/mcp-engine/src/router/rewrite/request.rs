@@ -21,10 +21,19 @@ pub enum RefKind {
 pub fn request(ns: &Namespace, message: &Message, method: &str, original: &str) -> Edits {
     let bytes = message.bytes();
     let mut edits = Edits::new();
-    for value in subjects(message, method) {
+    let mut rename = |value: Range<usize>| {
         if scan::decode_string(&bytes[value.clone()]).is_some_and(|given| given != original) {
             edits.push((Span::new(value), quoted(original)));
         }
+    };
+    match message.peek() {
+        // Nearly all that is asked.
+        peek if method == "tools/call" && !peek.is_opaque() => {
+            if let Some(name) = peek.name {
+                rename(name.range());
+            }
+        }
+        _ => subjects(message, method).into_iter().for_each(rename),
     }
     if may_have_links(ns, bytes) {
         for id in at_path(bytes, &["params", "_meta", "io.modelcontextprotocol/related-task", "taskId"]) {
