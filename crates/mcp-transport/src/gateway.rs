@@ -7,12 +7,14 @@ pub mod leg;
 mod listed;
 mod lists;
 mod opening;
+mod proxy_tool;
 mod questions;
 pub mod serve;
 pub mod server;
 pub mod settings;
 mod subscriptions;
 mod told;
+mod unwrapping;
 pub mod visitor;
 
 use std::cell::{Cell, RefCell};
@@ -21,15 +23,16 @@ use std::time::Duration;
 
 use mcp_engine::entrance::{ANONYMOUS, Entrance, Principal};
 use mcp_engine::pipeline::Injection;
-use mcp_engine::router::merge::Own;
+use mcp_engine::router::merge::{Own, OwnTool};
 use mcp_engine::router::{Names, Namespace};
 
 use crate::bridge::talk::Talk;
 use crate::http::hub::Hub;
 use board::Board;
 use lists::Merged;
+use proxy_tool::Indexes;
 use server::Server;
-use settings::Settings;
+use settings::{ProxyToolMode, Settings};
 use visitor::Visitor;
 
 /// How often it is looked whether something took too long.
@@ -44,6 +47,9 @@ pub struct Gateway {
     nobody: Rc<Principal>,
     names: RefCell<Names>,
     merged: RefCell<Merged>,
+    indexes: RefCell<Indexes>,
+    /// Begins ids that no client could guess.
+    key: uuid::Uuid,
     visitors: RefCell<Vec<Weak<Visitor>>>,
     /// Server processes of which something is still there.
     children: Rc<Cell<usize>>,
@@ -74,6 +80,8 @@ impl Gateway {
             nobody: Rc::new(Principal::unrestricted(ANONYMOUS)),
             names: RefCell::new(Names::new(spaces)),
             merged: RefCell::default(),
+            indexes: RefCell::default(),
+            key: uuid::Uuid::new_v4(),
             visitors: RefCell::default(),
             children: Rc::default(),
             is_ending: Cell::new(false),
@@ -82,6 +90,9 @@ impl Gateway {
             questions: Cell::new(0),
             settings,
         });
+        if let Some(tool) = &gateway.settings.proxy_tool {
+            hub.look(|pipeline| pipeline.has_own_tool(tool.name.as_str().into()));
+        }
         gateway.board.show(&gateway.servers, 0);
         gateway.watch();
         gateway
@@ -105,11 +116,17 @@ impl Gateway {
 
     /// Who we are to clients.
     fn own(&self) -> Own<'_> {
+        let tool = match self.settings.proxy_tool.as_ref().map(|tool| tool.mode) {
+            None => OwnTool::None,
+            Some(ProxyToolMode::Beside) => OwnTool::Beside,
+            Some(ProxyToolMode::Instead) => OwnTool::Instead,
+        };
         Own {
             name: &self.settings.name,
             title: None,
             version: env!("CARGO_PKG_VERSION"),
             instructions: self.settings.instructions.as_deref(),
+            tool,
         }
     }
 

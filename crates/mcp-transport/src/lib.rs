@@ -7,7 +7,7 @@ pub mod gateway;
 pub mod http;
 mod os;
 pub mod peer;
-mod signals;
+pub mod signals;
 pub mod stdio;
 
 pub use os::{give_back_large_buffers, own_program, stand_back};

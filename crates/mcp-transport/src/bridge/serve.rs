@@ -39,15 +39,17 @@ pub struct Ended {
     pub missed: bool,
 }
 
-/// Relays until the client is done. Must be called where tasks can stay on their thread.
+/// Relays until the client is done. `signal_patience` is what a client in this process gets to leave by itself after a
+/// signal. Must be called where tasks can stay on their thread.
 pub async fn serve(
     (stdin, stdout): (Pipe, Pipe),
     server: Server,
     pipeline: Pipeline,
     message_bytes_max: usize,
+    signal_patience: Duration,
     tell: Box<dyn Fn(String)>,
 ) -> io::Result<Ended> {
-    let mut signals = Signals::listen()?;
+    let mut signals = Signals::listen_with(signal_patience)?;
     let hub = Hub::new(pipeline, message_bytes_max, tell);
     let committer = tokio::task::spawn_local(Rc::clone(&hub).keep_committing());
     let obeyer = tokio::task::spawn_local(Rc::clone(&hub).keep_obeying());

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
+use mcp_proxy_tool::Type;
 use mcp_wire::revision::Era;
 use mcp_wire::{Id, Message};
 use tokio::sync::oneshot;
@@ -35,6 +36,8 @@ pub struct ClientCall {
     pub id: OwnId,
     pub token: Option<OwnId>,
     pub method: Method,
+    /// What it uses, if it went out as a call of the server's proxy tool.
+    pub through: Option<Type>,
     /// As the client spoke it.
     pub era: Era,
     pub _place: InFlight,

@@ -11,6 +11,7 @@ use mcp_engine::router::era::{self, ClientFacts, Crossed};
 use mcp_engine::router::rewrite;
 use mcp_engine::router::{ListKind, Namespace};
 use mcp_engine::{Lane, Side};
+use mcp_proxy_tool::detect::ProxyTool;
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::revision::Era;
 use mcp_wire::splice::splice_all;
@@ -22,6 +23,7 @@ use super::calls::{Caller, Calls, ClientCall, InFlight, Method, OwnId};
 use super::listed::Listed;
 use super::server::{Lost, Server};
 use super::subscriptions::Subscriptions;
+use super::unwrapping;
 use super::visitor::Visitor;
 use crate::bridge::talk::Talk;
 
@@ -39,6 +41,8 @@ pub struct Leg {
     pub(super) era: Cell<Era>,
     /// What the server said of itself: its answer to `initialize` or `server/discover`.
     pub(super) introduction: RefCell<Option<Bytes>>,
+    /// The tool that everything of the server is used through, if it is looked behind.
+    pub(super) unwraps: RefCell<Option<Rc<ProxyTool>>>,
     pub(super) calls: RefCell<Calls>,
     waiting: RefCell<VecDeque<Job>>,
     pub(super) visitors: RefCell<Vec<Weak<Visitor>>>,
@@ -95,10 +99,15 @@ pub struct Health {
     pub failures: u32,
 }
 
-/// A call of a client on its way to a server.
-pub struct Job {
-    pub visitor: Rc<Visitor>,
-    pub message: Message,
+/// A call of a client that waits for its way to a server.
+struct Job {
+    visitor: Rc<Visitor>,
+    message: Message,
+    call: Outgoing,
+}
+
+/// What is to be known of a call of a client beside what it says.
+pub struct Outgoing {
     pub method: Method,
     /// What has to change about it besides its id.
     pub edits: Vec<(Span, Bytes)>,
@@ -120,6 +129,7 @@ impl Leg {
             phase: Cell::new(Phase::Opening),
             changed: Notify::new(),
             introduction: RefCell::default(),
+            unwraps: RefCell::default(),
             calls: RefCell::default(),
             waiting: RefCell::default(),
             visitors: RefCell::default(),
@@ -217,15 +227,18 @@ impl Leg {
     }
 
     /// Sends a call as soon as it may go, or says at once that it may not.
-    pub fn submit(&self, job: Job) {
+    pub fn submit(&self, visitor: &Visitor, message: &Message, call: Outgoing) {
         match self.phase.get() {
-            Phase::Over => job.visitor.refuse(&job.message, &self.refusal()),
-            Phase::Ready if self.calls.borrow().of_clients() < self.server.settings.in_flight => self.send(job),
+            Phase::Over => visitor.refuse(message, &self.refusal()),
+            Phase::Ready if self.calls.borrow().of_clients() < self.server.settings.in_flight => {
+                self.send(visitor, message, call);
+            }
             Phase::Ready | Phase::Opening => {
                 if self.waiting.borrow().len() < self.server.settings.queue {
+                    let job = Job { visitor: visitor.rc(), message: message.clone(), call };
                     self.waiting.borrow_mut().push_back(job);
                 } else {
-                    job.visitor.refuse(&job.message, &self.server.overloaded());
+                    visitor.refuse(message, &self.server.overloaded());
                 }
             }
         }
@@ -234,14 +247,14 @@ impl Leg {
     /// Sends what waits, as far as it may go.
     pub(super) fn pump(&self) {
         while self.is_ready() && self.calls.borrow().of_clients() < self.server.settings.in_flight {
-            let Some(job) = self.waiting.borrow_mut().pop_front() else { return };
-            self.send(job);
+            let Some(Job { visitor, message, call }) = self.waiting.borrow_mut().pop_front() else { return };
+            self.send(&visitor, &message, call);
         }
     }
 
-    fn send(&self, job: Job) {
-        let Some(talk) = self.talk() else { return job.visitor.refuse(&job.message, &self.refusal()) };
-        let Job { visitor, message, method, mut edits, era, parent, place } = job;
+    fn send(&self, visitor: &Visitor, message: &Message, call: Outgoing) {
+        let Some(talk) = self.talk() else { return visitor.refuse(message, &self.refusal()) };
+        let Outgoing { method, mut edits, era, parent, place } = call;
         let Some(id_span) = message.glance().id else { return };
         let own_id = OwnId::new(message.slice(id_span));
         let (id, given) = {
@@ -253,14 +266,15 @@ impl Leg {
             OwnId::new(message.slice(span))
         });
         edits.push((id_span, given));
-        let mut bytes = splice_all(message.bytes(), &mut edits);
+        let bytes = splice_all(message.bytes(), &mut edits);
+        let (mut bytes, through) = self.wrapped(method.as_str(), bytes);
         match (era, self.era.get()) {
             (Era::Legacy, Era::Modern) => bytes = era::to_modern(&bytes, &visitor.facts()),
             (Era::Modern, Era::Legacy) => bytes = era::to_legacy(&bytes),
             _ => {}
         }
         let settings = &self.server.settings;
-        let call = ClientCall { visitor: Rc::downgrade(&visitor), id: own_id, token, method, era, _place: place };
+        let call = ClientCall { visitor: visitor.weak(), id: own_id, token, method, through, era, _place: place };
         let caller = Caller::Client(call);
         self.calls.borrow_mut().insert(id, caller, settings.response_timeout, settings.response_cap);
         self.server.stats.asked();
@@ -440,6 +454,10 @@ impl Leg {
         let Some(span) = message.glance().id else { return };
         let method = call.method.as_str();
         let bytes = splice_all(message.bytes(), &mut [(span, call.id.bytes())]);
+        let bytes = match call.through {
+            Some(kind) => unwrapping::unwrapped(kind, bytes),
+            None => bytes,
+        };
         let bytes = rewrite::answer(self.namespace(), method, bytes);
         let bytes = match (self.era.get(), call.era) {
             (Era::Modern, Era::Legacy) => match era::answer_to_legacy(method, bytes) {
@@ -457,6 +475,8 @@ impl Leg {
             _ => bytes,
         };
         self.withdraw_questions_about(&visitor, &call.id.id());
+        // Its place is free before the client hears of it, who may have more to send.
+        drop(call);
         visitor.hear(self, sequence, None, bytes);
     }
 

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use super::leg::Leg;
 
 /// Pages of one list that are read, and items that are kept.
-const PAGES_MAX: usize = 50;
-const ITEMS_MAX: usize = 10_000;
+pub(super) const PAGES_MAX: usize = 50;
+pub(super) const ITEMS_MAX: usize = 10_000;
 
 /// A list of one server.
 #[derive(Default)]
@@ -37,13 +37,28 @@ pub struct Read {
     until: Option<Instant>,
     /// What the server had said of changes by then.
     changes: u64,
+    at: Instant,
     pub ttl: Option<Duration>,
     pub is_public: bool,
     /// Tells lists apart.
     pub number: u64,
 }
 
+impl Read {
+    /// Of a server that has no such list.
+    fn nothing() -> Self {
+        let at = Instant::now();
+        Self { items: Vec::new(), until: None, changes: 0, at, ttl: None, is_public: true, number: 0 }
+    }
+}
+
 impl Listed {
+    /// The list as it was read, unless it changed since, or that was longer ago than `age`.
+    fn recent(&self, age: Duration) -> Option<Rc<Read>> {
+        let read = self.read.borrow().clone()?;
+        (read.changes == self.changes.get() && read.at.elapsed() < age).then_some(read)
+    }
+
     /// The list, if it need not be read again.
     pub fn fresh(&self) -> Option<Rc<Read>> {
         let read = self.read.borrow().clone()?;
@@ -77,20 +92,22 @@ impl Leg {
         [count(ListKind::Tools), count(ListKind::Prompts), count(ListKind::Resources)]
     }
 
+    /// The list of a kind, if there is one that is right or was a short while ago.
+    pub(super) fn recent(&self, kind: ListKind, age: Duration) -> Option<Rc<Read>> {
+        if self.is_ready() && !self.offers(kind) {
+            return Some(Rc::new(Read::nothing()));
+        }
+        let listed = self.list(kind);
+        listed.fresh().or_else(|| listed.recent(age))
+    }
+
     /// The list of a kind, read from the server if need be. An error says why there is none.
     pub(super) async fn fetch(&self, kind: ListKind) -> Result<Rc<Read>, String> {
         if !self.opened().await {
             return Err(self.refusal().text());
         }
         if !self.offers(kind) {
-            return Ok(Rc::new(Read {
-                items: Vec::new(),
-                until: None,
-                changes: 0,
-                ttl: None,
-                is_public: true,
-                number: 0,
-            }));
+            return Ok(Rc::new(Read::nothing()));
         }
         let listed = self.list(kind);
         let changes = listed.changes.get();
@@ -124,13 +141,16 @@ impl Leg {
         let mut items: Vec<Item> = Vec::new();
         let (mut ttl, mut is_public, mut left_out) = (None, true, 0);
         let mut cursors: Vec<String> = Vec::new();
+        let behind = self.unwraps();
         for page in 0.. {
             let params = cursors.last().map(|cursor| format!("{{\"cursor\":{}}}", json_text(cursor)));
-            let answer = self.ask(kind.method(), params.as_deref()).await;
-            let answer = answer.map_err(|_| match self.is_over() {
-                true => self.refusal().text(),
-                false => "it did not answer in time".into(),
-            })?;
+            let answer = match &behind {
+                Some(tool) => self.read_behind(tool, kind).await?,
+                None => self.ask(kind.method(), params.as_deref()).await.map_err(|_| match self.is_over() {
+                    true => self.refusal().text(),
+                    false => "it did not answer in time".into(),
+                })?,
+            };
             if Message::new(answer.clone()).glance().kind == Kind::Error {
                 return Err(format!("{} failed: {}", kind.method(), error_text(&answer)));
             }
@@ -168,7 +188,7 @@ impl Leg {
             number.set(number.get() + 1);
             number.get()
         });
-        Ok(Read { items, until, changes, ttl: ttl.map(Duration::from_millis), is_public, number })
+        Ok(Read { items, until, changes, at: now, ttl: ttl.map(Duration::from_millis), is_public, number })
     }
 
     /// Has names that cannot be read back, or have no server in them, lead here.

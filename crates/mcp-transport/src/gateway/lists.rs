@@ -47,10 +47,13 @@ impl Merged {
     }
 }
 
+/// A list that is no older than this will do for whoever wants a part of it.
+const RECENT: Duration = Duration::from_secs(10);
+
 /// The list of one server, or why there is none.
-struct PartOf {
-    leg: Rc<Leg>,
-    read: Result<Rc<Read>, String>,
+pub(super) struct PartOf {
+    pub leg: Rc<Leg>,
+    pub read: Result<Rc<Read>, String>,
 }
 
 impl Visitor {
@@ -61,16 +64,12 @@ impl Visitor {
             Ok(cursor) => cursor,
             Err(refusal) => return self.answer_with(&id, &refusal),
         };
+        if self.sees_only_the_tool() {
+            return self.say_list(&id, kind, era, cursor.as_deref(), &[]);
+        }
         let legs = self.all_legs(era);
-        let fresh: Option<Vec<PartOf>> = legs
-            .iter()
-            .map(|leg| {
-                let read = leg.list(kind).fresh().filter(|_| leg.is_ready())?;
-                Some(PartOf { leg: Rc::clone(leg), read: Ok(read) })
-            })
-            .collect();
         let is_complete = legs.len() == self.servers().count();
-        if let Some(parts) = fresh.filter(|_| is_complete) {
+        if let Some(parts) = known_parts(&legs, |leg| leg.list(kind).fresh()).filter(|_| is_complete) {
             return self.say_list(&id, kind, era, cursor.as_deref(), &parts);
         }
         self.own.borrow_mut().push(id.clone());
@@ -81,6 +80,16 @@ impl Visitor {
                 me.say_list(&id, kind, era, cursor.as_deref(), &parts);
             }
         });
+    }
+
+    /// The list of every server, or of `only` one, as it was read a moment ago or is read now.
+    pub(super) async fn recent_or_read(&self, kind: ListKind, era: Era, only: Option<usize>) -> Vec<PartOf> {
+        let mut legs = self.all_legs(era);
+        legs.retain(|leg| only.is_none_or(|only| leg.server.index == only));
+        match known_parts(&legs, |leg| leg.recent(kind, RECENT)) {
+            Some(parts) => parts,
+            None => self.gather(kind, legs).await,
+        }
     }
 
     /// Whether rules keep something from clients, so that each has lists of its own.
@@ -137,22 +146,25 @@ impl Visitor {
 
     fn say_list(&self, id: &Id, kind: ListKind, era: Era, cursor: Option<&str>, parts: &[PartOf]) {
         let principal = self.principal();
-        let absent = self.absent(parts);
+        let absent = if self.sees_only_the_tool() { Vec::new() } else { self.absent(parts) };
         let lists: Vec<u64> = parts.iter().filter_map(|part| part.read.as_ref().ok()).map(|read| read.number).collect();
         let is_whole = absent.is_empty() && cursor.is_none() && !self.sees_a_part();
         let key = Key { kind, era, principal: Rc::from(&*principal.name), lists };
         if is_whole && let Some(result) = self.gateway.merged.borrow().get(&key) {
             return self.say(reply::answer_with_result(id, &result));
         }
-        let mut items: Vec<&Item> = Vec::new();
-        for part in parts {
-            let Ok(read) = &part.read else { continue };
-            let server = &part.leg.server;
-            let is_given = |tool: &str| principal.may_use_tool(server.id(), tool) && server.gives_out(tool);
-            let may_see = |item: &&Item| kind != ListKind::Tools || is_given(&item.original);
-            items.extend(read.items.iter().filter(may_see).filter(|item| !self.is_hidden(&part.leg, kind, item)));
+        let own = self.own_tool(kind, era);
+        let mut items: Vec<&Item> = own.iter().collect();
+        for item in self.visible(kind, parts) {
+            match own.as_ref().filter(|own| own.given == item.given) {
+                None => items.push(item),
+                Some(own) => {
+                    let what =
+                        format!("a server's tool is called `{0}` too; it is reached through `{0}` only", own.given);
+                    self.gateway.hub.tell_once(&what);
+                }
+            }
         }
-        self.leave_out_collisions(kind, &mut items);
         let digest = Digest::of(items.iter().map(|item| &*item.given));
         let page_size = self.gateway.settings.page_size;
         let Ok(page) = cursor::cut(kind, &items, |item| &item.given, &digest, cursor, page_size) else {
@@ -170,6 +182,21 @@ impl Visitor {
             self.gateway.merged.borrow_mut().keep(key, result.clone());
         }
         self.say(reply::answer_with_result(id, &result));
+    }
+
+    /// What of these lists the client may see.
+    pub(super) fn visible<'a>(&self, kind: ListKind, parts: &'a [PartOf]) -> Vec<&'a Item> {
+        let principal = self.principal();
+        let mut items: Vec<&Item> = Vec::new();
+        for part in parts {
+            let Ok(read) = &part.read else { continue };
+            let server = &part.leg.server;
+            let is_given = |tool: &str| principal.may_use_tool(server.id(), tool) && server.gives_out(tool);
+            let may_see = |item: &&Item| kind != ListKind::Tools || is_given(&item.original);
+            items.extend(read.items.iter().filter(may_see).filter(|item| !self.is_hidden(&part.leg, kind, item)));
+        }
+        self.leave_out_collisions(kind, &mut items);
+        items
     }
 
     /// The servers that are missing from a list, and why.
@@ -200,6 +227,15 @@ impl Visitor {
             !matches!(found, Found::Collides { .. })
         });
     }
+}
+
+/// The list of each of these, if all are `known`.
+fn known_parts(legs: &[Rc<Leg>], known: impl Fn(&Leg) -> Option<Rc<Read>>) -> Option<Vec<PartOf>> {
+    let part = |leg: &Rc<Leg>| {
+        let read = known(leg).filter(|_| leg.is_ready())?;
+        Some(PartOf { leg: Rc::clone(leg), read: Ok(read) })
+    };
+    legs.iter().map(part).collect()
 }
 
 /// For how long a merged list is right, and whether it is so for everybody.

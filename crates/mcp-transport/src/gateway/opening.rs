@@ -48,7 +48,11 @@ impl Leg {
             Some(gateway) if self.server.has_failed() && self.is_installed() => Some(gateway.installs.lock().await),
             _ => None,
         };
-        let introduced = timeout(patience, self.introduce()).await;
+        let introduced = timeout(patience, async {
+            let introduction = self.introduce().await?;
+            self.look_behind(introduction).await
+        });
+        let introduced = introduced.await;
         if self.is_over() {
             return;
         }

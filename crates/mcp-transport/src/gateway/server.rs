@@ -182,8 +182,8 @@ impl Server {
     pub(super) fn upstream(&self) -> Result<Rc<Upstream>, String> {
         let made = self.upstream.get_or_init(|| match &self.settings.target {
             ServerTarget::Command { .. } => Err("it is a command".into()),
-            ServerTarget::Url { target, .. } => {
-                let tls = target.tls.then(|| tls::client_config(None)).transpose();
+            ServerTarget::Url { target, ca_file, .. } => {
+                let tls = target.tls.then(|| tls::client_config(ca_file.as_deref())).transpose();
                 tls.map(|tls| Upstream::new(target.clone(), tls)).map_err(|error| error.to_string())
             }
         });

@@ -1,5 +1,6 @@
 //! What a gateway is told about its servers and its clients.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,31 @@ pub struct Settings {
     pub notifications: Notifications,
     /// What calls get to finish once the gateway is asked to end.
     pub drain: Duration,
+    /// The tool that reaches everything, where there is one.
+    pub proxy_tool: Option<ProxyToolSettings>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyToolSettings {
+    pub name: String,
+    pub mode: ProxyToolMode,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProxyToolMode {
+    /// Clients see it with everything else.
+    #[default]
+    Beside,
+    /// Clients see nothing else.
+    Instead,
+}
+
+/// Which tool of a server is a proxy tool, through which everything else of it is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnwrapTool {
+    /// The one that is called or described so.
+    Found,
+    Named(String),
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +84,8 @@ pub struct ServerSettings {
     /// Which of its tools are given out, by patterns of their own names; all of them unless said.
     pub enabled_tools: Option<Vec<String>>,
     pub disabled_tools: Vec<String>,
+    /// The tool to look behind, where what is there is to be shown as the server's own.
+    pub unwrap_proxy_tool: Option<UnwrapTool>,
 }
 
 #[derive(Clone, Debug)]
@@ -72,6 +100,8 @@ pub enum ServerTarget {
         target: Target,
         transport: UrlTransport,
         given: String,
+        /// Certificates that are trusted besides those of the system.
+        ca_file: Option<PathBuf>,
     },
 }
 

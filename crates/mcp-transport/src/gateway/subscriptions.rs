@@ -327,6 +327,10 @@ impl Visitor {
 
     /// Says that a list changed, in every way that it wants to hear of it.
     pub(super) fn say_changed(&self, kind: ListKind) {
+        if self.sees_only_the_tool() {
+            // Which never changes.
+            return;
+        }
         let method = format!("notifications/{}/list_changed", kind.capability());
         if self.is_open.get() && !self.has_no_handshake() {
             self.say(format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\"}}").into());

@@ -24,6 +24,10 @@ impl Leg {
         match &*method {
             "notifications/progress" => self.hear_progress(message, sequence),
             "notifications/message" => self.hear_log(message, sequence),
+            "notifications/tools/list_changed" if self.unwraps().is_some() => {
+                // What is behind a tool has no other way to say so.
+                TOLD.into_iter().for_each(|kind| self.list_changed(kind));
+            }
             "notifications/tools/list_changed" => self.list_changed(ListKind::Tools),
             "notifications/prompts/list_changed" => self.list_changed(ListKind::Prompts),
             "notifications/resources/list_changed" => self.list_changed(ListKind::Resources),

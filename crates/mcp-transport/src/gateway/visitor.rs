@@ -3,11 +3,11 @@
 mod answers;
 mod batches;
 mod level;
+mod telling;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_engine::entrance::{ANONYMOUS, Admission, Principal, SHARED, may_show, shown_in, without_token};
@@ -20,7 +20,8 @@ use mcp_wire::{Cut, Id, Kind, Message, scan};
 
 use super::Gateway;
 use super::calls::{InFlight, Method};
-use super::leg::{Job, Leg, OURS};
+use super::leg::{Leg, OURS, Outgoing};
+use super::proxy_tool::Inners;
 use super::questions::Questions;
 use super::settings::Notifications;
 use super::subscriptions::Listening;
@@ -52,6 +53,8 @@ pub struct Visitor {
     pub(super) own: RefCell<Vec<Id>>,
     pub(super) questions: Questions,
     pub(super) listening: Listening,
+    /// What it asks for through the proxy tool.
+    pub(super) inners: Inners,
     pub(super) changes: Changes,
     pub(super) log_level: Cell<Option<LogLevel>>,
     /// Whether it was told what there is, so that it wants to hear what changes.
@@ -79,6 +82,7 @@ impl Visitor {
             own: RefCell::default(),
             questions: Questions::default(),
             listening: Listening::default(),
+            inners: Inners::default(),
             changes: Changes::default(),
             log_level: Cell::new(None),
             is_open: Cell::new(false),
@@ -89,6 +93,10 @@ impl Visitor {
 
     pub(super) fn rc(&self) -> Rc<Self> {
         self.me.upgrade().expect("it is in use")
+    }
+
+    pub(super) fn weak(&self) -> Weak<Self> {
+        self.me.clone()
     }
 
     /// Who it is, which it has shown by the time that anything of it is heeded.
@@ -156,6 +164,7 @@ impl Visitor {
             return self.list(message, kind, era);
         }
         match (&*method, era) {
+            ("tools/call", _) if self.means_proxy_tool(message) => self.use_proxy_tool(message, era, sequence),
             ("tools/call", _) => self
                 .route(message, &method, era, sequence, |names, message| message.name().map(|name| names.tool(&name))),
             ("prompts/get", _) => self.route(message, &method, era, sequence, |names, message| {
@@ -175,7 +184,8 @@ impl Visitor {
                 })
             }),
             ("tasks/get" | "tasks/cancel", _) | ("tasks/result", Era::Legacy) | ("tasks/update", Era::Modern) => {
-                self.route(message, &method, era, sequence, |names, message| {
+                let of_tool = (method == "tasks/result").then(|| self.result_of_task(message, sequence)).flatten();
+                self.route(of_tool.as_ref().unwrap_or(message), &method, era, sequence, |names, message| {
                     message.task_id().map(|task| names.task(&task))
                 });
             }
@@ -213,7 +223,7 @@ impl Visitor {
     }
 
     /// Whether it may ask us something now. What goes to a server is counted with that.
-    fn may_ask(&self) -> Result<(), Refusal> {
+    pub(super) fn may_ask(&self) -> Result<(), Refusal> {
         self.gateway.entrance.take(&self.principal(), None, None)?;
         let is_busy = self.own.borrow().len() >= self.gateway.settings.in_flight_per_client;
         if is_busy { Err(too_many_calls()) } else { Ok(()) }
@@ -234,7 +244,7 @@ impl Visitor {
     }
 
     /// Sends a request to the server that it names.
-    fn route(
+    pub(super) fn route(
         &self,
         message: &Message,
         method: &str,
@@ -319,19 +329,16 @@ impl Visitor {
             Ok(leg) => leg,
             Err(refusal) => return self.refuse(message, &refusal),
         };
+        if is_tool && leg.looks_behind(original) {
+            // Nobody is shown it, and by it rules could be gone around.
+            return self.say_unknown(message, method);
+        }
         if era == Era::Modern && self.log_level.get().is_some() {
             leg.adjust_level();
         }
         let edits = rewrite::request(&known.namespace, message, method, original);
-        leg.submit(Job {
-            visitor: self.rc(),
-            method: Method::new(method),
-            edits,
-            era,
-            parent: sequence,
-            place: InFlight::new(&self.in_flight),
-            message: message.clone(),
-        });
+        let (method, place) = (Method::new(method), InFlight::new(&self.in_flight));
+        leg.submit(self, message, Outgoing { method, edits, era, parent: sequence, place });
     }
 
     /// Its connection to a server, for a request of `era`.
@@ -422,7 +429,8 @@ impl Visitor {
                     at.map(|at| own.swap_remove(at)).is_some()
                 };
                 self.forget_in_batches(&id);
-                if !was_own && !self.stop_listening(&id) {
+                let was_of_tool = self.cancel_inner(&id, message, sequence);
+                if !was_own && !was_of_tool && !self.stop_listening(&id) {
                     self.open_legs().iter().any(|leg| leg.cancel_for(self, &id, message, sequence));
                 }
             }
@@ -468,6 +476,7 @@ impl Visitor {
             leg.detach(self);
         }
         self.own.borrow_mut().clear();
+        self.inners.give_up();
     }
 
     /// Who it is by the token that it showed, or else who it says it is.
@@ -483,73 +492,6 @@ impl Visitor {
     pub(super) fn on_behalf<R>(&self, parent: u64, say: impl FnOnce(Lane<'_>) -> R) -> R {
         let behalf = Behalf { parent, speaker: &self.speaker(), conversation: self.number };
         say(Lane { behalf: Some(behalf), ..OURS })
-    }
-
-    /// Tells it what came of something on `leg`, where that was message `sequence`.
-    pub(super) fn hear(&self, _leg: &Leg, sequence: u64, about: Option<&Id>, message: Bytes) {
-        let Some(talk) = self.talk.upgrade().filter(|talk| !talk.is_over()) else { return };
-        let Some(message) = self.joined(message) else { return };
-        let speaker = Default::default();
-        let behalf = (sequence > 0).then_some(Behalf { parent: sequence, speaker: &speaker, conversation: 0 });
-        talk.from_gateway(Lane { behalf, ..OURS }, about, message);
-    }
-
-    /// Tells it of something that it can do without, unless it has too much to read already.
-    pub(super) fn tell_of(&self, leg: &Leg, sequence: u64, about: Option<&Id>, message: Bytes) {
-        if self.talk.upgrade().is_some_and(|talk| talk.client_is_behind()) {
-            if !self.is_behind.replace(true) {
-                self.note("the client reads too slowly; what is not an answer is left out until it has caught up");
-            }
-            return;
-        }
-        self.is_behind.set(false);
-        self.hear(leg, sequence, about, message);
-    }
-
-    /// Has it ask for the rest of the answer to `id` in a while.
-    pub(super) fn pause(&self, id: &Id, retry: Option<Duration>) {
-        let talk = self.talk.upgrade();
-        if let Some(ClientEnd::Session(session)) = talk.as_ref().map(|talk| &talk.client) {
-            session.pause(id, retry);
-        }
-    }
-
-    /// Tells it something of our own.
-    pub(super) fn say(&self, message: Bytes) {
-        if let Some(talk) = self.talk.upgrade().filter(|talk| !talk.is_over())
-            && let Some(message) = self.joined(message)
-        {
-            talk.from_gateway(OURS, None, message);
-        }
-    }
-
-    pub(super) fn say_result(&self, request: &Message, result: &[u8]) {
-        if let Some(id) = request.id() {
-            self.say(reply::answer_with_result(&id, result));
-        }
-    }
-
-    fn say_unknown(&self, request: &Message, method: &str) {
-        let name = request.subject_of(method).unwrap_or_default();
-        if let Some(id) = request.id() {
-            self.say(reply::unknown(&id, method, &name));
-        }
-    }
-
-    pub(super) fn refuse(&self, request: &Message, refusal: &Refusal) {
-        if let Some(id) = request.id() {
-            self.answer_with(&id, refusal);
-        }
-    }
-
-    pub(super) fn answer_with(&self, id: &Id, refusal: &Refusal) {
-        self.say(reply::error(id, refusal));
-    }
-
-    pub(super) fn note(&self, text: &str) {
-        if let Some(talk) = self.talk.upgrade() {
-            talk.note(mcp_engine::Side::Server, text);
-        }
     }
 }
 

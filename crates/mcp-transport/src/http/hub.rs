@@ -46,7 +46,8 @@ pub struct Hub {
     failed: RefCell<Option<StoreFailed>>,
     stop: Notify,
     /// Kept for the next decision.
-    outbox: Cell<Outbox>,
+    /// As many as decisions are ever made within each other.
+    outboxes: RefCell<Vec<Outbox>>,
     calls: Rc<Cell<usize>>,
     /// What is to be done with messages that are parked, once they are free.
     waiting: RefCell<HashMap<u64, Waiter, RandomState>>,
@@ -83,7 +84,7 @@ impl Drop for Decided<'_> {
         let mut out = std::mem::take(&mut self.out);
         out.clear();
         if out.to_client.capacity().max(out.to_server.capacity()) <= OUTBOX_KEPT {
-            self.hub.outbox.set(out);
+            self.hub.outboxes.borrow_mut().push(out);
         }
     }
 }
@@ -121,7 +122,7 @@ impl Hub {
             commit: Notify::new(),
             failed: RefCell::default(),
             stop: Notify::new(),
-            outbox: Cell::default(),
+            outboxes: RefCell::default(),
             calls: Rc::default(),
             waiting: RefCell::default(),
             parked: Notify::new(),
@@ -139,7 +140,7 @@ impl Hub {
     /// the evidence must be complete that is done before anything leaves, and what could not be
     /// written stays.
     pub fn pass<R>(&self, decide: impl FnOnce(&mut Pipeline, &mut Outbox) -> R) -> (R, Decided<'_>) {
-        let mut out = self.outbox.take();
+        let mut out = self.outboxes.borrow_mut().pop().unwrap_or_default();
         let mut pipeline = self.pipeline.borrow_mut();
         let result = decide(&mut pipeline, &mut out);
         let passed = out.to_server.iter().chain(&out.to_client).map(|outgoing| outgoing.frame().bytes.len());

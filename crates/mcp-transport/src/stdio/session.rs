@@ -32,6 +32,8 @@ pub struct Options {
     /// What a server gets to end by itself once its input is closed: without open calls, and with.
     pub idle_grace: Duration,
     pub call_grace: Duration,
+    /// What a client in this process gets to leave by itself after a signal.
+    pub signal_patience: Duration,
 }
 
 /// How a conversation ended.
@@ -68,7 +70,7 @@ pub async fn serve(
     options: Options,
     tell: &mut dyn FnMut(String),
 ) -> Result<Ended, ServeError> {
-    let mut signals = Signals::listen().map_err(ServeError::Stdio)?;
+    let mut signals = Signals::listen_with(options.signal_patience).map_err(ServeError::Stdio)?;
     let started = child::start(command).map_err(ServeError::Guard)?;
     let pipes = (Pipe::owned(started.stdout), Pipe::owned(started.stdin));
     let server = (pipes.0.map_err(ServeError::Stdio)?, pipes.1.map_err(ServeError::Stdio)?);

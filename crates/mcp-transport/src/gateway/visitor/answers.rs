@@ -76,6 +76,7 @@ impl Visitor {
         self.say(answer);
         if !self.is_open.replace(true) {
             self.changes.forget();
+            self.prepare_tool(era);
         }
     }
 

@@ -1,0 +1,97 @@
+//! What a client is told: answers, what came of its calls, and what it can do without.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcp_engine::{Behalf, Lane};
+use mcp_wire::reply::{self, Refusal};
+use mcp_wire::{Id, Message};
+
+use super::Visitor;
+use crate::bridge::talk::ClientEnd;
+use crate::gateway::leg::{Leg, OURS};
+
+impl Visitor {
+    /// Tells it what came of something on `leg`, where that was message `sequence`.
+    pub(in crate::gateway) fn hear(&self, _leg: &Leg, sequence: u64, about: Option<&Id>, message: Bytes) {
+        let Some(talk) = self.talk.upgrade().filter(|talk| !talk.is_over()) else { return };
+        let asked = about.and_then(|about| self.asked_as(about));
+        let about = asked.as_ref().or(about);
+        let Some(message) = self.shaped(message).and_then(|message| self.joined(message)) else { return };
+        let speaker = Default::default();
+        let behalf = (sequence > 0).then_some(Behalf { parent: sequence, speaker: &speaker, conversation: 0 });
+        talk.from_gateway(Lane { behalf, ..OURS }, about, message);
+    }
+
+    /// Tells it of something that it can do without, unless it has too much to read already.
+    pub(in crate::gateway) fn tell_of(&self, leg: &Leg, sequence: u64, about: Option<&Id>, message: Bytes) {
+        if self.talk.upgrade().is_some_and(|talk| talk.client_is_behind()) {
+            if !self.is_behind.replace(true) {
+                self.note("the client reads too slowly; what is not an answer is left out until it has caught up");
+            }
+            return;
+        }
+        self.is_behind.set(false);
+        if let Some(message) = self.progress_of_batch(about, message) {
+            self.hear(leg, sequence, about, message);
+        }
+    }
+
+    /// Has it ask for the rest of the answer to `id` in a while.
+    pub(in crate::gateway) fn pause(&self, id: &Id, retry: Option<Duration>) {
+        let talk = self.talk.upgrade();
+        if let Some(ClientEnd::Session(session)) = talk.as_ref().map(|talk| &talk.client) {
+            session.pause(self.asked_as(id).as_ref().unwrap_or(id), retry);
+        }
+    }
+
+    /// The client's own request behind an id that it knows nothing of.
+    pub(super) fn asked_as(&self, id: &Id) -> Option<Id> {
+        if self.inners.is_empty() { None } else { self.inners.asked_as(id) }
+    }
+
+    /// Tells it something of our own that has to do with its request `about`.
+    pub(in crate::gateway) fn say_about(&self, about: &Id, message: Bytes) {
+        if let Some(talk) = self.talk.upgrade().filter(|talk| !talk.is_over() && !talk.client_is_behind()) {
+            talk.from_gateway(OURS, Some(about), message);
+        }
+    }
+
+    /// Tells it something of our own.
+    pub(in crate::gateway) fn say(&self, message: Bytes) {
+        if let Some(talk) = self.talk.upgrade().filter(|talk| !talk.is_over())
+            && let Some(message) = self.shaped(message).and_then(|message| self.joined(message))
+        {
+            talk.from_gateway(OURS, None, message);
+        }
+    }
+
+    pub(in crate::gateway) fn say_result(&self, request: &Message, result: &[u8]) {
+        if let Some(id) = request.id() {
+            self.say(reply::answer_with_result(&id, result));
+        }
+    }
+
+    pub(super) fn say_unknown(&self, request: &Message, method: &str) {
+        let name = request.subject_of(method).unwrap_or_default();
+        if let Some(id) = request.id() {
+            self.say(reply::unknown(&id, method, &name));
+        }
+    }
+
+    pub(in crate::gateway) fn refuse(&self, request: &Message, refusal: &Refusal) {
+        if let Some(id) = request.id() {
+            self.answer_with(&id, refusal);
+        }
+    }
+
+    pub(in crate::gateway) fn answer_with(&self, id: &Id, refusal: &Refusal) {
+        self.say(reply::error(id, refusal));
+    }
+
+    pub(in crate::gateway) fn note(&self, text: &str) {
+        if let Some(talk) = self.talk.upgrade() {
+            talk.note(mcp_engine::Side::Server, text);
+        }
+    }
+}
