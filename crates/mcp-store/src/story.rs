@@ -388,6 +388,11 @@ impl Told {
         }
     }
 
+    /// Of a call of a proxy tool, what it does: `call files__read`. Safe to show.
+    pub fn proxied(&self) -> Option<String> {
+        mcp_wire::proxied::label(&self.message).filter(|_| self.is_message())
+    }
+
     /// The JSON-RPC id as it was spelled.
     pub fn id(&self) -> Option<&[u8]> {
         let span = self.message.peek().id.filter(|_| self.is_message())?;

@@ -191,6 +191,10 @@ impl App {
                 Some(pair) => self.traffic.go_to(pair, common),
                 None => common.say("no message belongs to this one"),
             },
+            Command::Across => match self.traffic.across() {
+                Some(other) => self.traffic.go_to(other, common),
+                None => common.say("no message led to this one, and it led to none that is listed"),
+            },
             Command::NextPane | Command::PreviousPane => self.detail.has_keys = !self.detail.has_keys,
             Command::Open => self.detail.has_keys = true,
             Command::NextView | Command::PreviousView => {

@@ -156,6 +156,7 @@ commands! {
     Note, "note", ";", On(&[Traffic]), "write a note beside the message";
     Copy, "copy", "y", Everywhere, "copy: JSON, a path, a curl line";
     Pair, "pair", "p", On(&[Traffic, Waterfall, Audit]), "to the request or the answer that belongs to it";
+    Across, "across", "P", On(&[Traffic]), "from what a server was sent to the client's message that led to it, and back";
     NextMatch, "next-match", "n", On(&[Traffic]), "to the next message that the last filter matches; in a message, the next place";
     PreviousMatch, "previous-match", "N", On(&[Traffic]), "to the one before";
 

@@ -84,6 +84,9 @@ pub struct Message {
     /// The tool, prompt or resource.
     #[serde(default)]
     pub tool: Option<String>,
+    /// Of a call of a proxy tool, what it does in a few words: `call files__read`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxied: Option<String>,
     /// The JSON-RPC id as it was spelled.
     #[serde(default)]
     #[schema(value_type = serde_json::Value)]

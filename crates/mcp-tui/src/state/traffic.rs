@@ -1,6 +1,7 @@
 //! The list of messages: a window into what may be millions. What is live is appended; what is further
 //! away is fetched page by page when somebody goes there. A filter is applied by whoever has the messages.
 
+mod links;
 mod rows;
 #[cfg(test)]
 mod tests;

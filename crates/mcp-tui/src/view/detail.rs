@@ -16,8 +16,12 @@ use crate::state::detail::{Detail, View};
 use crate::text;
 use crate::theme::{Role, Theme};
 
+/// Of the messages that one led to, so many are named.
+const MADE_SHOWN: usize = 3;
+
 pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
-    let title = app.detail.of.map_or(" Detail ".to_owned(), |sequence| format!(" Detail #{sequence} "));
+    let title = app.detail.of.map_or(" Detail ".to_owned(), |sequence| title(app, sequence));
+    let title = text::fit(&title, usize::from(area.width.saturating_sub(2)), theme.ascii);
     let block = pane(title, app.detail.has_keys, theme);
     let inner = block.inner(area);
     frame.render_widget(block, area);
@@ -38,6 +42,20 @@ pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
             frame.buffer_mut().set_style(row, theme.style(Role::Selected));
         }
     }
+}
+
+/// ` Detail #223, from #222 `, ` Detail #222, led to #223 #225 `
+fn title(app: &App, sequence: u64) -> String {
+    let from = app.traffic.maker(sequence).map(|maker| format!(", from #{maker}")).unwrap_or_default();
+    // An answer ends what its request led to.
+    let is_answer = app.traffic.rows.get(sequence).is_some_and(|row| row.message.answers.is_some());
+    let made: Vec<u64> = app.traffic.made(sequence).filter(|_| !is_answer).take(MADE_SHOWN + 1).collect();
+    let mut led_to: String = made.iter().take(MADE_SHOWN).map(|made| format!(" #{made}")).collect();
+    if !made.is_empty() {
+        let more = if made.len() > MADE_SHOWN { " and more" } else { "" };
+        led_to = format!(", led to{led_to}{more}");
+    }
+    format!(" Detail #{sequence}{from}{led_to} ")
 }
 
 fn tabs(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {

@@ -45,6 +45,51 @@ fn traffic() {
     is_drawn_safely(&mut busy());
 }
 
+/// A batch of a proxy tool, and what two servers were sent for it.
+fn proxied() -> App {
+    let mut app = app();
+    app.traffic.begin(&mut app.common);
+    let mut outer = call(1, "proxy", r#"{"action":"batch","operations":[{},{}]}"#);
+    outer.proxied = Some("batch of 2".into());
+    let inner = |sequence, server: &str, tool: &str| {
+        let mut inner = call(sequence, tool, "{}");
+        (inner.upstream, inner.parent, inner.conversation) = (Some(server.into()), Some(1), 2);
+        inner
+    };
+    let answer = |sequence, request| {
+        let mut answer = message(sequence, r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#);
+        (answer.answers, answer.status) = (Some(request), Some("ok".into()));
+        (answer.method, answer.tool) = (Some("tools/call".into()), Some("read".into()));
+        answer
+    };
+    let messages =
+        vec![outer, inner(2, "files", "read"), inner(3, "git", "log"), answer(4, 2), answer(5, 3), answer(6, 1)];
+    let ticket = app.take_effects().into_iter().find_map(|effect| match effect {
+        Effect::Page { ticket, .. } => Some(ticket),
+        _ => None,
+    });
+    app.hear(News::Page(ticket.unwrap(), Ok(Page { messages, last_sequence: 6, ..Page::default() })));
+    app
+}
+
+#[test]
+fn calls_through_a_proxy_tool_lead_to_each_other() {
+    let mut app = proxied();
+    press(&mut app, "g");
+    insta::assert_snapshot!("proxied_outer", render(&mut app, 120, 14, &PLAIN));
+    press(&mut app, "P");
+    insta::assert_snapshot!("proxied_inner", render(&mut app, 120, 14, &PLAIN));
+    // The answers on either side belong to the same call.
+    for (key, title) in
+        [("P", "#1, led to #2 #3"), ("G", "#6"), ("P", "#2, from #1"), ("p", "#4, from #1"), ("P", "#1, led to #2 #3")]
+    {
+        press(&mut app, key);
+        let drawn = render(&mut app, 120, 14, &PLAIN);
+        assert!(drawn.contains(&format!(" Detail {title} ─")), "{key}: {drawn}");
+    }
+    is_drawn_safely(&mut app);
+}
+
 #[test]
 fn an_empty_list_says_how_clients_get_in() {
     let mut app = app();
@@ -145,6 +190,7 @@ fn hostile_text_stays_text() {
     for field in [&mut hostile.client, &mut hostile.server, &mut hostile.revision, &mut hostile.outcome] {
         *field = Some(HOSTILE.into());
     }
+    hostile.proxied = Some(HOSTILE.into());
     for field in [&mut hostile.mark, &mut hostile.note, &mut hostile.rule, &mut hostile.verdict, &mut hostile.op] {
         *field = Some(HOSTILE.into());
     }

@@ -123,7 +123,8 @@ fn row_line(row: &Row, common: &Common, is_narrowed: bool, width: usize, theme: 
     };
     let arrow = if is_out { glyphs.arrow_to_server } else { glyphs.arrow_to_client };
     let server = message.upstream.as_deref().map(|server| format!("[{}] ", text::clean(server))).unwrap_or_default();
-    let left = format!(" #{:03} {arrow} {server}{}", message.sequence, words::what(message));
+    let from = message.parent.map(|parent| format!(" from #{parent:03}")).unwrap_or_default();
+    let left = format!(" #{:03} {arrow} {server}{}{from}", message.sequence, words::what(message));
     let (right, role) = match held {
         Some(held) if held.given_up => ("client gave up".to_owned(), Role::Bad),
         Some(held) => (format!("held {}", text::age(common.age(held))), Role::Warn),

@@ -7,10 +7,12 @@ use crate::text;
 /// Lines of one text that are shown; the raw views have all of it.
 const WRAPPED_LINES_MAX: usize = 1_000;
 
-/// Method and tool: `tools/call [read_file]`, `tools/call (response)`.
+/// Method and tool: `tools/call [read_file]`, `tools/call (response)`; of a proxy tool also what it does:
+/// `tools/call [proxy: call read_file]`.
 pub fn what(message: &Message) -> String {
     let method = message.method.as_deref().map(text::clean);
-    let tool = message.tool.as_deref().map(|tool| format!(" [{}]", text::clean(tool))).unwrap_or_default();
+    let does = message.proxied.as_deref().map(|does| format!(": {}", text::clean(does))).unwrap_or_default();
+    let tool = message.tool.as_deref().map(|tool| format!(" [{}{does}]", text::clean(tool))).unwrap_or_default();
     match (message.kind, method) {
         (Kind::Event, _) => message.event.as_deref().map(|event| text::clean(event).into_owned()).unwrap_or_default(),
         (Kind::Noise, _) => "noise".to_owned(),
