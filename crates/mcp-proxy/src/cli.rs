@@ -12,11 +12,13 @@ use mcp_transport::http::target::{HeaderName, HeaderValue};
 
 use crate::face::FaceCommand;
 use crate::failure::{Failure, exit};
+use crate::gateway::flags::{ProxyToolArgs, UnwrapArgs};
 use crate::holding::HoldArgs;
 use crate::policy::GovernArgs;
 use crate::report::{self, ColorChoice, Page};
 use crate::{
-    audit, config_cmd, demo, doctor, export, face, gateway, governance, inspect, mock, policy, replay, run, sessions,
+    audit, client, config_cmd, demo, doctor, export, face, gateway, governance, inspect, mock, policy, replay, run,
+    sessions,
 };
 
 /// Where clients of HTTP connect unless told otherwise.
@@ -60,6 +62,12 @@ enum Command {
         #[command(subcommand)]
         command: config_cmd::ConfigCommand,
     },
+    /// List what a server has: its tools, resources and prompts, also those behind a proxy tool
+    List(client::ListArgs),
+    /// Describe a tool, resource or prompt of a server
+    Info(client::InfoArgs),
+    /// Call a tool of a server, read a resource or get a prompt
+    Call(client::CallArgs),
     /// Send a recorded client's messages to a server again, and compare the answers
     Replay(replay::ReplayArgs),
     /// Serve a recorded session as an MCP server
@@ -129,6 +137,10 @@ pub struct ProxyArgs {
     #[arg(long, value_enum)]
     pub ui: Option<Ui>,
     #[command(flatten)]
+    pub proxy_tool: ProxyToolArgs,
+    #[command(flatten)]
+    pub unwrap: UnwrapArgs,
+    #[command(flatten)]
     pub hold: HoldArgs,
     #[command(flatten)]
     pub govern: GovernArgs,
@@ -145,6 +157,10 @@ pub struct RunArgs {
     /// How the server at --url is reached [default: streamable-http]
     #[arg(long, value_enum, requires = "url")]
     pub transport: Option<UrlTransportArg>,
+    #[command(flatten)]
+    pub proxy_tool: ProxyToolArgs,
+    #[command(flatten)]
+    pub unwrap: UnwrapArgs,
     #[command(flatten)]
     pub hold: HoldArgs,
     #[command(flatten)]
@@ -356,31 +372,23 @@ pub fn code_of(answered: Result<ExitCode, Failure>) -> ExitCode {
     })
 }
 
+/// Whoever reads the answer may leave before its end.
+fn or_enough(answered: Result<ExitCode, Failure>) -> Result<ExitCode, Failure> {
+    answered.or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) })
+}
+
 fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
     let outcome = match &cli.command {
-        Command::Sessions { command } => {
-            let answered = sessions::sessions(command, &cli.state_dir()?, cli.color);
-            return answered
-                .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) });
-        }
-        Command::Policy { command } => {
-            let answered = policy::policy(command, cli.color);
-            return answered
-                .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) });
-        }
-        Command::Config { command } => {
-            let answered = config_cmd::config(command, cli.color);
-            return answered
-                .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) });
-        }
-        Command::Audit(args) => {
-            let answered = audit::audit(args, &cli.state_dir()?, cli.color);
-            return answered
-                .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) });
-        }
+        Command::Sessions { command } => return or_enough(sessions::sessions(command, &cli.state_dir()?, cli.color)),
+        Command::Policy { command } => return or_enough(policy::policy(command, cli.color)),
+        Command::Config { command } => return or_enough(config_cmd::config(command, cli.color)),
+        Command::Audit(args) => return or_enough(audit::audit(args, &cli.state_dir()?, cli.color)),
         Command::Proxy(args) => return run::proxy(args, cli.state_dir(), cli.color),
         Command::Run(args) => return run::run(args, cli.state_dir()),
         Command::Serve(args) => return gateway::serve(args, cli.state_dir()),
+        Command::List(args) => return or_enough(client::list(args, &|| cli.state_dir(), cli.color)),
+        Command::Info(args) => return or_enough(client::info(args, &|| cli.state_dir(), cli.color)),
+        Command::Call(args) => return or_enough(client::call(args, &|| cli.state_dir(), cli.color)),
         Command::Replay(args) => return replay::replay(args, cli.state_dir()?, cli.color),
         Command::Mock(args) => return mock::mock(args, cli.state_dir()?),
         Command::Face(command) => return face::face(command, &cli.state_dir()?, cli.color),
@@ -403,9 +411,7 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
             print_all(&page)
         }
     };
-    outcome
-        .map(|()| ExitCode::SUCCESS)
-        .or_else(|failure| if failure.is_broken_pipe() { Ok(ExitCode::SUCCESS) } else { Err(failure) })
+    or_enough(outcome.map(|()| ExitCode::SUCCESS))
 }
 
 /// The commands below `command`, each with its options, on the same page.

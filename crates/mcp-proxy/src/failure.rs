@@ -24,12 +24,13 @@ pub struct Failure {
     what: String,
     evidence: Option<String>,
     hint: Option<String>,
+    answer: Option<String>,
     broken_pipe: bool,
 }
 
 impl Failure {
     pub fn new(code: u8, what: impl Into<String>) -> Self {
-        Self { code, what: what.into(), evidence: None, hint: None, broken_pipe: false }
+        Self { code, what: what.into(), evidence: None, hint: None, answer: None, broken_pipe: false }
     }
 
     pub fn usage(what: impl Into<String>) -> Self {
@@ -53,6 +54,16 @@ impl Failure {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// The error of the protocol that it comes from, as JSON, for scripts.
+    pub fn with_answer(mut self, json: String) -> Self {
+        self.answer = Some(json);
+        self
+    }
+
+    pub fn answer(&self) -> Option<&str> {
+        self.answer.as_deref()
     }
 
     /// What happened, without the word "error" and without advice.

@@ -4,15 +4,18 @@ mod args;
 mod dialect;
 mod expand;
 mod fields;
+pub mod flags;
 mod ids;
 pub mod keys;
 pub mod load;
 pub mod model;
 mod native;
+mod program;
 #[cfg(test)]
 mod reference;
 pub mod schema;
 pub mod show;
+mod single;
 pub mod world;
 pub mod write;
 
@@ -41,7 +44,7 @@ pub fn serve(args: &ServeArgs, state: Result<StateDir, Failure>) -> Result<ExitC
         say("mcp-proxy: warning: clients on stdio have to show a token as `params.proxy.authToken`, which few can");
     }
     let shown = format!("serve --config {}", shell_words::quote(&args.config.to_string_lossy()));
-    let side = GatewaySide { settings: config.settings, entrance, board: Board::default(), shown };
+    let side = GatewaySide { settings: config.settings, entrance, board: Board::default(), shown, in_front_of: None };
     let recording = RecordingArgs { message_limit: message_bytes_max, ..args.recording.clone() };
     let plan = Plan::new(listen, ServerSide::Gateway(Box::new(side)));
     run::carry_out(plan, &recording, Some((&args.hold, &govern)), state)

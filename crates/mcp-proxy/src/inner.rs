@@ -4,14 +4,16 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use mcp_engine::{Bus, Pipeline, Recorder, StoreFailed};
+use mcp_engine::{Pipeline, StoreFailed};
 use mcp_store::{End, SessionHeader, Transport};
 use mcp_transport::bridge::serve as bridge;
 use mcp_transport::child::ServerCommand;
 use mcp_transport::stdio::pipe::Pipe;
 use mcp_transport::stdio::{Options, serve};
 use rustix::pipe::{PipeFlags, pipe_with};
+use tokio::net::unix::pipe::{Receiver, Sender};
 
 use crate::cli::RecordingArgs;
 use crate::duplex::Duplex;
@@ -39,17 +41,25 @@ pub fn pipes(message_bytes_max: usize) -> io::Result<((Pipe, Pipe), Duplex)> {
     Ok((proxy, Duplex::new(Pipe::owned(from_proxy)?, Pipe::owned(to_proxy)?, message_bytes_max)))
 }
 
-/// Stands between the client at the other end of `pipes` and `server` until either is done. Must be
-/// called inside a local runtime.
+/// The same, with the client's ends as streams that any client library takes.
+pub fn streams() -> io::Result<((Pipe, Pipe), (Receiver, Sender))> {
+    let (from_client, to_proxy) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (from_proxy, to_client) = pipe_with(PipeFlags::CLOEXEC)?;
+    let proxy = (Pipe::owned(from_client)?, Pipe::owned(to_client)?);
+    Ok((proxy, (Receiver::from_owned_fd(from_proxy)?, Sender::from_owned_fd(to_proxy)?)))
+}
+
+/// Stands between the client at the other end of `pipes` and `server` until either is done. After a
+/// signal the client has `signal_patience` to leave by itself. Must be called inside a local runtime.
 pub async fn stand_between(
     pipes: (Pipe, Pipe),
     server: ServerSide,
-    recorder: Recorder,
+    pipeline: Pipeline,
     args: &RecordingArgs,
+    signal_patience: Duration,
 ) -> Result<Ended, Failure> {
-    let pipeline = Pipeline::new(recorder, Bus::default(), args.message_limit);
     match server {
-        ServerSide::Command { command, .. } => before_command(pipes, &command, pipeline, args).await,
+        ServerSide::Command { command, .. } => before_command(pipes, &command, pipeline, args, signal_patience).await,
         ServerSide::Gateway(_) => Err(Failure::usage("a gateway cannot stand here; give one server")),
         ServerSide::Url { target, transport, .. } => {
             let upstream = upstream(target, args)?;
@@ -59,7 +69,7 @@ pub async fn stand_between(
                 Transport::StreamableHttp | Transport::Stdio => bridge::Server::Http(upstream),
             };
             let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
-            let ended = bridge::serve(pipes, server, pipeline, args.message_limit, tell).await?;
+            let ended = bridge::serve(pipes, server, pipeline, args.message_limit, signal_patience, tell).await?;
             let missed = ended.missed.then(|| {
                 Failure::new(exit::CANNOT_RUN, format!("the server at {shown} was never reached"))
                     .hint("try the address with `curl -v`")
@@ -75,9 +85,15 @@ async fn before_command(
     command: &ServerCommand,
     pipeline: Pipeline,
     args: &RecordingArgs,
+    signal_patience: Duration,
 ) -> Result<Ended, Failure> {
     // A client of our own takes back what it no longer waits for, so nothing needs longer.
-    let options = Options { message_bytes_max: args.message_limit, idle_grace: IDLE_GRACE, call_grace: IDLE_GRACE };
+    let options = Options {
+        message_bytes_max: args.message_limit,
+        idle_grace: IDLE_GRACE,
+        call_grace: IDLE_GRACE,
+        signal_patience,
+    };
     let mut tell = |text: String| say(&format!("mcp-proxy: {text}"));
     let ended = serve(pipes, command, pipeline, options, &mut tell)
         .await

@@ -5,6 +5,7 @@ mod answers;
 mod audit;
 mod chosen;
 mod cli;
+mod client;
 mod config;
 mod config_cmd;
 mod control;

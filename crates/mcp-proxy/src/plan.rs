@@ -14,6 +14,7 @@ use mcp_transport::http::target::{HeaderMap, Target};
 
 use crate::cli::{LISTEN_PORT, Listen, ProxyArgs, RecordingArgs, RunArgs, TargetArgs, TransportArg, UrlTransportArg};
 use crate::failure::{Failure, exit, quoted};
+use crate::gateway::flags::check_names;
 
 pub struct Plan {
     pub client: Listen,
@@ -41,11 +42,21 @@ pub struct GatewaySide {
     pub board: Board,
     /// The configuration, for people.
     pub shown: String,
+    /// The only server, where the command line gives that instead.
+    pub in_front_of: Option<Box<ServerSide>>,
 }
 
 impl ServerSide {
-    pub fn transport(&self) -> Transport {
+    /// The one server that this is, even if it is behind a gateway.
+    fn one(&self) -> &Self {
         match self {
+            Self::Gateway(gateway) => gateway.in_front_of.as_deref().unwrap_or(self),
+            Self::Command { .. } | Self::Url { .. } => self,
+        }
+    }
+
+    pub fn transport(&self) -> Transport {
+        match self.one() {
             // Of a gateway's servers each has its own.
             Self::Command { .. } | Self::Gateway(_) => Transport::Stdio,
             Self::Url { transport, .. } => *transport,
@@ -54,14 +65,14 @@ impl ServerSide {
 
     /// The servers of a gateway; none where there is only one.
     pub fn ids(&self) -> Vec<Arc<str>> {
-        match self {
+        match self.one() {
             Self::Gateway(gateway) => gateway.settings.servers.iter().map(|server| server.id.clone()).collect(),
             Self::Command { .. } | Self::Url { .. } => Vec::new(),
         }
     }
 
     pub fn command(&self) -> Option<String> {
-        match self {
+        match self.one() {
             Self::Command { shown, .. } => Some(shown.clone()),
             Self::Gateway(gateway) => Some(gateway.shown.clone()),
             Self::Url { .. } => None,
@@ -69,7 +80,7 @@ impl ServerSide {
     }
 
     pub fn url(&self) -> Option<String> {
-        match self {
+        match self.one() {
             Self::Command { .. } | Self::Gateway(_) => None,
             Self::Url { given, .. } => Some(given.clone()),
         }
@@ -121,6 +132,11 @@ impl Plan {
         if args.rewrite_resource {
             check_rewrite(client, &server, token.is_some())?;
         }
+        let server = server.behind(&args.proxy_tool, &args.unwrap, &args.recording)?;
+        if args.rewrite_resource && matches!(server, ServerSide::Gateway(_)) {
+            return Err(Failure::usage("--rewrite-resource does not go with a proxy tool")
+                .hint("requests do not reach the server as they are then, so that no login does"));
+        }
         Ok(Self { token, rewrite_resource: args.rewrite_resource, ..Self::new(client, server) })
     }
 
@@ -149,6 +165,8 @@ impl Plan {
 
     /// `mcp-proxy run …`
     pub fn of_run(args: &RunArgs) -> Result<Self, Failure> {
+        let words: Vec<OsString> = std::env::args_os().collect();
+        check_names(&args.proxy_tool, &args.unwrap, &args.command, &words)?;
         let server = match &args.url {
             Some(url) => {
                 let transport = match args.transport {
@@ -159,6 +177,7 @@ impl Plan {
             }
             None => words_side(&args.command, &args.recording)?,
         };
+        let server = server.behind(&args.proxy_tool, &args.unwrap, &args.recording)?;
         Ok(Self::new(Listen::Stdio, server))
     }
 }
@@ -229,7 +248,7 @@ impl TargetArgs {
     }
 }
 
-fn words_side(words: &[OsString], args: &RecordingArgs) -> Result<ServerSide, Failure> {
+pub fn words_side(words: &[OsString], args: &RecordingArgs) -> Result<ServerSide, Failure> {
     let shown = shell_words::join(words.iter().map(|word| word.to_string_lossy()));
     command_side(words, shown, args)
 }
@@ -254,7 +273,7 @@ fn command_side(words: &[OsString], shown: String, args: &RecordingArgs) -> Resu
     Ok(ServerSide::Command { command, shown })
 }
 
-fn url_side(url: &str, transport: Transport, args: &RecordingArgs) -> Result<ServerSide, Failure> {
+pub fn url_side(url: &str, transport: Transport, args: &RecordingArgs) -> Result<ServerSide, Failure> {
     if !args.env.is_empty() {
         return Err(Failure::usage("--env is for a server that is a command, not for an address"));
     }

@@ -25,6 +25,10 @@ pub enum Unit {
     Messages,
     Sessions,
     Bytes,
+    /// Of a whole that is a hundred.
+    Percent,
+    /// Whatever somebody else counts.
+    Steps,
 }
 
 /// Who waits for long work: hears how far it has come and what it has to say, and may stop it.
@@ -207,6 +211,8 @@ fn style(unit: Unit, has_total: bool) -> ProgressStyle {
     let (position, total, rate) = match unit {
         Unit::Messages => ("{human_pos}", "{human_len} messages", "{per_sec}"),
         Unit::Sessions => ("{human_pos}", "{human_len} sessions", "{per_sec}"),
+        Unit::Percent => return style_of("{msg} [{bar:30}] {percent}%"),
+        Unit::Steps => return style_of("{msg} {spinner} {human_pos}"),
         Unit::Bytes => ("{binary_bytes}", "{binary_total_bytes}", "{binary_bytes_per_sec}"),
     };
     let template = if has_total {
@@ -272,7 +278,7 @@ mod tests {
 
     #[test]
     fn every_style_is_a_template() {
-        for unit in [Unit::Messages, Unit::Sessions, Unit::Bytes] {
+        for unit in [Unit::Messages, Unit::Sessions, Unit::Bytes, Unit::Percent, Unit::Steps] {
             style(unit, true);
             style(unit, false);
         }

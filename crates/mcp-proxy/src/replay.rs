@@ -13,10 +13,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use mcp_engine::Transcript;
 use mcp_engine::compare::{Pattern, Volatile};
 use mcp_engine::replay::{Handshake, Options, Outcomes, Pace, Replay, Script, learn};
 use mcp_engine::transcript::Line;
+use mcp_engine::{Bus, Pipeline, Transcript};
 use mcp_filter::Filter;
 use mcp_store::{SessionHeader, StateDir};
 use tokio::runtime::{Builder, LocalOptions};
@@ -234,6 +234,7 @@ fn carry_out(
 ) -> Result<Played, Failure> {
     let target = server.command().or(server.url()).unwrap_or_default();
     let recorder = recording::begin(recording, &server, Ok(state))?;
+    let pipeline = Pipeline::new(recorder, Bus::default(), recording.message_limit);
     let timeout_ns = u64::try_from(args.timeout.as_nanos()).unwrap_or(u64::MAX);
     let pace = if args.pace == PaceArg::Fast { Pace::Fast } else { Pace::Recorded };
     let mut replay = Replay::new(chosen.transcript, script, volatile, Options { timeout_ns, pace });
@@ -242,7 +243,7 @@ fn carry_out(
     let runtime = Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;
     let ended = runtime.block_on(async {
         let (pipes, client) = inner::pipes(recording.message_limit)?;
-        let proxy = inner::stand_between(pipes, server, recorder, recording);
+        let proxy = inner::stand_between(pipes, server, pipeline, recording, Duration::ZERO);
         let client = client::play(&mut replay, client, &progress);
         tokio::join!(proxy, client).0
     })?;

@@ -211,7 +211,7 @@ async fn bridge_stdio(
     };
     greet_terminal(&heard, args);
     let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
-    let ended = bridge::serve(client_pipes(heard)?, server, pipeline, args.message_limit, tell).await?;
+    let ended = bridge::serve(client_pipes(heard)?, server, pipeline, args.message_limit, Duration::ZERO, tell).await?;
     let code = wind_up_recording(ended.pipeline, ended.store_failed, args)?;
     if ended.interrupted {
         return Ok(ExitCode::from(exit::INTERRUPTED));
@@ -334,7 +334,12 @@ async fn relay_stdio(
     greet_terminal(&heard, args);
     let begin = async {
         let client = client_pipes(heard).map_err(ServeError::Stdio)?;
-        let options = Options { message_bytes_max: args.message_limit, idle_grace: IDLE_GRACE, call_grace: CALL_GRACE };
+        let options = Options {
+            message_bytes_max: args.message_limit,
+            idle_grace: IDLE_GRACE,
+            call_grace: CALL_GRACE,
+            signal_patience: Duration::ZERO,
+        };
         serve(client, command, pipeline, options, &mut |text| say(&format!("mcp-proxy: {text}"))).await
     };
     match begin.await {

@@ -22,6 +22,8 @@ const COLUMNS: [(&str, usize, usize); 11] = [
     ("TOOK", 0, 0),
 ];
 const VERDICT: usize = 6;
+/// Who lets pass what is done with a gateway's own tool.
+const GATEWAY: &str = "gateway";
 
 pub struct Table {
     widths: [usize; COLUMNS.len()],
@@ -116,11 +118,21 @@ fn cells(row: &DecisionRow) -> [String; COLUMNS.len()] {
 
 /// The tool of a call; of anything else, the method and what it is about.
 fn what(row: &DecisionRow) -> String {
-    match (row.method.as_deref(), row.tool.as_deref()) {
-        (Some("tools/call"), Some(tool)) => visible(tool).to_string(),
-        (Some(method), Some(tool)) => format!("{} {}", visible(method), visible(tool)),
-        (method, tool) => shown(method.or(tool)),
+    match (row.method.as_deref(), tool(row)) {
+        (Some("tools/call"), Some(tool)) => tool,
+        (Some(method), Some(tool)) => format!("{} {tool}", visible(method)),
+        (method, tool) => tool.unwrap_or_else(|| shown(method)),
     }
+}
+
+/// What it is about; of a gateway's own tool, which only leads to others, also what was done with it:
+/// `proxy: list prompt`.
+pub fn tool(row: &DecisionRow) -> Option<String> {
+    let tool = visible(row.tool.as_deref()?);
+    Some(match row.why.as_deref().filter(|_| row.actor.as_deref() == Some(GATEWAY)) {
+        Some(does) => format!("{tool}: {}", visible(does)),
+        None => tool.to_string(),
+    })
 }
 
 /// `ok`, `error -32602`

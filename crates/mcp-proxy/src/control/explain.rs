@@ -4,6 +4,7 @@ use axum::extract::State;
 use mcp_control::api::{self, ApiError, ExplainedRule, Explanation};
 use mcp_engine::policy::explain::{Case, Explained, Judging, explain as explained};
 use mcp_engine::policy::rules::{Rule, RuleVerdict, Rules};
+use mcp_engine::resolve::uses_of;
 use mcp_engine::{Pipeline, Side, Speaker};
 use mcp_filter::Certainty;
 use mcp_store::{Direction, MessageKind, Told};
@@ -103,11 +104,15 @@ fn reasons(told: &Told, explained: &Explained) -> Vec<String> {
         0 => {}
         count => reasons.push(format!("each of the resources that it names ({count}) is judged by itself, too")),
     }
+    match uses_of(&told.message).len() {
+        0 => {}
+        count => reasons.push(format!("what it uses through a proxy tool ({count}) is judged by itself, too")),
+    }
     reasons
 }
 
 fn verdict(told: &Told, rules: &Rules, explained: &Explained) -> Option<api::RuleVerdict> {
-    let is_judged_in_parts = told.message.subscriptions().next().is_some();
+    let is_judged_in_parts = told.message.subscriptions().next().is_some() || !uses_of(&told.message).is_empty();
     match (&explained.unfit, explained.deciding.first()) {
         (Some(_), _) => Some(api::RuleVerdict::Deny),
         (None, _) if is_judged_in_parts => None,

@@ -36,6 +36,7 @@ pub fn message(told: &Told, earlier: u64, raw_max: usize) -> api::Message {
         kind: kind(told.kind),
         method: told.method().map(Into::into),
         tool: told.subject().map(Into::into),
+        proxied: told.proxied(),
         jsonrpc_id: told.id().and_then(verbatim),
         answers: told.answers.map(|sequence| sequence + earlier),
         operation: told.operation().map(|sequence| sequence + earlier),

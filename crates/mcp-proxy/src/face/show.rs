@@ -152,6 +152,11 @@ mod tests {
             "#003 → tools/call [add] id=2",
         );
         check(
+            r#""sequence":3,"direction":"client_to_server","kind":"request","method":"tools/call","tool":"proxy",
+               "raw":{"id":2,"method":"tools/call","params":{"name":"proxy","arguments":{"action":"info","type":"prompt","path":"a\u001b"}}}"#,
+            "#003 → tools/call [proxy: info prompt a␛] id=2",
+        );
+        check(
             r#""sequence":4,"direction":"server_to_client","kind":"response","method":"tools/call","tool":"add","answers":3,
                "operation":1,"round":2,"duration_ns":123000,"raw":{"id":2,"result":{"isError":true}}"#,
             "#004 ← tools/call [add] id=2 123µs tool error ↩ #003 round 2 of #001",

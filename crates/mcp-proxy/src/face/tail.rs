@@ -136,6 +136,7 @@ async fn earlier(args: &TailArgs, face: &Face, printer: &mut Printer) -> Result<
             break;
         }
     }
+    printer.expect(pages.iter().rev().flatten());
     for message in pages.into_iter().rev().flatten() {
         printer.message(&whole(message, face).await)?;
     }

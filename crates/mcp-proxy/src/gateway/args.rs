@@ -7,6 +7,7 @@ use clap::Args;
 use mcp_engine::entrance::{Entrance, NamedToken};
 use mcp_wire::framing::MESSAGE_BYTES_MAX;
 
+use super::flags::ProxyToolArgs;
 use super::load::{self, Loaded};
 use super::world::World;
 use crate::cli::{Listen, RecordingArgs, pair};
@@ -44,6 +45,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     #[command(flatten)]
+    pub proxy_tool: ProxyToolArgs,
+    #[command(flatten)]
     pub hold: HoldArgs,
     #[command(flatten)]
     pub recording: RecordingArgs,
@@ -67,6 +70,8 @@ impl ServeArgs {
                 .hint("a gateway's servers have `env` and `headers` in its configuration"));
         }
         let mut loaded = load::load(&expand_home(&self.config), &World::own(&self.input))?;
+        let settings = &mut loaded.config.settings;
+        settings.proxy_tool = self.proxy_tool.over(settings.proxy_tool.take())?;
         if let Some(file) = &self.token_file {
             let token = read_token(file)?;
             let token =

@@ -1,4 +1,5 @@
-//! Ids of servers. Names are given out as `<id>__<name>`, and have to be told apart again.
+//! Ids of servers, and names of tools of our own. Names are given out as `<id>__<name>`, and have to be told apart
+//! again.
 
 /// Longer than any name that a client shows.
 pub const ID_MAX: usize = 64;
@@ -40,6 +41,23 @@ pub fn tidied(name: &str) -> String {
     id
 }
 
+/// What clients take for the name of a tool.
+const TOOL_NAME_MAX: usize = 64;
+
+/// Why a tool cannot be called this.
+pub fn check_tool(name: &str) -> Result<(), &'static str> {
+    if name.is_empty() {
+        return Err("it is empty");
+    }
+    if name.len() > TOOL_NAME_MAX {
+        return Err("it is longer than 64 letters");
+    }
+    if !name.bytes().all(|byte| is_plain(byte) || byte == b':' || byte == b'.') {
+        return Err("it has something else in it than letters, digits, `-`, `_`, `:` and `.`");
+    }
+    Ok(())
+}
+
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
@@ -47,6 +65,16 @@ fn is_plain(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tools_have_names_that_clients_take() {
+        for right in ["proxy", "mcp:proxy", "a.b-c_d", &"x".repeat(64)] {
+            assert!(check_tool(right).is_ok(), "{right}");
+        }
+        for wrong in ["", "a b", "a/b", "ä", "a\n", &"x".repeat(65)] {
+            assert!(check_tool(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn what_clients_call_a_server_becomes_an_id() {

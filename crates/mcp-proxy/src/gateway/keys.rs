@@ -36,6 +36,10 @@ pub enum Takes {
     Notifications,
     /// As in a rules file, or the path of one.
     Policy,
+    /// The name of a tool, or a flag.
+    Tool,
+    /// The same, or a table with it.
+    ToolWith(&'static [Key]),
     List(&'static [Key]),
     /// A table of things by their names.
     Named(&'static [Key]),
@@ -50,6 +54,7 @@ pub const STARTS: &[&str] = &["lazy", "eager"];
 pub const INSTANCES: &[&str] = &["shared", "per-client"];
 pub const PROTOCOLS: &[&str] = &["auto", "legacy", "modern"];
 pub const NOTIFIED: &[&str] = &["concerned", "all", "nobody"];
+pub const PROXY_TOOL_MODES: &[&str] = &["beside", "instead"];
 pub const LOG_LEVELS: &[&str] = &[
     "error", "warn", "info", "debug", "trace", "warning", "critical", "ERROR", "WARN", "INFO", "DEBUG", "TRACE",
     "WARNING", "CRITICAL",
@@ -151,6 +156,12 @@ pub const TOP: &[Key] = &[
         takes: Takes::Duration,
         default: "10s",
         about: "What calls get to finish once the gateway is asked to end.",
+    },
+    Key {
+        name: "proxy_tool",
+        takes: Takes::ToolWith(PROXY_TOOL),
+        default: "",
+        about: "A tool through which clients reach everything: `true`, its name, or a table. `--proxy-tool` counts before it.",
     },
     Key {
         name: "rules",
@@ -300,6 +311,22 @@ pub const SERVER: &[Key] = &[
         takes: Takes::Named(TOOL),
         default: "",
         about: "What there is to say of single tools, by their own names; `*` is any text, and those that match share a limit.",
+    },
+    Key {
+        name: "unwrap_proxy_tool",
+        takes: Takes::Tool,
+        default: "",
+        about: "What the server has behind a proxy tool of its own is shown as the server's: `true` finds the tool, a name says which it is.",
+    },
+];
+
+pub const PROXY_TOOL: &[Key] = &[
+    Key { name: "name", takes: Takes::Text, default: "proxy", about: "What the tool is called." },
+    Key {
+        name: "mode",
+        takes: Takes::Words(PROXY_TOOL_MODES),
+        default: "beside",
+        about: "Whether clients see it beside everything else, or `instead`.",
     },
 ];
 

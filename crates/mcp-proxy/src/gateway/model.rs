@@ -8,7 +8,8 @@ use std::time::Duration;
 use mcp_engine::entrance::{EntranceSettings, NamedToken, ServerLimit, ToolLimit};
 use mcp_transport::child::ServerCommand;
 use mcp_transport::gateway::settings::{
-    Instance, Notifications, ServerSettings, ServerTarget, Settings, Speaks, Start, StdioMode, UrlTransport,
+    Instance, Notifications, ProxyToolSettings, ServerSettings, ServerTarget, Settings, Speaks, Start, StdioMode,
+    UnwrapTool, UrlTransport,
 };
 use mcp_transport::http::target::{HeaderMap, Target};
 
@@ -18,6 +19,8 @@ use crate::cli::Listen;
 use crate::config::Located;
 use crate::report::Level;
 
+/// What a gateway calls itself unless it is told.
+pub const NAME: &str = "mcp-proxy";
 /// `npx` and `uvx` download a server before it can say anything, so a process gets twice what an address
 /// does.
 pub const STARTUP_OF_COMMAND: Duration = Duration::from_secs(30);
@@ -35,6 +38,14 @@ pub const HEALTHCHECK_TIMEOUT: Duration = Duration::from_secs(10);
 pub const PAGE_SIZE: usize = 1000;
 pub const IN_FLIGHT_PER_CLIENT: usize = 256;
 pub const DRAIN: Duration = Duration::from_secs(10);
+
+/// What a server gets to introduce itself, and how many calls at a time, unless it is said.
+pub fn startup_and_in_flight(is_command: bool) -> (Duration, usize) {
+    match is_command {
+        true => (STARTUP_OF_COMMAND, IN_FLIGHT_OF_COMMAND),
+        false => (STARTUP_OF_URL, IN_FLIGHT_OF_URL),
+    }
+}
 
 /// A gateway, as its file has it.
 #[derive(Clone, Debug)]
@@ -56,6 +67,7 @@ pub struct Gateway {
     pub healthcheck_interval: Option<Duration>,
     pub healthcheck_timeout: Duration,
     pub drain: Duration,
+    pub proxy_tool: Option<ProxyToolSettings>,
     pub rules: Option<RulesAt>,
     pub log_level: LogLevel,
     pub structured_logging: bool,
@@ -124,6 +136,7 @@ pub struct Server {
     pub disabled_tools: Vec<String>,
     /// Calls a minute, by the tool's own name.
     pub tool_limits: Vec<(String, NonZeroU32)>,
+    pub unwrap_proxy_tool: Option<UnwrapTool>,
 }
 
 /// How it is reached.
@@ -189,6 +202,7 @@ impl Gateway {
             in_flight_per_client: self.in_flight_per_client,
             notifications: self.notifications.clone(),
             drain: self.drain,
+            proxy_tool: self.proxy_tool.clone(),
         }
     }
 
@@ -241,6 +255,7 @@ impl Server {
             queue: self.queue,
             enabled_tools: self.enabled_tools.clone(),
             disabled_tools: self.disabled_tools.clone(),
+            unwrap_proxy_tool: self.unwrap_proxy_tool.clone(),
         }
     }
 
@@ -260,9 +275,12 @@ impl Server {
                 let shown = shell_words::join(words.iter().map(|word| &word.written));
                 ServerTarget::Command { command, framing: *stdio_mode, shown }
             }
-            At::Url { url, target, transport, .. } => {
-                ServerTarget::Url { target: target.clone(), transport: *transport, given: url.written.clone() }
-            }
+            At::Url { url, target, transport, .. } => ServerTarget::Url {
+                target: target.clone(),
+                transport: *transport,
+                given: url.written.clone(),
+                ca_file: None,
+            },
         }
     }
 }

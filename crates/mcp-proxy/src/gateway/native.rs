@@ -1,5 +1,6 @@
 //! The gateway's own form. Every other is translated into it (`dialect.rs`), so this is the only reader.
 
+mod proxy_tool;
 mod server;
 
 use std::collections::HashMap;
@@ -50,7 +51,7 @@ pub fn read(root: &Located, reader: &mut Reader<'_>) -> Option<Gateway> {
     let auth_token = top.get("auth_token", reader).and_then(|located| reader.secret(located, "`auth_token`"));
     let tokens = tokens(&top, auth_token.as_ref(), &servers, reader);
     Some(Gateway {
-        name: top.text("name", reader).unwrap_or_else(|| Text::plain("mcp-proxy")),
+        name: top.text("name", reader).unwrap_or_else(|| Text::plain(model::NAME)),
         instructions: top.text("instructions", reader),
         listen: top.get("listen", reader).and_then(|located| listen(located, reader)),
         auth_token,
@@ -66,6 +67,7 @@ pub fn read(root: &Located, reader: &mut Reader<'_>) -> Option<Gateway> {
         healthcheck_interval: healthcheck_interval.unwrap_or(Some(model::HEALTHCHECK_INTERVAL)),
         healthcheck_timeout: top.duration("healthcheck_timeout", reader).unwrap_or(model::HEALTHCHECK_TIMEOUT),
         drain: top.duration("drain", reader).unwrap_or(model::DRAIN),
+        proxy_tool: proxy_tool::read(&top, reader),
         rules: rules(&top, reader),
         log_level: top.word("log_level", &LOG_LEVELS, reader).unwrap_or_default(),
         structured_logging: top.flag("structured_logging", reader).unwrap_or_default(),

@@ -1,14 +1,18 @@
 //! The reference of a gateway's configuration, written from the table of keys: `docs/config.md`.
 
-use super::keys::{Key, SERVER, TOKEN, TOOL, TOP, Takes};
+use super::keys::{Key, PROXY_TOOL, SERVER, TOKEN, TOOL, TOP, Takes};
 use super::world::{PASSED, PASSED_PREFIXES};
 
 /// For `docs/config.md`.
 pub fn markdown() -> String {
     let mut page = INTRODUCTION.to_owned();
-    for (title, keys) in
-        [("## The gateway", TOP), ("## A server", SERVER), ("## A tool of a server", TOOL), ("## A token", TOKEN)]
-    {
+    for (title, keys) in [
+        ("## The gateway", TOP),
+        ("## A server", SERVER),
+        ("## A tool of a server", TOOL),
+        ("## The proxy tool", PROXY_TOOL),
+        ("## A token", TOKEN),
+    ] {
         page.push_str(&format!("\n{title}\n\n| key | takes | default | |\n|---|---|---|---|\n"));
         page.extend(keys.iter().map(row));
     }
@@ -44,6 +48,8 @@ fn takes(takes: Takes) -> String {
         Takes::Command => "a list of words, or a program".into(),
         Takes::Listen => "`stdio`, a port, an address".into(),
         Takes::Notifications => "`concerned`, `all`, `nobody`, or a list of ids".into(),
+        Takes::Tool => "`true`, `false`, or a name".into(),
+        Takes::ToolWith(_) => "`true`, `false`, a name, or a table".into(),
         Takes::Policy => "a table, or a path".into(),
         Takes::List(_) => "a list of tables".into(),
         Takes::Named(_) => "a table of tables".into(),

@@ -49,6 +49,8 @@ fn takes(takes: Takes) -> Value {
         Takes::Command => json!({"anyOf": [text, {"type": "array", "items": spelled(), "minItems": 1}]}),
         Takes::Listen => json!({"anyOf": [text, {"type": "integer", "minimum": 0, "maximum": 65535}]}),
         Takes::Notifications => json!({"anyOf": [{"enum": NOTIFIED}, texts]}),
+        Takes::Tool => json!({"anyOf": [text, {"type": "boolean"}]}),
+        Takes::ToolWith(keys) => json!({"anyOf": [text, {"type": "boolean"}, table(keys)]}),
         Takes::Policy => json!({"anyOf": [text, {"type": "object"}]}),
         Takes::List(keys) => json!({"type": "array", "items": table(keys)}),
         Takes::Named(keys) => json!({"type": "object", "additionalProperties": table(keys)}),

@@ -5,7 +5,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use mcp_store::redact::{MASK, Redactor};
-use mcp_transport::gateway::settings::{Instance, Notifications, Speaks, Start, StdioMode, UrlTransport};
+use mcp_transport::gateway::settings::{
+    Instance, Notifications, ProxyToolMode, ProxyToolSettings, Speaks, Start, StdioMode, UnwrapTool, UrlTransport,
+};
 
 use super::expand::{Text, has_reference};
 use super::model::{At, Gateway, LogLevel, RulesAt, Server, TokenOf};
@@ -56,6 +58,7 @@ pub fn shown(gateway: &Gateway) -> Shown {
     top.put("healthcheck_interval", or_off(gateway.healthcheck_interval));
     top.put("healthcheck_timeout", gateway.healthcheck_timeout);
     top.put("drain", gateway.drain);
+    top.maybe("proxy_tool", gateway.proxy_tool.as_ref().map(proxy_tool));
     match &gateway.rules {
         Some(RulesAt::File { written, .. }) => top.put("rules", written.as_str()),
         Some(RulesAt::Here(policy)) => top.put("policy", as_written(policy)),
@@ -121,7 +124,28 @@ fn server(server: &Server) -> Shown {
     if !server.tool_limits.is_empty() {
         table.put("tools", tools(&server.tool_limits));
     }
+    table.maybe("unwrap_proxy_tool", server.unwrap_proxy_tool.as_ref().map(unwrap_tool));
     table.done()
+}
+
+fn proxy_tool(tool: &ProxyToolSettings) -> Shown {
+    let mut table = Table::default();
+    table.put("name", tool.name.as_str());
+    table.put(
+        "mode",
+        match tool.mode {
+            ProxyToolMode::Beside => "beside",
+            ProxyToolMode::Instead => "instead",
+        },
+    );
+    table.done()
+}
+
+fn unwrap_tool(tool: &UnwrapTool) -> Shown {
+    match tool {
+        UnwrapTool::Found => true.into(),
+        UnwrapTool::Named(name) => name.as_str().into(),
+    }
 }
 
 fn per_minute(limit: NonZeroU32) -> u64 {

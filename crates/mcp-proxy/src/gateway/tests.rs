@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use mcp_engine::entrance::Entrance;
 use mcp_transport::gateway::settings::{
-    Instance, Notifications, ServerSettings, ServerTarget, Speaks, Start, StdioMode, UrlTransport,
+    Instance, Notifications, ProxyToolMode, ProxyToolSettings, ServerSettings, ServerTarget, Speaks, Start, StdioMode,
+    UnwrapTool, UrlTransport,
 };
 
 use super::load::{self, Loaded};
@@ -101,7 +102,7 @@ pub const EVERYTHING: &str = r#"{
      "stdio_mode": "content-length", "start": "eager", "instance": "per-client", "protocol": "legacy", "idle_stop": "5m",
      "in_flight": 3, "queue": 0, "rate_limit_per_minute": 600, "tools": {"echo": {"rate_limit_per_minute": 6}},
      "response_timeout": "500ms", "response_cap": "1m", "prefix": false, "transport": "stdio",
-     "enabled_tools": ["e*"], "disabled_tools": ["echo"]},
+     "enabled_tools": ["e*"], "disabled_tools": ["echo"], "unwrap_proxy_tool": "mcp:proxy"},
     {"id": "far", "url": "https://far.example/mcp?x=1", "transport": "streamableHttp", "headers": {"X-Key": "k", "Authorization": "Bearer ${env:TOKEN}"}, "disabled": false},
     {"id": "off", "command": "server", "args": ["--x", 1], "enabled": false, "env": {"A": "${env:NOT_SET}"}},
   ],
@@ -109,7 +110,7 @@ pub const EVERYTHING: &str = r#"{
   "structured_logging": true, "healthcheck_interval": 0, "healthcheck_timeout": 3, "initialize_wait": 1, "list_wait": 2,
   "page_size": 10, "in_flight_per_client": 11, "notifications": ["far"], "drain": "1s", "max_message_bytes": 4096,
   "tokens": [{"name": "ci", "token": "${env:TOKEN}", "servers": ["far", "e*"], "tools": ["far__*"], "rate_limit_per_minute": 5}],
-  "rules": "rules.toml", "policy": null
+  "proxy_tool": {"name": "all", "mode": "instead"}, "rules": "rules.toml", "policy": null
 }"#;
 
 #[test]
@@ -157,6 +158,10 @@ fn every_key_is_read() {
     let patterns = |patterns: &Vec<String>| patterns.join(" ");
     assert_eq!(one.enabled_tools.as_ref().map(patterns).as_deref(), Some("e*"));
     assert_eq!((patterns(&one.disabled_tools).as_str(), far.enabled_tools), ("echo", None));
+    let proxy_tool = ProxyToolSettings { name: "all".into(), mode: ProxyToolMode::Instead };
+    assert_eq!(settings.proxy_tool, Some(proxy_tool));
+    assert_eq!(one.unwrap_proxy_tool, Some(UnwrapTool::Named("mcp:proxy".into())));
+    assert_eq!(far.unwrap_proxy_tool, None);
     assert!(Entrance::new(entrance).is_ok_and(|entrance| entrance.asks_for_token()));
     assert_eq!(config.listen, Some(Listen::At("0.0.0.0:8900".parse().unwrap())));
     assert_eq!(config.rules.as_deref(), Some("/srv/project/deep/dir/rules.toml".as_ref()));
@@ -179,6 +184,24 @@ fn servers_may_be_a_table_and_defaults_are_filled_in() {
         assert!(!Entrance::new(&loaded.config.entrance).unwrap().asks_for_token() && loaded.config.listen.is_none());
         assert!(loaded.warnings.is_empty());
     }
+}
+
+#[test]
+fn a_proxy_tool_is_asked_for_in_one_word_or_more() {
+    let read = |tool: &str| good("f.toml", &format!("proxy_tool = {tool}\n{A}")).config.settings.proxy_tool;
+    let tool = |name: &str, mode| Some(ProxyToolSettings { name: name.into(), mode });
+    assert_eq!(read("true"), tool("proxy", ProxyToolMode::Beside));
+    assert_eq!(read("false"), None);
+    assert_eq!(read("'mcp:proxy'"), tool("mcp:proxy", ProxyToolMode::Beside));
+    assert_eq!(read("{mode = 'instead'}"), tool("proxy", ProxyToolMode::Instead));
+    assert_eq!(read("{}"), tool("proxy", ProxyToolMode::Beside));
+    let unwrapped = |tool: &str| {
+        let loaded = good("f.toml", &format!("{A}unwrap_proxy_tool = {tool}\n"));
+        server(&loaded, "a").unwrap_proxy_tool
+    };
+    assert_eq!(unwrapped("true"), Some(UnwrapTool::Found));
+    assert_eq!(unwrapped("false"), None);
+    assert_eq!(unwrapped("'x'"), Some(UnwrapTool::Named("x".into())));
 }
 
 const A: &str = "[servers.a]\ncommand = ['x']\n";
@@ -215,6 +238,10 @@ fn mistakes_are_shown_where_they_are() {
     check(&top("notifications = ['b']"), "1:18", "there is no server `b`", "did you mean `a`?");
     check(&top("notifications = 'none'"), "1:17", "no such `notifications`", "it is one of");
     check(&top("rules = 'a'\npolicy = 'b'"), "2:10", "`policy` does not go with `rules`", "leave out either");
+    check(&top("proxy_tool = 'a b'"), "1:14", "no tool can be called `a b`", "`proxy` would do");
+    check(&top("proxy_tool = {mode = 'insted'}"), "1:22", "no such `mode`: `insted`", "did you mean `instead`?");
+    check(&top("proxy_tool = {nmae = 'x'}"), "1:15", "unknown key `nmae`", "did you mean `name`?");
+    check(&of("command = 'x'\nunwrap_proxy_tool = 1"), "3:21", "`unwrap_proxy_tool` is text", "^");
     check(&top("tokens = [{name = 'a'}]"), "1:12", "this token has no `token`", "a `name` and a `token`");
     check(
         &top("tokens = [{name = 'a', token = 'x', servers = ['c']}]"),

@@ -23,6 +23,9 @@ struct Object<'a> {
     method: Option<Cow<'a, str>>,
     /// The tool, prompt or resource.
     tool: Option<Cow<'a, str>>,
+    /// Of a call of a proxy tool, what it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proxied: Option<String>,
     jsonrpc_id: Option<&'a RawValue>,
     /// The sequence of the request that this answers.
     answers: Option<u64>,
@@ -185,6 +188,7 @@ pub fn object(told: &Told) -> String {
         kind: told.kind.as_str(),
         method: told.method(),
         tool: told.subject(),
+        proxied: told.proxied(),
         jsonrpc_id: told.id().and_then(verbatim),
         answers: told.answers,
         operation: told.operation(),

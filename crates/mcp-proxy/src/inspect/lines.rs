@@ -20,7 +20,8 @@ pub struct Lines {
 
 impl Lines {
     /// `#003 → tools/call [read_file] id=2`, `#004 ← tools/call [read_file] id=2 12ms ok ↩ #003`; between a
-    /// gateway and one of its servers `#005 c2 → [files] tools/call [read_file] id=1 from #003`
+    /// gateway and one of its servers `#005 c2 → [files] tools/call [read_file] id=1 from #003`; of a proxy tool
+    /// `#006 → tools/call [proxy: call read_file] id=3`
     pub fn line(&self, page: &Page, told: &Told) -> String {
         let recorded = &told.recorded;
         let mut parts = vec![page.styled(Style::Faint, &format!("#{:03}", recorded.sequence))];
@@ -63,7 +64,11 @@ fn describe(page: &Page, told: &Told, parts: &mut Vec<String>) {
 }
 
 fn what(told: &Told) -> String {
-    told.method().map_or_else(|| "response".to_owned(), |method| about(&method, told.subject().as_deref()))
+    let Some(method) = told.method() else { return "response".to_owned() };
+    match (told.subject(), told.proxied()) {
+        (Some(tool), Some(does)) => format!("{method} [{}: {does}]", cut(tool.as_bytes(), NAME_SHOWN)),
+        (subject, _) => about(&method, subject.as_deref()),
+    }
 }
 
 /// A method, with the tool, prompt or resource it is about.

@@ -1,7 +1,10 @@
 //! The live server behind a mock: started when it is first needed, through the ordinary proxy, so that
 //! what it is asked and answers is recorded as a session that extends the mocked one.
 
+use std::time::Duration;
+
 use mcp_engine::mock::Live;
+use mcp_engine::{Bus, Pipeline};
 use mcp_store::StateDir;
 use tokio::task::JoinHandle;
 
@@ -50,9 +53,10 @@ impl Fallback {
 
     fn start(&self, server: ServerSide) -> Result<Running, Failure> {
         let recorder = recording::begin(&self.args, &server, Ok(self.state.clone()))?;
+        let pipeline = Pipeline::new(recorder, Bus::default(), self.args.message_limit);
         let (pipes, duplex) = inner::pipes(self.args.message_limit)?;
         let args = self.args.clone();
-        let proxy = async move { inner::stand_between(pipes, server, recorder, &args).await };
+        let proxy = async move { inner::stand_between(pipes, server, pipeline, &args, Duration::ZERO).await };
         Ok(Running { server: duplex, proxy: tokio::task::spawn_local(proxy) })
     }
 

@@ -76,7 +76,7 @@ pub fn of_decision(row: &DecisionRow) -> Decision {
         client: shown(row.client.as_deref()),
         server: shown(row.server.as_deref()),
         method: shown(row.method.as_deref()),
-        tool: shown(row.tool.as_deref()),
+        tool: table::tool(row),
         operation: shown(row.operation.as_deref()),
         verdict: visible(&row.verdict).to_string(),
         rule: shown(row.rule.as_deref()),

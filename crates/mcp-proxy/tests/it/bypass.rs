@@ -9,6 +9,7 @@ mod later;
 mod readings;
 mod sse;
 mod stage;
+mod through_tool;
 
 use crate::kit::Sandbox;
 use attacks::{Attack, attacks};
@@ -106,6 +107,8 @@ table! {
     http_onto_pipes_without: http_onto_pipes(Modern, RULES) denies More;
     pipes_onto_http_with_a_handshake: pipes_onto_http(Legacy, RULES) denies More;
     pipes_onto_http_without: pipes_onto_http(Modern, RULES) denies More;
+    a_gateway_with_a_handshake: tool(Legacy, RULES) denies More;
+    a_gateway_without: tool(Modern, RULES) denies More;
     rules_of_a_service_over_pipes: pipes(Legacy, SEED) denies Deletes;
     rules_of_a_service_over_pipes_without: pipes(Modern, SEED) denies Deletes;
     rules_of_a_service_over_http: http(Legacy, SEED) denies Deletes;

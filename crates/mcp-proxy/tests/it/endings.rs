@@ -85,3 +85,20 @@ fn a_client_that_closed_first_still_learns_why_its_server_failed() {
     assert_eq!(status.code(), Some(7));
     assert!(errors.contains("the server ended with 2 calls unanswered (exit code 7)"), "{errors}");
 }
+
+/// What cannot be started is found before a client waits for it, and a name is not taken for the program.
+#[test]
+fn what_cannot_be_run_behind_a_flag_is_said_at_once() {
+    let sandbox = Sandbox::new();
+    for flag in ["--proxy-tool", "--unwrap-proxy-tool"] {
+        let fails = |words: &[&str], code: i32, pieces: &[&str]| {
+            let output = sandbox.output([&["run", flag], words].concat());
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(code), "{said}");
+            assert!(pieces.iter().all(|piece| said.contains(piece)), "{said}");
+        };
+        fails(&["--", "no-such-program"], 3, &["cannot start `no-such-program`: no such program", "full path"]);
+        let named = format!("write {flag}=all");
+        fails(&["all", "--", "no-such-program"], 2, &["`all` stands where the program would", &named]);
+    }
+}

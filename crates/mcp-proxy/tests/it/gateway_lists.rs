@@ -202,3 +202,16 @@ fn a_list_that_changed_while_it_was_read_is_read_again_for_the_next() {
     client.end();
     assert_eq!(sandbox.seen("a", "tools/list").len(), 2);
 }
+
+#[test]
+fn an_address_without_a_prefix_is_read_where_its_template_is() {
+    let sandbox = Sandbox::new();
+    let plain = |name: &str| fake(name).set("prefix", false);
+    let templates = json!(["demo://text/{id}"]);
+    let fakes = [plain("a"), plain("b").list("resourceTemplates", templates)];
+    let mut client = StdioClient::open(&sandbox, &fakes, json!({}));
+    let read = client.ask("resources/read", json!({ "uri": "demo://text/3" }));
+    assert_eq!(read["result"]["contents"][0]["text"], "b:demo://text/3", "{read}");
+    client.end();
+    assert!(sandbox.seen("a", "resources/read").is_empty());
+}

@@ -14,7 +14,7 @@ impl Sandbox {
         lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    fn decisions(&self) -> Vec<Value> {
+    pub fn decisions(&self) -> Vec<Value> {
         let lines = self.stdout(["audit", "--json"]);
         let all = lines.lines().map(|line| serde_json::from_str(line).unwrap());
         all.filter(|line: &Value| line["kind"] == "decision").collect()

@@ -4,10 +4,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Stdio};
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::gateway_kit::{StdioClient, fake};
 use crate::hold_kit::Scene;
 use crate::kit::{Sandbox, signal, wait};
+use crate::proxy_tool_kit::tool;
 
 struct Tail {
     child: Child,
@@ -79,6 +81,21 @@ fn scripts_get_an_object_a_line() {
     for (name, value) in recorded.as_object().unwrap() {
         assert_eq!(&answer[name], value, "{name}");
     }
+    assert_eq!(tail.end().0, Some(0));
+}
+
+#[test]
+fn of_several_conversations_each_line_says_which() {
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b")], tool("beside"));
+    client.content(json!({ "action": "call", "type": "tool", "path": "b__x", "args": {} }));
+    // Lists that are made ready meanwhile come in between.
+    let mut tail = Tail::begin(&sandbox, &["-n", "4", "--filter", "method:tools/call"]);
+    let lines: Vec<String> = (0..4).map(|_| tail.line()).collect();
+    let conversation = |line: &String| line.split(' ').nth(1).is_some_and(|word| word.starts_with('c'));
+    assert!(lines.iter().all(conversation), "{lines:?}");
+    assert!(lines[0].contains(" c1 → tools/call [proxy: call b__x] id="), "{lines:?}");
+    client.end();
     assert_eq!(tail.end().0, Some(0));
 }
 

@@ -88,6 +88,17 @@ impl Printer {
         snapshot.held.iter().try_for_each(|held| self.held(held))
     }
 
+    /// These are printed next. If they are of several conversations, the first line says so already.
+    pub fn expect<'a>(&mut self, messages: impl IntoIterator<Item = &'a Message>) {
+        messages.into_iter().for_each(|message| self.learn_conversation(message));
+    }
+
+    /// From the second conversation on, lines say which they belong to.
+    fn learn_conversation(&mut self, message: &Message) {
+        let first = *self.first_conversation.get_or_insert(message.conversation);
+        self.lines.show_conversation |= message.conversation != first;
+    }
+
     fn message_itself(&mut self, message: &Message) -> io::Result<()> {
         if self.is_filtered {
             if self.printed.len() == REMEMBERED {
@@ -99,9 +110,7 @@ impl Printer {
             let line = serde_json::to_string(message).expect("plain data always serialises");
             return self.page.line(&inert(&line));
         }
-        // From the second conversation on, lines say which they belong to.
-        let first = *self.first_conversation.get_or_insert(message.conversation);
-        self.lines.show_conversation |= message.conversation != first;
+        self.learn_conversation(message);
         if message.verdict.as_deref() == Some(VerdictKind::Deny.as_str()) {
             self.denied = Some(message.sequence);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcp_transport::gateway::settings::{Instance, Speaks, Start, StdioMode, UrlTransport};
 use mcp_transport::http::target::{BadTarget, Target};
 
-use super::{per_minute, whole};
+use super::{per_minute, proxy_tool, whole};
 use crate::config::{Located, Member, Mistake, Value, each, member, said};
 use crate::gateway::expand::Text;
 use crate::gateway::fields::{Fields, Reader, is_secret_name};
@@ -56,11 +56,7 @@ pub fn read(
     reader.lenient = !enabled;
     let at = at(&fields, &place, reader);
     reader.lenient = false;
-    let is_command = matches!(at, Some(At::Command { .. }));
-    let (startup, in_flight) = match is_command {
-        true => (model::STARTUP_OF_COMMAND, model::IN_FLIGHT_OF_COMMAND),
-        false => (model::STARTUP_OF_URL, model::IN_FLIGHT_OF_URL),
-    };
+    let (startup, in_flight) = model::startup_and_in_flight(matches!(at, Some(At::Command { .. })));
     let response_timeout = fields.duration("response_timeout", reader).unwrap_or(response_timeout);
     let server = Server {
         id,
@@ -80,6 +76,7 @@ pub fn read(
         enabled_tools: fields.patterns("enabled_tools", reader),
         disabled_tools: fields.patterns("disabled_tools", reader).unwrap_or_default(),
         tool_limits: tool_limits(&fields, reader),
+        unwrap_proxy_tool: proxy_tool::unwrapped(&fields, reader),
         at: at?,
     };
     Some((server, id_at))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{EVERYTHING, good, load};
-use crate::gateway::keys::{Key, SERVER, TOKEN, TOOL, TOP, Takes};
+use crate::gateway::keys::{Key, PROXY_TOOL, SERVER, TOKEN, TOOL, TOP, Takes};
 use crate::gateway::schema::schema;
 use crate::gateway::show;
 
@@ -28,6 +28,8 @@ fn examples(key: &Key) -> (Value, Value) {
         Takes::Listen => (json!(80), json!(65_536)),
         Takes::Notifications => (json!(["a"]), json!("some")),
         Takes::Policy => (json!({"default": "deny"}), json!(true)),
+        Takes::Tool => (json!("mcp:proxy"), json!(1)),
+        Takes::ToolWith(_) => (json!({"name": "x"}), json!([])),
         Takes::List(_) => (json!([]), json!({})),
         Takes::Named(_) => (json!({}), json!([])),
         Takes::Servers(_) => (json!({"a": {"command": "x"}}), json!([])),
@@ -46,6 +48,8 @@ fn with(keys: &[Key], key: &Key, value: Value) -> Value {
         document["servers"]["a"][key.name] = value;
     } else if std::ptr::eq(keys, TOOL) {
         document["servers"]["a"]["tools"] = json!({"t": {key.name: value}});
+    } else if std::ptr::eq(keys, PROXY_TOOL) {
+        document["proxy_tool"] = json!({key.name: value});
     } else {
         document["tokens"] = json!([{"name": "n", "token": "t"}]);
         let value = if key.name == "servers" && value == json!(["x"]) { json!(["*"]) } else { value };
@@ -56,7 +60,7 @@ fn with(keys: &[Key], key: &Key, value: Value) -> Value {
 
 #[test]
 fn every_key_is_the_same_to_the_schema_and_the_reader() {
-    for keys in [TOP, SERVER, TOOL, TOKEN] {
+    for keys in [TOP, SERVER, TOOL, PROXY_TOOL, TOKEN] {
         for key in keys {
             let (right, wrong) = examples(key);
             for value in [right, Value::Null] {

@@ -32,6 +32,15 @@ pub fn attacks(era: Era, first_id: u64) -> Vec<Attack> {
     attacks
 }
 
+/// Denied uses of tools, resources and prompts that are otherwise in order: what they try, the method, and the
+/// members of its parameters.
+pub fn uses() -> Vec<(&'static str, &'static str, &'static str)> {
+    let tables = [METHODS, TOOLS, CALLS, ARGUMENTS, RESOURCES, PROMPTS].into_iter().flatten();
+    let split =
+        tables.filter_map(|(name, text)| text.split_once(' ').map(|(method, members)| (*name, method, members)));
+    split.filter(|(_, method, _)| matches!(*method, "tools/call" | "resources/read" | "prompts/get")).collect()
+}
+
 /// A call that rules permit.
 pub fn harmless(era: Era, id: u64) -> String {
     filled("<harmless>", era, &mut id.clone())

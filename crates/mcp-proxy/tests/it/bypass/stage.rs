@@ -53,6 +53,16 @@ impl Stage {
         Self::begin(sandbox, era, Client::Pipes(running), Server::Process)
     }
 
+    /// A gateway of one server, with the proxy tool.
+    pub fn tool(era: Era, rules: &str) -> Self {
+        let sandbox = Sandbox::new();
+        let rules = rules_in(&sandbox, rules);
+        let journal = sandbox.path(JOURNAL);
+        let flags = ["--quiet", "--rules", &rules, "--name", NAME, "--proxy-tool"];
+        let running = sandbox.run(&flags, &["puppet", journal.to_str().unwrap()]);
+        Self::begin(sandbox, era, Client::Pipes(running), Server::Process)
+    }
+
     pub fn http(era: Era, rules: &str) -> Self {
         let sandbox = Sandbox::new();
         let rules = rules_in(&sandbox, rules);

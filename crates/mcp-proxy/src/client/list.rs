@@ -1,0 +1,186 @@
+//! `mcp-proxy list`: what a server has.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use clap::Args;
+use mcp_client::{Listing, ProxyClient, Type, member, text_member};
+use serde_json::value::RawValue;
+
+use super::args::{ServerArgs, TypeArg};
+use super::filter::FilterArgs;
+use super::show::{first_line, shown};
+use super::target::{self, StateOf};
+use super::told;
+use crate::failure::Failure;
+use crate::inspect::json::inert;
+use crate::report::{ColorChoice, Page, Style, say};
+
+#[derive(Args)]
+#[command(
+    override_usage = "mcp-proxy list [OPTIONS] -- CMD [ARGS]...\n       mcp-proxy list [OPTIONS] --url URL\n       mcp-proxy list [OPTIONS] --config FILE --server NAME"
+)]
+pub struct ListArgs {
+    /// List only this [default: all there is]
+    #[arg(long = "type", value_enum, value_name = "TYPE")]
+    kind: Option<TypeArg>,
+    #[command(flatten)]
+    filter: FilterArgs,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// What a list showed, and what of it was left out.
+struct Section {
+    kind: Type,
+    listing: Listing,
+    total: usize,
+}
+
+pub fn list(args: &ListArgs, state: StateOf<'_>, color: ColorChoice) -> Result<ExitCode, Failure> {
+    let kinds = match args.kind {
+        Some(kind) => vec![kind.into()],
+        None => Type::ALL.to_vec(),
+    };
+    let sections = target::with_client(&args.server, state, async |client: &ProxyClient| {
+        let mut sections = Vec::new();
+        for kind in &kinds {
+            let listing = client.list(*kind).await.map_err(|error| told::failure(&error))?;
+            let (listing, total) = args.filter.pick(listing);
+            sections.push(Section { kind: *kind, listing, total });
+        }
+        Ok(sections)
+    })?;
+    let mut page = Page::new(color);
+    match args.server.json {
+        true => page.line(&inert(&document(&sections)))?,
+        false => print(&sections, columns(), &mut page)?,
+    }
+    page.end()?;
+    if !args.server.recording.quiet {
+        say_what_is_missing(&sections, args.server.json);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say_what_is_missing(sections: &[Section], is_json: bool) {
+    if !is_json && sections.iter().all(|section| section.listing.items.is_empty()) {
+        say("mcp-proxy: there is nothing to list");
+    }
+    if let Some(absent) = told::absent(sections.iter().map(|section| &section.listing)) {
+        say(&format!("mcp-proxy: not in this list: {absent}"));
+    }
+}
+
+/// The lists under the names that the protocol has for them.
+fn document(sections: &[Section]) -> String {
+    let list = |name: &str, items: Vec<&str>| format!("\"{name}\":[{}]", items.join(","));
+    let mut members = Vec::new();
+    for section in sections {
+        let items = || section.listing.items.iter().map(AsRef::as_ref);
+        let all = || items().map(RawValue::get).collect();
+        let part = |is_template: bool| {
+            items().filter(|item| member(item, "uriTemplate").is_some() == is_template).map(RawValue::get).collect()
+        };
+        match section.kind {
+            Type::Tool => members.push(list("tools", all())),
+            Type::Prompt => members.push(list("prompts", all())),
+            Type::Resource => {
+                members.push(list("resources", part(false)));
+                members.push(list("resourceTemplates", part(true)));
+            }
+        }
+    }
+    format!("{{{}}}", members.join(","))
+}
+
+fn print(sections: &[Section], columns: Option<usize>, page: &mut Page) -> std::io::Result<()> {
+    let has_headings = sections.len() > 1;
+    let mut is_first = true;
+    for Section { kind, listing, total } in sections {
+        if listing.items.is_empty() {
+            continue;
+        }
+        if has_headings {
+            if !std::mem::take(&mut is_first) {
+                page.line("")?;
+            }
+            page.line(&page.styled(Style::Heading, &format!("{}s", kind.as_str())))?;
+        }
+        let rows: Vec<Row> = listing.items.iter().map(|item| Row::of(item)).collect();
+        let width = |cell: fn(&Row) -> &String| {
+            rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or(0).min(NAME_WIDTH)
+        };
+        let (name_width, address_width) = (width(|row| &row.name), width(|row| &row.address));
+        for Row { name, address, description } in &rows {
+            let mut line = format!("{name:name_width$}  ");
+            if address_width > 0 {
+                line.push_str(&format!("{address:address_width$}  "));
+            }
+            let left = columns.map(|columns| columns.saturating_sub(line.chars().count()));
+            line.push_str(&cut(description, left));
+            page.line(line.trim_end())?;
+        }
+        let more = total - listing.items.len();
+        if more > 0 {
+            page.line(&page.styled(Style::Faint, &format!("and {more} more")))?;
+        }
+    }
+    Ok(())
+}
+
+/// Names and addresses that are longer stand out.
+const NAME_WIDTH: usize = 48;
+/// Less of a description tells nothing, so it is whole and the terminal goes on in the next line.
+const DESCRIPTION_LEAST: usize = 20;
+
+struct Row {
+    name: String,
+    /// Of a resource, or a template of resources.
+    address: String,
+    description: String,
+}
+
+impl Row {
+    fn of(item: &RawValue) -> Self {
+        let text = |key: &str| text_member(item, key);
+        let address = text("uri").or_else(|| text("uriTemplate")).unwrap_or_default();
+        let name = text("name").or_else(|| text("title")).unwrap_or_default();
+        let said = text("description").or_else(|| text("title")).filter(|said| *said != name).unwrap_or_default();
+        Self { name: shown(&name), address: shown(&address), description: first_line(&said) }
+    }
+}
+
+/// How wide the terminal is, if the list is shown on one.
+fn columns() -> Option<usize> {
+    let stdout = std::io::stdout();
+    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
+/// What has room, to the end of a word.
+fn cut(text: &str, room: Option<usize>) -> String {
+    match room {
+        Some(room) if room >= DESCRIPTION_LEAST && text.chars().count() > room => {
+            let fits: String = text.chars().take(room - 1).collect();
+            let words = fits.rsplit_once(' ').map_or(fits.as_str(), |(words, _)| words);
+            format!("{}…", words.trim_end_matches([' ', ',', ';', ':']))
+        }
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptions_are_cut_at_a_word() {
+        let text = "Returns the sum of two numbers";
+        assert_eq!(cut(text, None), text);
+        assert_eq!(cut(text, Some(30)), text);
+        assert_eq!(cut(text, Some(29)), "Returns the sum of two…");
+        assert_eq!(cut(text, Some(5)), text, "there is no room to speak of");
+        assert_eq!(cut("Supercalifragilisticexpialidocious", Some(20)), "Supercalifragilisti…");
+    }
+}

@@ -1,0 +1,143 @@
+//! The proxy tool on the command line: to be given to clients, or to be looked behind.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{Args, ValueEnum};
+use mcp_proxy_tool::definition::DEFAULT_NAME;
+use mcp_transport::gateway::settings::{ProxyToolMode, ProxyToolSettings, UnwrapTool};
+
+use super::ids;
+use crate::failure::Failure;
+
+/// What every form of the proxy takes.
+#[derive(Args, Clone, Default)]
+pub struct ProxyToolArgs {
+    /// Give clients a tool that lists, describes and calls whatever there is [default name: proxy]. In front of one
+    /// server, its exit code is not passed on then
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, value_parser = tool_name)]
+    pub proxy_tool: Option<Option<String>>,
+    /// Whether clients see that tool beside everything else, or nothing but the tool [default: beside]
+    #[arg(long, value_enum, value_name = "beside|instead", hide_possible_values = true)]
+    pub proxy_tool_mode: Option<ProxyToolModeArg>,
+}
+
+/// What those take that stand in front of one server.
+#[derive(Args, Clone, Default)]
+pub struct UnwrapArgs {
+    /// Show what the server has behind a proxy tool of its own as the server's; without a name the tool is found.
+    /// The server's exit code is not passed on then
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, value_parser = tool_name)]
+    pub unwrap_proxy_tool: Option<Option<String>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProxyToolModeArg {
+    Beside,
+    Instead,
+}
+
+impl ProxyToolArgs {
+    /// What counts together with what a file says: each thing that is given here counts before it.
+    pub fn over(&self, file: Option<ProxyToolSettings>) -> Result<Option<ProxyToolSettings>, Failure> {
+        let mode = self.proxy_tool_mode.map(|mode| match mode {
+            ProxyToolModeArg::Beside => ProxyToolMode::Beside,
+            ProxyToolModeArg::Instead => ProxyToolMode::Instead,
+        });
+        let (name, file_mode) = file.map(|file| (file.name, file.mode)).unzip();
+        let name = match (&self.proxy_tool, name) {
+            (Some(Some(given)), _) => given.clone(),
+            (_, Some(name)) => name,
+            (Some(None), None) => DEFAULT_NAME.to_owned(),
+            (None, None) if mode.is_some() => {
+                return Err(Failure::usage("--proxy-tool-mode is for a proxy tool, and there is none")
+                    .hint("give --proxy-tool too"));
+            }
+            (None, None) => return Ok(None),
+        };
+        Ok(Some(ProxyToolSettings { name, mode: mode.or(file_mode).unwrap_or_default() }))
+    }
+}
+
+impl UnwrapArgs {
+    pub fn tool(&self) -> Option<UnwrapTool> {
+        self.unwrap_proxy_tool.as_ref().map(|name| name.clone().map_or(UnwrapTool::Found, UnwrapTool::Named))
+    }
+}
+
+/// A name that stands apart from its flag is taken for the program, as in `--proxy-tool NAME -- CMD`. Whoever begins the
+/// command with dashes means what comes before them for us. `words` are all of the command line.
+pub fn check_names(
+    tool: &ProxyToolArgs,
+    unwrap: &UnwrapArgs,
+    command: &[OsString],
+    words: &[OsString],
+) -> Result<(), Failure> {
+    let dashes = OsStr::new("--");
+    let flag = match (&tool.proxy_tool, &unwrap.unwrap_proxy_tool) {
+        (Some(None), _) => "--proxy-tool",
+        (_, Some(None)) => "--unwrap-proxy-tool",
+        _ => return Ok(()),
+    };
+    let begins_with_dashes = words.iter().rev().nth(command.len()).is_some_and(|word| word == dashes);
+    match command.first() {
+        Some(name) if !begins_with_dashes && command.iter().any(|word| word == dashes) => {
+            let name = name.to_string_lossy();
+            Err(Failure::usage(format!("`{name}` stands where the program would"))
+                .hint(format!("write {flag}={name}, or `--` before the program")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn tool_name(name: &str) -> Result<String, String> {
+    ids::check_tool(name).map(|()| name.to_owned()).map_err(|why| format!("no tool can be called that: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, mode: ProxyToolMode) -> Option<ProxyToolSettings> {
+        Some(ProxyToolSettings { name: name.into(), mode })
+    }
+
+    #[track_caller]
+    fn check(
+        proxy_tool: Option<Option<&str>>,
+        proxy_tool_mode: Option<ProxyToolModeArg>,
+        file: Option<ProxyToolSettings>,
+        expected: Option<ProxyToolSettings>,
+    ) {
+        let proxy_tool = proxy_tool.map(|name| name.map(str::to_owned));
+        let args = ProxyToolArgs { proxy_tool, proxy_tool_mode };
+        assert_eq!(args.over(file).expect("it is right"), expected);
+    }
+
+    #[test]
+    fn the_command_line_counts_before_the_file() {
+        let (beside, instead) = (ProxyToolMode::Beside, ProxyToolMode::Instead);
+        check(None, None, None, None);
+        check(None, None, tool("a", instead), tool("a", instead));
+        check(Some(None), None, None, tool("proxy", beside));
+        check(Some(None), None, tool("a", instead), tool("a", instead));
+        check(Some(Some("b")), None, tool("a", instead), tool("b", instead));
+        check(Some(Some("b")), Some(ProxyToolModeArg::Instead), None, tool("b", instead));
+        check(None, Some(ProxyToolModeArg::Beside), tool("a", instead), tool("a", beside));
+        let args = ProxyToolArgs { proxy_tool: None, proxy_tool_mode: Some(ProxyToolModeArg::Instead) };
+        assert!(args.over(None).is_err());
+    }
+
+    #[test]
+    fn a_name_apart_from_its_flag_is_not_the_program() {
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let check = |line: &str, command: &str| {
+            let tool = ProxyToolArgs { proxy_tool: Some(None), proxy_tool_mode: None };
+            let checked = check_names(&tool, &UnwrapArgs::default(), &words(command), &words(line));
+            checked.map_err(|failure| failure.advice().unwrap_or_default().to_owned())
+        };
+        let advice = Err("write --proxy-tool=all, or `--` before the program".to_owned());
+        assert_eq!(check("run --proxy-tool all -- npx x", "all -- npx x"), advice);
+        assert_eq!(check("run --proxy-tool -- npx -- x", "npx -- x"), Ok(()));
+        assert_eq!(check("run --proxy-tool npx x", "npx x"), Ok(()));
+    }
+}

@@ -1,0 +1,450 @@
+//! The proxy tool in use: alone in a list or beside others, over long lists, in batches, and in the middle of
+//! everything else that a call can meet.
+
+use serde_json::{Value, json};
+
+use crate::gateway_kit::{HttpClient, StdioClient, code_of, fake, names_in, steps, text_of};
+use crate::kit::Sandbox;
+use crate::proxy_tool_kit::{call, full, names, tool};
+
+#[test]
+fn instead_of_everything_a_client_sees_one_small_tool() {
+    let sandbox = Sandbox::new();
+    let (mut client, opened) = StdioClient::open_with(sandbox.serve(&[full(), fake("b")], tool("instead")), json!({}));
+    let can = &opened["result"]["capabilities"];
+    assert_eq!((&can["tools"], can.get("resources"), can.get("prompts")), (&json!({}), None, None));
+    let listed = client.ask("tools/list", json!({}));
+    assert_eq!(names_in(&listed, "tools", "name"), ["proxy"]);
+    assert!(listed["result"].to_string().len() < 3_000, "{}", listed["result"].to_string().len());
+    for (method, kind) in [("prompts/list", "prompts"), ("resources/list", "resources")] {
+        assert_eq!(client.ask(method, json!({}))["result"][kind], json!([]));
+    }
+    assert_eq!(
+        names(&client.item(json!({ "action": "list", "type": "tool" }))),
+        ["calculator_add", "x", "do", "b__x", "b__do"]
+    );
+    assert_eq!(client.item(call("b__x", json!({ "text": "1" })))["text"], "b:x:1");
+    // What is not shown can be called all the same.
+    assert_eq!(client.says("x", "2"), "full:x:2");
+    // Nothing changes that this client knows of.
+    let changed =
+        json!([{ "say": { "jsonrpc": "2.0", "method": "notifications/tools/list_changed" } }, { "text": "." }]);
+    client.content(call("do", json!({ "steps": changed })));
+    assert_eq!(client.item(json!({ "action": "list", "type": "prompt" }))["annotations"]["proxyType"], "prompt");
+    assert!(client.take_kept().is_empty());
+    client.end();
+}
+
+#[test]
+fn it_has_its_name_even_where_a_server_has_a_tool_of_that_name() {
+    let sandbox = Sandbox::new();
+    let server = fake("a").set("prefix", false).tools(&["proxy", "x"]);
+    let mut client = StdioClient::with_tool(&sandbox, server);
+    assert_eq!(names_in(&client.ask("tools/list", json!({})), "tools", "name"), ["proxy", "x"]);
+    assert_eq!(client.item(call("proxy", json!({ "text": "1" })))["text"], "a:proxy:1");
+    client.end();
+}
+
+#[test]
+fn it_does_not_call_itself() {
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b")], tool("beside"));
+    let inner = json!({ "action": "list", "type": "tool" });
+    let answer = client.proxy(call("proxy", inner));
+    assert_eq!(code_of(&answer), -32602, "{answer}");
+    client.end();
+}
+
+#[test]
+fn long_lists_come_in_pages_with_their_total() {
+    let sandbox = Sandbox::new();
+    let all: Vec<String> = (0..120).map(|number| format!("t{number:03}")).collect();
+    let server = fake("a").list("tools", json!(all)).script("page_size", 50);
+    let mut client = StdioClient::with_tool(&sandbox, server);
+    let (mut seen, mut offset) = (Vec::new(), 0);
+    loop {
+        let page = client.item(json!({ "action": "list", "type": "tool", "limit": 50, "offset": offset }));
+        let said = &page["annotations"];
+        assert_eq!(
+            (&said["proxyTotal"], &said["proxyOffset"], &said["proxyLimit"]),
+            (&json!(120), &json!(offset), &json!(50))
+        );
+        seen.extend(names(&page));
+        match said["proxyNextOffset"].as_u64() {
+            Some(next) => offset = next,
+            None => break,
+        }
+    }
+    assert_eq!(seen, all.iter().map(|name| format!("a__{name}")).collect::<Vec<_>>());
+    let beyond = client.item(json!({ "action": "list", "type": "tool", "offset": 500 }));
+    assert_eq!((names(&beyond).len(), &beyond["annotations"]["proxyTotal"]), (0, &json!(120)));
+    client.end();
+}
+
+#[test]
+fn a_list_says_which_servers_are_not_in_it() {
+    let sandbox = Sandbox::new();
+    let dead = fake("dead").set("command", json!(["/no/such/program"]));
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), dead], tool("beside"));
+    let answer = client.proxy(json!({ "action": "list", "type": "tool" }));
+    assert_eq!(names(&answer["result"]["content"][0]), ["a__x", "a__do"]);
+    assert_eq!(answer["result"]["_meta"]["io.github.mcp-proxy/absent"], json!([{ "server": "dead" }]));
+    client.end_somehow();
+}
+
+#[test]
+fn lists_are_narrowed_by_prefix_tags_server_and_words() {
+    let sandbox = Sandbox::new();
+    let describe = |name: &str, text: &str, tags: Value| json!({ "name": name, "description": text, "inputSchema": { "type": "object" }, "_meta": { "_fastmcp": { "tags": tags } } });
+    let a = fake("a").list(
+        "tools",
+        json!([
+            describe("send_mail", "Sends a letter to somebody", json!(["post", "write"])),
+            describe("read_mail", "Reads the inbox", json!(["post"])),
+            describe("weather", "Tells whether it rains in a city", json!([])),
+        ]),
+    );
+    let b = fake("b").list("tools", json!([describe("send_money", "Pays a bill", json!(["bank", "write"]))]));
+    let mut client = StdioClient::open(&sandbox, &[a, b], tool("beside"));
+    let mut found = |filter: Value| names(&client.item(json!({ "action": "list", "type": "tool", "filter": filter })));
+    assert_eq!(found(json!({ "prefix": "a__send" })), ["a__send_mail"]);
+    assert_eq!(found(json!({ "tags": ["write"] })), ["a__send_mail", "b__send_money"]);
+    assert_eq!(found(json!({ "tags": ["bank", "post"] })), ["a__send_mail", "a__read_mail", "b__send_money"]);
+    assert_eq!(found(json!({ "server": "b" })), ["b__send_money"]);
+    assert_eq!(found(json!({ "query": "send a letter" }))[0], "a__send_mail");
+    assert_eq!(found(json!({ "query": "rain" })), ["a__weather"]);
+    assert_eq!(found(json!({ "query": "send", "server": "b" })), ["b__send_money"]);
+    assert_eq!(found(json!({ "query": "send", "tags": ["post"] })), ["a__send_mail"]);
+    assert!(found(json!({ "query": "zebra" })).is_empty());
+    client.end();
+}
+
+#[test]
+fn a_list_that_changes_is_found_changed() {
+    let sandbox = Sandbox::new();
+    let changed = json!({ "say": { "jsonrpc": "2.0", "method": "notifications/tools/list_changed" } });
+    let mut client = StdioClient::with_tool(&sandbox, full());
+    client.content(json!({ "action": "list", "type": "tool", "filter": { "query": "add" } }));
+    client.content(call("do", json!({ "steps": [changed, { "text": "." }] })));
+    client.content(json!({ "action": "list", "type": "tool", "filter": { "query": "add" } }));
+    client.end();
+    assert_eq!(sandbox.seen("full", "tools/list").len(), 2);
+}
+
+#[test]
+fn progress_of_what_is_called_reaches_the_caller() {
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::with_tool(&sandbox, full());
+    let progress = json!({ "say": { "jsonrpc": "2.0", "method": "notifications/progress",
+        "params": { "progressToken": "$token", "progress": 1, "total": 2, "message": "half" } } });
+    let arguments = call("do", json!({ "steps": [progress, { "text": "done" }] }));
+    let params = json!({ "name": "proxy", "arguments": arguments, "_meta": { "progressToken": "mine" } });
+    let id = client.request("tools/call", params);
+    let heard = client.heard("notifications/progress");
+    assert_eq!(heard["params"], json!({ "progressToken": "mine", "progress": 1, "total": 2, "message": "half" }));
+    assert_eq!(text_of(&client.answer(&id)), "done");
+    client.end();
+}
+
+#[test]
+fn what_a_caller_takes_back_is_taken_back_from_the_server() {
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::with_tool(&sandbox, full());
+    let held = |key: &str| call("do", json!({ "steps": [{ "hold": key }] }));
+    let alone = client.begin("proxy", held("alone"));
+    let operations: Vec<Value> = (0..20).map(|at| held(&at.to_string())).collect();
+    let batch = client.begin("proxy", json!({ "action": "batch", "operations": operations }));
+    let calls = sandbox.until_seen("full", "tools/call", 17);
+    for id in [alone, batch] {
+        client.notify("notifications/cancelled", json!({ "requestId": id }));
+    }
+    let taken_back = sandbox.until_seen("full", "notifications/cancelled", 17);
+    let mut taken_back: Vec<i64> = taken_back.iter().map(|it| it["params"]["requestId"].as_i64().unwrap()).collect();
+    taken_back.sort_unstable();
+    assert_eq!(taken_back, calls.iter().map(|call| call["id"].as_i64().unwrap()).collect::<Vec<_>>());
+    // Nothing more of the batch is begun, and nothing of either is said.
+    client.steps("do", json!([{ "free_all": true }, { "text": "." }]));
+    assert_eq!(client.says("x", "1"), "full:x:1");
+    assert_eq!(sandbox.seen("full", "tools/call").len(), 19);
+    assert!(client.take_kept().is_empty());
+    client.end();
+}
+
+#[test]
+fn what_a_server_asks_in_the_middle_reaches_the_caller() {
+    let sandbox = Sandbox::new();
+    let (mut client, _) =
+        StdioClient::open_with(sandbox.serve(&[full()], tool("instead")), json!({ "elicitation": {} }));
+    let asks =
+        json!({ "ask": { "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": { "message": "?" } } });
+    let id = client.begin("proxy", call("do", json!({ "steps": [asks] })));
+    let asked = client.heard("elicitation/create");
+    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "accept" } }));
+    let heard: Value = serde_json::from_str(&text_of(&client.answer(&id))).unwrap();
+    assert_eq!((&heard["id"], &heard["result"]["action"]), (&json!("q"), &json!("accept")));
+    client.end();
+}
+
+#[test]
+fn in_the_newest_revision_questions_and_their_answers_pass_through_the_tool() {
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::modern(sandbox.serve(&[full().modern()], tool("instead")));
+    let asks = json!({ "resultType": "input_required", "inputRequests": { "q": { "method": "roots/list" } }, "requestState": "s" });
+    let arguments = call("do", json!({ "steps": [{ "answer": asks.clone() }] }));
+    let answer = client.proxy(arguments.clone());
+    assert_eq!(answer["result"], asks);
+    let given = json!({ "q": { "roots": [] } });
+    let params = json!({ "name": "proxy", "arguments": arguments, "inputResponses": given, "requestState": "s" });
+    client.ask("tools/call", params);
+    // In a batch nobody could tell whose question it is.
+    let operations = json!([arguments, call("x", json!({ "text": "1" }))]);
+    let answer = client.proxy(json!({ "action": "batch", "operations": operations }));
+    let results = &answer["result"]["structuredContent"]["results"];
+    assert_eq!((&results[0]["isError"], &results[1]["isError"]), (&json!(true), &json!(false)), "{answer}");
+    assert_eq!(answer["result"]["resultType"], "complete");
+    client.end();
+    let again = &sandbox.seen("full", "tools/call")[1]["params"];
+    assert_eq!((&again["inputResponses"], &again["requestState"]), (&given, &json!("s")));
+}
+
+#[test]
+fn it_speaks_every_revision_on_both_sides() {
+    for (is_modern_client, is_modern_server) in [(true, true), (true, false), (false, true)] {
+        let sandbox = Sandbox::new();
+        let server = if is_modern_server { full().modern() } else { full() };
+        let proxy = sandbox.serve(&[server], tool("instead"));
+        let mut client = match is_modern_client {
+            true => StdioClient::modern(proxy),
+            false => StdioClient::open_with(proxy, json!({})).0,
+        };
+        assert_eq!(names_in(&client.ask("tools/list", json!({})), "tools", "name"), ["proxy"]);
+        let listed = client.proxy(json!({ "action": "list", "type": "tool" }));
+        assert_eq!(names(&listed["result"]["content"][0]), ["calculator_add", "x", "do"]);
+        let read = client.proxy(json!({ "action": "call", "type": "resource", "path": "mem://notes" }));
+        assert_eq!(read["result"]["content"][0]["resource"]["text"], "full:mem://notes");
+        for answer in [&listed, &read] {
+            let kind = is_modern_client.then_some(json!("complete"));
+            assert_eq!(answer["result"].get("resultType"), kind.as_ref(), "{answer}");
+        }
+        assert_eq!(text_of(&client.proxy(call("x", json!({ "text": "1" })))), "full:x:1");
+        client.end();
+    }
+}
+
+#[test]
+fn a_task_that_the_tool_began_ends_as_the_tools() {
+    let sandbox = Sandbox::new();
+    let capabilities = json!({ "tools": {}, "tasks": { "cancel": {}, "requests": { "tools": { "call": {} } } } });
+    let on = json!({ "tasks/result": [{ "text": "at last" }] });
+    let server = full().script("capabilities", capabilities).script("on", on);
+    let mut client = StdioClient::with_tool(&sandbox, server);
+    client.ask("tools/list", json!({}));
+    let listed = client.ask("tools/list", json!({}));
+    let own = listed["result"]["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "proxy").unwrap();
+    assert_eq!(own["execution"]["taskSupport"], "optional");
+    let begun = json!({ "task": { "taskId": "t1", "status": "working" } });
+    let arguments = call("do", json!({ "steps": [{ "answer": begun }] }));
+    let params = json!({ "name": "proxy", "arguments": arguments, "task": { "ttl": 1000 } });
+    let task = client.ask("tools/call", params)["result"]["task"]["taskId"].clone();
+    let result = client.ask("tasks/result", json!({ "taskId": task }))["result"].clone();
+    assert_eq!(
+        (&result["content"][0]["text"], &result["content"][0]["annotations"]["proxyPath"]),
+        (&json!("at last"), &json!("do"))
+    );
+    client.end();
+    assert_eq!(sandbox.seen("full", "tools/call")[0]["params"]["task"], json!({ "ttl": 1000 }));
+}
+
+#[test]
+fn both_calls_are_recorded_and_lead_to_each_other() {
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b")], tool("beside"));
+    let operations = json!([call("a__x", json!({})), call("b__x", json!({}))]);
+    client.content(call("b__x", json!({ "text": "1" })));
+    client.content(json!({ "action": "batch", "operations": operations }));
+    client.end();
+    let id = sandbox.segments()[0].file_stem().unwrap().to_string_lossy().into_owned();
+    let lines = sandbox.stdout(["inspect", "--json", &id]);
+    let messages: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let requests = |tool: &str| -> Vec<&Value> {
+        messages.iter().filter(|message| message["kind"] == "request" && message["tool"] == tool).collect()
+    };
+    let (outer, inner) = (requests("proxy"), requests("x"));
+    assert_eq!((outer.len(), inner.len()), (2, 3));
+    let parents: Vec<&Value> = inner.iter().map(|message| &message["parent"]).collect();
+    assert_eq!(parents, [&outer[0]["sequence"], &outer[1]["sequence"], &outer[1]["sequence"]]);
+    assert!(inner.iter().all(|message| message["client"] == "test"), "{lines}");
+    assert_eq!((&outer[0]["proxied"], &outer[1]["proxied"]), (&json!("call b__x"), &json!("batch of 2")));
+    assert!(inner.iter().all(|message| message.get("proxied").is_none()), "{lines}");
+    let shown = sandbox.stdout(["inspect", &id]);
+    for does in ["call b__x", "batch of 2"] {
+        assert!(shown.contains(&format!(" c1 → tools/call [proxy: {does}] id=")), "{shown}");
+    }
+}
+
+#[test]
+fn what_the_tool_calls_is_held_by_its_own_name() {
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b")], tool("instead"));
+    sandbox.breaks("> server:a tool:x");
+    let id = client.begin("proxy", call("a__x", json!({ "text": "held" })));
+    let number = sandbox.held_number();
+    assert_eq!(client.item(call("b__x", json!({ "text": "1" })))["text"], "b:x:1");
+    sandbox.stdout(["modify", &number, "--set", "$.params.arguments.text=changed"]);
+    assert_eq!(text_of(&client.answer(&id)), "a:x:changed");
+    client.end();
+}
+
+fn rule(verdict: &str) -> Value {
+    let mut rule = json!({ "name": "sums", "match": "tool:calculator_add", "verdict": verdict });
+    if verdict == "ask" {
+        // Whoever answers comes later.
+        rule["timeout"] = "10m".into();
+    }
+    json!({ "policy": { "rules": [rule] } })
+}
+
+fn governed(rules: &Value, mode: &str) -> (Sandbox, Value) {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("rules.json"), rules.to_string()).unwrap();
+    let mut top = tool(mode);
+    top["rules"] = sandbox.path("rules.json").to_str().into();
+    (sandbox, top)
+}
+
+#[test]
+fn what_is_hidden_is_neither_listed_nor_described_nor_called() {
+    let rules = json!({ "policy": { "hide_denied": true, "rules": [{ "name": "no-sums", "match": "tool:calculator_*", "verdict": "deny" }] } });
+    let (sandbox, top) = governed(&rules, "beside");
+    let mut client = StdioClient::open(&sandbox, &[full()], top);
+    for arguments in [
+        json!({ "action": "list", "type": "tool" }),
+        json!({ "action": "list", "type": "tool", "filter": { "query": "calculator add" } }),
+        json!({ "action": "list", "type": "tool", "filter": { "prefix": "calc" } }),
+    ] {
+        let item = client.item(arguments);
+        assert!(!names(&item).contains(&"calculator_add".to_owned()), "{item}");
+    }
+    let told = client.proxy(json!({ "action": "info", "type": "tool", "path": "calculator_add" }));
+    let called = client.proxy(call("calculator_add", json!({})));
+    let unknown = client.call("calculator_add", json!({}));
+    assert_eq!((&told["error"], &called["error"]), (&unknown["error"], &unknown["error"]));
+    assert_eq!(code_of(&unknown), -32602);
+    client.end();
+    assert!(sandbox.seen("full", "tools/call").is_empty());
+}
+
+#[test]
+fn somebody_is_asked_about_what_the_tool_calls() {
+    let (sandbox, top) = governed(&rule("ask"), "instead");
+    let mut client = StdioClient::open(&sandbox, &[full()], top);
+    let id = client.begin("proxy", call("calculator_add", json!({ "text": "1" })));
+    let number = sandbox.held_number();
+    assert!(sandbox.seen("full", "tools/call").is_empty());
+    sandbox.stdout(["approve", &number]);
+    assert_eq!(text_of(&client.answer(&id)), "full:calculator_add:1");
+    let operations = json!([call("x", json!({})), call("calculator_add", json!({}))]);
+    let id = client.begin("proxy", json!({ "action": "batch", "operations": operations }));
+    sandbox.stdout(["deny", &sandbox.held_number()]);
+    let results = client.answer(&id)["result"]["structuredContent"]["results"].clone();
+    assert_eq!((&results[0]["isError"], &results[1]["error"]["code"]), (&json!(false), &json!(-32000)), "{results}");
+    client.end();
+}
+
+#[test]
+fn over_http_what_belongs_to_a_call_comes_with_its_answer() {
+    let sandbox = Sandbox::new();
+    let gateway = sandbox.serve_http(&[full(), fake("b")], tool("instead"));
+    let mut client = HttpClient::open(&gateway);
+    let progress = json!({ "say": { "jsonrpc": "2.0", "method": "notifications/progress",
+        "params": { "progressToken": "$token", "progress": 1, "total": 2 } } });
+    let arguments = call("do", json!({ "steps": [progress, { "text": "done" }] }));
+    let params = json!({ "name": "proxy", "arguments": arguments, "_meta": { "progressToken": "mine" } });
+    let messages = client.exchange(5, "tools/call", params);
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert_eq!(messages[0]["params"]["progressToken"], "mine");
+    assert_eq!((&messages[1]["id"], text_of(&messages[1]).as_str()), (&json!(5), "done"));
+    let operations = json!([call("x", json!({})), call("b__x", json!({}))]);
+    let params = json!({ "name": "proxy", "arguments": { "action": "batch", "operations": operations }, "_meta": { "progressToken": 1 } });
+    let messages = client.exchange(6, "tools/call", params);
+    assert_eq!(messages.iter().filter(|message| message["method"] == "notifications/progress").count(), 2);
+    assert_eq!(messages.last().unwrap()["id"], 6);
+    gateway.end();
+}
+
+#[test]
+fn many_callers_with_one_id_get_their_own_answers() {
+    let sandbox = Sandbox::new();
+    let gateway = sandbox.serve_http(&[full()], tool("instead"));
+    let mut clients: Vec<HttpClient> = (0..20).map(|_| HttpClient::open(&gateway)).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        let arguments = call("do", json!({ "steps": [{ "hold": number.to_string() }] }));
+        let message = client.message(1, "tools/call", json!({ "name": "proxy", "arguments": arguments }));
+        client.send(&message);
+    }
+    sandbox.until_seen("full", "tools/call", 20);
+    let mut other = HttpClient::open(&gateway);
+    other.call(1, "do", steps(json!([{ "free_all": true }, { "text": "." }])));
+    for (number, client) in clients.iter_mut().enumerate() {
+        let answers = client.answers();
+        assert_eq!(text_of(answers.last().unwrap()), number.to_string());
+    }
+    gateway.end();
+}
+
+#[test]
+fn what_a_client_may_not_see_does_not_show_in_how_the_rest_is_ranked() {
+    let rules = json!({ "policy": { "hide_denied": true, "rules": [{ "name": "no", "match": "tool:secret_*", "verdict": "deny" }] } });
+    let found = |tools: &[&str]| {
+        let (sandbox, top) = governed(&rules, "beside");
+        let mut client = StdioClient::open(&sandbox, &[fake("a").set("prefix", false).tools(tools)], top);
+        let item = client.item(json!({ "action": "list", "type": "tool", "filter": { "query": "diska" } }));
+        client.end();
+        names(&item)
+    };
+    assert_eq!(found(&["disks_list"]), found(&["disks_list", "secret_diska"]));
+}
+
+#[test]
+fn whose_name_is_told_is_not_waited_for_by_others() {
+    let sandbox = Sandbox::new();
+    let silent = fake("silent").script("on", json!({ "tools/list": [] }));
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), silent], tool("beside"));
+    let info = client.begin("proxy", json!({ "action": "info", "type": "tool", "path": "a__x" }));
+    let only = json!({ "action": "list", "type": "tool", "filter": { "server": "a" } });
+    let only = client.begin("proxy", only);
+    // This waits for the silent one, and so is answered last.
+    let all = client.begin("proxy", json!({ "action": "list", "type": "tool" }));
+    assert_eq!(client.answer(&all)["id"], all);
+    let before: Vec<Value> = client.take_kept().iter().map(|message| message["id"].clone()).collect();
+    assert!(before.contains(&info) && before.contains(&only), "{before:?}");
+    client.end_somehow();
+}
+
+#[test]
+fn a_template_is_filled_in_and_an_address_with_braces_is_not() {
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::with_tool(&sandbox, full());
+    let read = |path: &str| json!({ "action": "call", "type": "resource", "path": path });
+    let mut filled = read("mem://notes/{id}");
+    filled["args"] = json!({ "id": "a b" });
+    assert_eq!(client.item(filled)["resource"]["text"], "full:mem://notes/a%20b");
+    assert_eq!(client.item(read("mem://odd/{b}c"))["resource"]["text"], "full:mem://odd/{b}c");
+    client.content(json!({ "action": "list", "type": "resource" }));
+    let said = client.mistake(read("mem://notes/{id}"));
+    assert!(said.contains("template") && said.contains("args"), "{said}");
+    client.end();
+}
+
+#[test]
+fn what_is_denied_is_denied_alone_and_in_a_batch() {
+    let (sandbox, top) = governed(&rule("deny"), "instead");
+    let mut client = StdioClient::open(&sandbox, &[full()], top);
+    assert_eq!(code_of(&client.proxy(call("calculator_add", json!({})))), -32000);
+    let operations = json!([call("x", json!({})), call("calculator_add", json!({}))]);
+    let answer = client.proxy(json!({ "action": "batch", "operations": operations }));
+    let results = &answer["result"]["structuredContent"]["results"];
+    assert_eq!((&results[0]["isError"], &results[1]["error"]["code"]), (&json!(false), &json!(-32000)), "{answer}");
+    client.end();
+    assert_eq!(sandbox.seen("full", "tools/call").len(), 1);
+}
