@@ -10,6 +10,7 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPDeprecationWarning
+from pylib.annotated import ThroughTool
 from pylib.document import load_profile, parse, print_document
 from pylib.features import innermost, observe
 from pylib.journal import Journal
@@ -35,6 +36,8 @@ async def main(arguments):
     options = parse(arguments)
     session = Session(Journal(), transport_of(options), options.era)
     async with session.client:
+        if options.through_tool:
+            session.client = ThroughTool(session.client, options.through_tool)
         if options.orders:
             return await obey(session)
         if options.together:

@@ -25,9 +25,27 @@ class Visitor:
     def __str__(self):
         return f"{self.client} {self.era} at {self.side}"
 
+    def lineup(self):
+        """Who is there."""
+        return LINEUP
+
     def places(self):
         """Whom to visit. The Inspector starts all of them for every method that it calls on stdio, so there it is few."""
         return LINEUP[:2] if (self.client, self.side) == ("inspector", "stdio") else LINEUP
+
+    def features(self, place):
+        return features_of(self.client, place, self.era)
+
+    def configuration(self, entries):
+        """Of the gateway that is visited."""
+        return {"servers": entries}
+
+    def words(self):
+        return [*CLIENTS[self.client], "--era", self.era]
+
+    def alike(self, seen):
+        """What is compared of what was seen, directly and through the gateway."""
+        return seen
 
 
 @dataclass(frozen=True)
@@ -58,13 +76,13 @@ def features_of_all(client, server, side, era):
 def visited(stage):
     """The play: everything that the line-up has to show, compared with what it shows directly."""
     cast = stage.cast
-    features = {place: features_of(cast.client, place, cast.era) for place in cast.places()}
+    features = {place: cast.features(place) for place in cast.places()}
     profiles = {
         place.id: given(place, PROFILES[place.profile()], cast.era) | {"features": sorted(wanted)}
         for place, wanted in features.items()
     }
-    peer = stage.serve(stage.configure({"servers": stage.entries()}), cast.side)
-    words = [*CLIENTS[cast.client], "--era", cast.era, "--profile", ",".join(profiles)]
+    peer = stage.serve(stage.configure(cast.configuration(stage.entries(cast.lineup()))), cast.side)
+    words = [*cast.words(), "--profile", ",".join(profiles)]
     words += ["--profiles", str(stage.configure(profiles, "profiles.json")), *peer_words(cast.side, peer)]
     client = stage.start("client", words)
     finish([client])
@@ -86,5 +104,5 @@ def differs(cast, place, wanted, seen):
         seen = comparable(as_directly(place, seen), wanted, **ways)
     except NotItsOwn as stray:
         return f"{place.id}: {stray}"
-    direct = comparable(direct, wanted, **ways)
+    seen, direct = cast.alike(seen), cast.alike(comparable(direct, wanted, **ways))
     return None if direct == seen else f"{place.id} differs\n{difference(direct, seen)}"

@@ -27,6 +27,7 @@ def parse(arguments):
     parser.add_argument("--transport", default="stdio", choices=("stdio", "http", "sse"))
     parser.add_argument("--url")
     parser.add_argument("--together", action="store_true", help="say CONNECTED on stderr, and go on when stdin ends")
+    parser.add_argument("--through-tool", metavar="NAME", help="reach everything through this tool")
     parser.add_argument("--orders", action="store_true", help="do what is said on stdin, and print no document")
     parser.add_argument("command", nargs="*", help="after `--`")
     options = parser.parse_args(arguments)
