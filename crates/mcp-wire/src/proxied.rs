@@ -55,7 +55,7 @@ fn text<'a>(object: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
 }
 
 /// JSON, even where it is held by a text, as some clients have it.
-fn unquoted(json: &[u8]) -> Cow<'_, [u8]> {
+pub fn unquoted(json: &[u8]) -> Cow<'_, [u8]> {
     match scan::decode_string(json) {
         Some(Cow::Borrowed(text)) => Cow::Borrowed(text.as_bytes()),
         Some(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use mcp_wire::proxied::unquoted;
 use mcp_wire::{Message, scan, strict};
 
 use super::KEYS;
@@ -143,13 +144,4 @@ fn member<'a>(object: &'a [u8], name: &str) -> Option<&'a [u8]> {
 
 fn text<'a>(object: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
     scan::decode_string(member(object, name)?)
-}
-
-/// JSON, even where it is held by a text, as some clients have it.
-fn unquoted(json: &[u8]) -> Cow<'_, [u8]> {
-    match scan::decode_string(json) {
-        Some(Cow::Borrowed(text)) => Cow::Borrowed(text.as_bytes()),
-        Some(Cow::Owned(text)) => Cow::Owned(text.into_bytes()),
-        None => Cow::Borrowed(json),
-    }
 }
