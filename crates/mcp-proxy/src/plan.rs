@@ -166,7 +166,7 @@ impl Plan {
     /// `mcp-proxy run …`
     pub fn of_run(args: &RunArgs) -> Result<Self, Failure> {
         let words: Vec<OsString> = std::env::args_os().collect();
-        check_names(&args.proxy_tool, &args.unwrap, &args.command, &words)?;
+        check_names(&args.command, &words)?;
         let server = match &args.url {
             Some(url) => {
                 let transport = match args.transport {

@@ -1,6 +1,6 @@
 //! The proxy tool on the command line: to be given to clients, or to be looked behind.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
 use mcp_proxy_tool::definition::DEFAULT_NAME;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 pub struct ProxyToolArgs {
     /// Give clients a tool that lists, describes and calls whatever there is [default name: proxy]. In front of one
     /// server, its exit code is not passed on then
-    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, value_parser = tool_name)]
+    #[arg(long, value_name = "NAME", num_args = 0..=1, value_parser = tool_name)]
     pub proxy_tool: Option<Option<String>>,
     /// Whether clients see that tool beside everything else, or nothing but the tool [default: beside]
     #[arg(long, value_enum, value_name = "beside|instead", hide_possible_values = true)]
@@ -26,7 +26,7 @@ pub struct ProxyToolArgs {
 pub struct UnwrapArgs {
     /// Show what the server has behind a proxy tool of its own as the server's; without a name the tool is found.
     /// The server's exit code is not passed on then
-    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, value_parser = tool_name)]
+    #[arg(long, value_name = "NAME", num_args = 0..=1, value_parser = tool_name)]
     pub unwrap_proxy_tool: Option<Option<String>>,
 }
 
@@ -64,25 +64,18 @@ impl UnwrapArgs {
     }
 }
 
-/// A name that stands apart from its flag is taken for the program, as in `--proxy-tool NAME -- CMD`. Whoever begins the
-/// command with dashes means what comes before them for us. `words` are all of the command line.
-pub fn check_names(
-    tool: &ProxyToolArgs,
-    unwrap: &UnwrapArgs,
-    command: &[OsString],
-    words: &[OsString],
-) -> Result<(), Failure> {
-    let dashes = OsStr::new("--");
-    let flag = match (&tool.proxy_tool, &unwrap.unwrap_proxy_tool) {
-        (Some(None), _) => "--proxy-tool",
-        (_, Some(None)) => "--unwrap-proxy-tool",
-        _ => return Ok(()),
-    };
-    let begins_with_dashes = words.iter().rev().nth(command.len()).is_some_and(|word| word == dashes);
-    match command.first() {
-        Some(name) if !begins_with_dashes && command.iter().any(|word| word == dashes) => {
-            let name = name.to_string_lossy();
-            Err(Failure::usage(format!("`{name}` stands where the program would"))
+/// A word behind one of these flags is the name of a tool, and would be the program to whoever leaves the name out. So
+/// a command begins with dashes where one stands there. `words` are all of the command line.
+pub fn check_names(command: &[OsString], words: &[OsString]) -> Result<(), Failure> {
+    let ours = &words[..words.len().saturating_sub(command.len())];
+    if command.is_empty() || ours.last().is_some_and(|word| word == "--") {
+        return Ok(());
+    }
+    let is_flag = |word: &OsString| word == "--proxy-tool" || word == "--unwrap-proxy-tool";
+    match ours.windows(2).find(|pair| is_flag(&pair[0]) && !pair[1].to_string_lossy().starts_with('-')) {
+        Some([flag, name]) => {
+            let (flag, name) = (flag.to_string_lossy(), name.to_string_lossy());
+            Err(Failure::usage(format!("`{name}` may be the name of the tool, or the program"))
                 .hint(format!("write {flag}={name}, or `--` before the program")))
         }
         _ => Ok(()),
@@ -128,16 +121,18 @@ mod tests {
     }
 
     #[test]
-    fn a_name_apart_from_its_flag_is_not_the_program() {
+    fn a_name_apart_from_its_flag_needs_dashes_before_the_program() {
         let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
         let check = |line: &str, command: &str| {
-            let tool = ProxyToolArgs { proxy_tool: Some(None), proxy_tool_mode: None };
-            let checked = check_names(&tool, &UnwrapArgs::default(), &words(command), &words(line));
-            checked.map_err(|failure| failure.advice().unwrap_or_default().to_owned())
+            let command = if command.is_empty() { Vec::new() } else { words(command) };
+            check_names(&command, &words(line)).map_err(|failure| failure.advice().unwrap_or_default().to_owned())
         };
-        let advice = Err("write --proxy-tool=all, or `--` before the program".to_owned());
-        assert_eq!(check("run --proxy-tool all -- npx x", "all -- npx x"), advice);
+        assert_eq!(check("run --proxy-tool all -- npx x", "npx x"), Ok(()));
         assert_eq!(check("run --proxy-tool -- npx -- x", "npx -- x"), Ok(()));
-        assert_eq!(check("run --proxy-tool npx x", "npx x"), Ok(()));
+        assert_eq!(check("run --proxy-tool=all npx x", "npx x"), Ok(()));
+        assert_eq!(check("run --proxy-tool all --url u", ""), Ok(()));
+        assert_eq!(check("run -q npx --proxy-tool x", "npx --proxy-tool x"), Ok(()));
+        let advice = Err("write --proxy-tool=npx, or `--` before the program".to_owned());
+        assert_eq!(check("run --proxy-tool npx x", "x"), advice);
     }
 }

@@ -24,6 +24,14 @@ fn s2_1_the_tool_is_called_proxy_or_what_the_configuration_says() {
     assert!(!names_in(&listed, "tools", "name").contains(&"proxy".to_owned()));
     assert_eq!(text_of(&client.call("mcp:proxy", json!({ "action": "call", "type": "tool", "path": "a__x" }))), "a:x:");
     client.end();
+    // In front of one server, what the command line says.
+    let script = sandbox.path("a.script");
+    for flags in [&["--quiet", "--proxy-tool", "hub"][..], &["--quiet", "--proxy-tool=hub"]] {
+        let proxy = sandbox.run(flags, &["upstream", script.to_str().unwrap()]);
+        let mut client = StdioClient::open_with(proxy, json!({})).0;
+        assert_eq!(names_in(&client.ask("tools/list", json!({})), "tools", "name"), ["hub", "x", "do"]);
+        client.end();
+    }
 }
 
 #[test]
