@@ -18,7 +18,8 @@ pub use readers::{Document, Reader};
 
 /// The scanner agrees with a full parser, or says that it will not judge.
 pub fn scan_agrees_with_parser(bytes: &[u8]) {
-    let peek = scan::scan(bytes);
+    let peek = scan::careful(bytes);
+    assert!(scan::quick(bytes).is_none_or(|quick| quick == peek), "the quick scan says otherwise");
     // Whatever it says of bytes that are no message, it says it.
     let _ = scan::glance(bytes);
     let parsed = serde_json::from_slice::<&RawValue>(bytes);

@@ -2,6 +2,7 @@
 //! under which id. It stops as soon as that is known and checks nothing else, so it costs next to
 //! nothing however large the message is. Whoever judges a message asks for its [`Peek`] instead.
 
+use super::specials::next_quote;
 use super::{Kind, Peek, Span, scan};
 
 /// What correlation goes by. For a message that is valid and unambiguous it says the same as a
@@ -94,8 +95,8 @@ impl<'a> Skim<'a> {
             return None;
         }
         let start = self.at + 1;
-        let length = memchr::memchr2(b'"', b'\\', self.bytes.get(start..)?)?;
-        self.at = start + length;
+        let end = next_quote(self.bytes, start)?;
+        self.at = end;
         if self.byte()? == b'\\' {
             return None;
         }
@@ -106,7 +107,7 @@ impl<'a> Skim<'a> {
         }
         self.at += 1;
         self.blanks();
-        Some(&self.bytes[start..start + length])
+        Some(&self.bytes[start..end])
     }
 
     fn value_span(&mut self) -> Option<Span> {
@@ -150,10 +151,8 @@ impl<'a> Skim<'a> {
     fn string(&mut self) -> Option<()> {
         self.at += 1;
         loop {
-            let rest = self.bytes.get(self.at..)?;
-            let found = memchr::memchr2(b'"', b'\\', rest)?;
-            self.at += found;
-            if rest[found] == b'"' {
+            self.at = next_quote(self.bytes, self.at)?;
+            if self.byte()? == b'"' {
                 self.at += 1;
                 return Some(());
             }

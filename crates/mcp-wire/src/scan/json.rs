@@ -1,6 +1,10 @@
 //! A validating walk over JSON text: where a value ends, and whether it is one at all. It keeps to
 //! the grammar of RFC 8259, never recurses, and allocates only past 64 levels of nesting.
 
+use wide::u8x16;
+
+use super::specials::next_special;
+
 /// The text is not JSON from here on. There is nothing more to say: such a message is opaque.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NotJson;
@@ -17,7 +21,12 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, texture: Texture::of(bytes), open: Open::default(), deepest: 0 }
+        Self::at(bytes, 0, Texture::of(bytes))
+    }
+
+    /// The same from somewhere in a text on.
+    pub fn at(bytes: &'a [u8], at: usize, texture: Texture) -> Self {
+        Self { bytes, at, texture, open: Open::default(), deepest: 0 }
     }
 
     pub fn peek(&self) -> Step<u8> {
@@ -64,7 +73,12 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks past one value of any kind.
+    #[inline]
     pub fn value(&mut self) -> Step {
+        if self.peek()? == b'"' { self.string() } else { self.other_value() }
+    }
+
+    fn other_value(&mut self) -> Step {
         let floor = self.open.depth;
         loop {
             if self.value_opens()? {
@@ -148,15 +162,30 @@ impl<'a> Walk<'a> {
         Ok(key)
     }
 
-    #[inline]
+    #[inline(always)]
     fn string(&mut self) -> Step {
         let bytes = self.bytes;
         if bytes.get(self.at) != Some(&b'"') {
             return Err(NotJson);
         }
-        let mut at = self.at + 1;
+        let end = next_special(bytes, self.at + 1, self.texture.has_controls);
+        match bytes.get(end) {
+            Some(b'"') => {
+                self.at = end + 1;
+                Ok(())
+            }
+            Some(b'\\') => self.string_from(end),
+            _ => Err(NotJson),
+        }
+    }
+
+    /// Walks past the rest of a string, which goes on with an escape.
+    #[inline(never)]
+    fn string_from(&mut self, escape: usize) -> Step {
+        let bytes = self.bytes;
+        let mut at = escape_end(bytes, escape)?;
         loop {
-            at = plain_run_end(bytes, at, self.texture.has_controls);
+            at = next_special(bytes, at, self.texture.has_controls);
             match bytes.get(at) {
                 Some(b'"') => break,
                 Some(b'\\') => at = escape_end(bytes, at)?,
@@ -208,7 +237,7 @@ impl<'a> Walk<'a> {
 }
 
 /// The end of the escape that begins at `at`.
-fn escape_end(bytes: &[u8], at: usize) -> Step<usize> {
+pub(super) fn escape_end(bytes: &[u8], at: usize) -> Step<usize> {
     match bytes.get(at + 1).ok_or(NotJson)? {
         b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(at + 2),
         b'u' => {
@@ -217,40 +246,6 @@ fn escape_end(bytes: &[u8], at: usize) -> Step<usize> {
         }
         _ => Err(NotJson),
     }
-}
-
-/// The end of a run of string bytes that need no thought: the next quote, backslash or control.
-#[inline]
-pub(crate) fn plain_run_end(bytes: &[u8], from: usize, has_controls: bool) -> usize {
-    /// Most runs are keys, short words or what stands between two escapes; calling the vectorised
-    /// search for those costs more than it saves.
-    const SHORT: usize = 64;
-    let mut at = from;
-    while let Some(word) = bytes[at..].first_chunk::<8>() {
-        let found = specials(u64::from_le_bytes(*word));
-        if found != 0 {
-            return at + found.trailing_zeros() as usize / 8;
-        }
-        at += 8;
-        if at - from == SHORT && !has_controls {
-            return at + memchr::memchr2(b'"', b'\\', &bytes[at..]).unwrap_or(bytes.len() - at);
-        }
-    }
-    let rest = &bytes[at..];
-    at + rest.iter().position(|&byte| byte == b'"' || byte == b'\\' || byte < 0x20).unwrap_or(rest.len())
-}
-
-/// The high bit of each byte that is a quote, a backslash or a control; exact up to and including
-/// the lowest one set, which is all that is asked.
-#[inline]
-fn specials(word: u64) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGHS: u64 = 0x8080_8080_8080_8080;
-    let zero_bytes = |word: u64| word.wrapping_sub(ONES) & !word;
-    let quotes = zero_bytes(word ^ (ONES * b'"' as u64));
-    let backslashes = zero_bytes(word ^ (ONES * b'\\' as u64));
-    let controls = word.wrapping_sub(ONES * 0x20) & !word;
-    (quotes | backslashes | controls) & HIGHS
 }
 
 /// What kinds of bytes a text is made of, found in one vectorised pass. Nearly no message has a
@@ -264,13 +259,25 @@ pub(crate) struct Texture {
 
 impl Texture {
     pub fn of(bytes: &[u8]) -> Self {
-        let mut union = [0u8; 3];
-        for &byte in bytes {
-            union[0] |= u8::from(byte < 0x20);
-            union[1] |= u8::from(byte == b'\\');
-            union[2] |= byte;
+        /// Nothing that is asked for.
+        const PLAIN: u8 = b' ';
+        let (parts, rest) = bytes.as_chunks::<16>();
+        let mut last = [PLAIN; 16];
+        last[..rest.len()].copy_from_slice(rest);
+        let (mut lowest, mut union, mut escapes) = (u8x16::splat(PLAIN), u8x16::ZERO, u8x16::ZERO);
+        for part in parts.iter().chain([&last]) {
+            let part = u8x16::from(*part);
+            lowest = lowest.min(part);
+            union |= part;
+            escapes |= part.simd_eq(u8x16::splat(b'\\'));
         }
-        Self { has_controls: union[0] != 0, has_escapes: union[1] != 0, is_ascii: union[2] < 0x80 }
+        let controls = lowest.simd_eq(lowest.min(u8x16::splat(0x1f)));
+        Self {
+            has_controls: controls.to_bitmask() != 0,
+            has_escapes: escapes.to_bitmask() != 0,
+            // A byte is its own mask there: the highest bit of each counts.
+            is_ascii: union.to_bitmask() == 0,
+        }
     }
 }
 

@@ -34,25 +34,54 @@ pub(super) enum Place {
 
 impl Place {
     /// The name `key` is, if it is spelled exactly so.
+    #[inline]
     fn exact(self, key: &[u8]) -> Named {
-        match (self, key) {
-            (Self::TopLevel, b"id") => Named::Id,
-            (Self::TopLevel, b"method") => Named::Method,
-            (Self::TopLevel, b"params") => Named::Params,
-            (Self::TopLevel, b"result") => Named::Result,
-            (Self::TopLevel, b"error") => Named::Error,
-            (Self::TopLevel, b"jsonrpc") => Named::Protocol,
-            (Self::Params, b"name") => Named::Name,
-            (Self::Params, b"uri") => Named::Uri,
-            (Self::Params, b"_meta") => Named::Meta,
-            (Self::Params, b"arguments") => Named::Arguments,
-            (Self::Params, b"requestId") => Named::RequestId,
-            (Self::Params, b"taskId") => Named::TaskId,
-            (Self::Params | Self::Meta, b"progressToken") => Named::ProgressToken,
-            (Self::Meta, b"io.modelcontextprotocol/protocolVersion") => Named::ProtocolVersion,
-            (Self::Meta, b"io.modelcontextprotocol/subscriptionId") => Named::SubscriptionId,
+        // By length first: nearly always one name is left, or none.
+        match (self, key.len()) {
+            (Self::TopLevel, 2) if key == b"id" => Named::Id,
+            (Self::TopLevel, 5) if key == b"error" => Named::Error,
+            (Self::TopLevel, 6) => match key {
+                b"method" => Named::Method,
+                b"params" => Named::Params,
+                b"result" => Named::Result,
+                _ => Named::Unknown,
+            },
+            (Self::TopLevel, 7) if key == b"jsonrpc" => Named::Protocol,
+            (Self::Params, 3) if key == b"uri" => Named::Uri,
+            (Self::Params, 4) if key == b"name" => Named::Name,
+            (Self::Params, 5) if key == b"_meta" => Named::Meta,
+            (Self::Params, 6) if key == b"taskId" => Named::TaskId,
+            (Self::Params, 9) => match key {
+                b"arguments" => Named::Arguments,
+                b"requestId" => Named::RequestId,
+                _ => Named::Unknown,
+            },
+            (Self::Params | Self::Meta, 13) if key == b"progressToken" => Named::ProgressToken,
+            (Self::Meta, 38) if key == b"io.modelcontextprotocol/subscriptionId" => Named::SubscriptionId,
+            (Self::Meta, 39) if key == b"io.modelcontextprotocol/protocolVersion" => Named::ProtocolVersion,
             _ => Named::Unknown,
         }
+    }
+
+    /// Which name `key` is; nothing if that takes a closer look: it stands there twice, is spelled with an escape, or
+    /// could be taken for another. `seen` are the names so far.
+    #[inline(always)]
+    pub fn named(self, key: &[u8], seen: &mut u16) -> Option<Named> {
+        let named = self.exact(key);
+        if named == Named::Unknown {
+            return self.is_plainly_other(key).then_some(named);
+        }
+        let bit = 1 << named as u16;
+        let is_first = *seen & bit == 0;
+        *seen |= bit;
+        is_first.then_some(named)
+    }
+
+    /// Whether nobody takes `key` for one of the names, seen at a glance.
+    fn is_plainly_other(self, key: &[u8]) -> bool {
+        let is_plain = || key.iter().all(|byte| byte.is_ascii() && *byte != b'\\');
+        let is_alike = |name: &&str| key.eq_ignore_ascii_case(name.as_bytes());
+        key.iter().all(|byte| byte.is_ascii_lowercase()) || is_plain() && !self.names().iter().any(is_alike)
     }
 
     /// The names of this place, for comparing look-alikes.
@@ -83,6 +112,7 @@ impl Names {
     }
 
     /// Which name `key` (the text between its quotes) is; marks a repeat and a look-alike.
+    #[inline]
     pub fn find(&mut self, key: &[u8], ambiguity: &mut Option<Ambiguity>) -> Named {
         let named = match self.place.exact(key) {
             Named::Unknown if key.iter().all(|byte| byte.is_ascii_lowercase()) => return Named::Unknown,
@@ -124,4 +154,18 @@ impl Names {
 /// the letters they fold into: the two beyond ASCII that do.
 fn fold(text: &str) -> String {
     text.trim_end_matches('\0').replace('\u{17f}', "s").replace('\u{212a}', "k")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_known_in_its_place() {
+        for place in [Place::TopLevel, Place::Params, Place::Meta] {
+            for name in place.names() {
+                assert_ne!(place.exact(name.as_bytes()), Named::Unknown, "{place:?} {name}");
+            }
+        }
+    }
 }

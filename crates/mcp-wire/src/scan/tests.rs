@@ -101,12 +101,27 @@ fn depth_is_bounded_for_judging_but_not_for_reading() {
     let nested = |levels: usize| {
         format!(r#"{{"id":1,"method":"a","params":{{"x":{}{}}}}}"#, "[".repeat(levels), "]".repeat(levels))
     };
-    check(&nested(DEPTH_MAX - 2), Kind::Request, None);
+    for levels in [60, 61, 62, 63, 64, 65, DEPTH_MAX - 2] {
+        check(&nested(levels), Kind::Request, None);
+    }
     check(&nested(DEPTH_MAX - 1), Kind::Request, Some(Ambiguity::TooDeep));
     check(&nested(100_000), Kind::Request, Some(Ambiguity::TooDeep));
     let mixed = format!("{}1{}", "[{\"a\":".repeat(5_000), "}]".repeat(5_000));
     check(&mixed, Kind::Batch, Some(Ambiguity::TooDeep));
     check(&mixed.replacen("}]", "]}", 1), Kind::NotJson, Some(Ambiguity::NotJson));
+}
+
+#[test]
+fn ordinary_messages_are_scanned_quickly() {
+    for text in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a\nb","n":[1,-2.5e3,true,null]}}}"#,
+        r#"{"jsonrpc":"2.0","method":"tools/call","params":{"_meta":{"progressToken":"t","io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x"}},"name":"echo"},"id":"a"}"#,
+        r#"{ "jsonrpc": "2.0", "id": 1, "result": { "content": [ { "type": "text", "text": "d\u00e9j\u00e0 vu é" } ], "isError": false } }"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":0.5}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no"}}"#,
+    ] {
+        assert_eq!(quick(text.as_bytes()), Some(careful(text.as_bytes())), "{text}");
+    }
 }
 
 #[test]
@@ -206,6 +221,7 @@ fn nearly_messages() -> impl Strategy<Value = String> {
         "progressToken",
         "requestId",
         "taskId",
+        "arguments",
         "io.modelcontextprotocol/protocolVersion",
         "io.modelcontextprotocol/subscriptionId",
         "Method",

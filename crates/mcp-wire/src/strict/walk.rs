@@ -6,7 +6,8 @@ use super::Unfit;
 use super::keys::{JudgedKeys, Likeness, Member, Place};
 use super::print::Key;
 use super::siblings::Siblings;
-use crate::scan::json::{Texture, plain_run_end};
+use crate::scan::json::Texture;
+use crate::scan::specials::next_special;
 use crate::scan::{Ambiguity, Span};
 
 /// What stands where in the envelope, beyond what a scan tells.
@@ -139,7 +140,7 @@ impl<'a> Walk<'a> {
         let mut at = start;
         loop {
             // Its end is known to be there, and controls not to be.
-            at = plain_run_end(self.bytes, at, false);
+            at = next_special(self.bytes, at, false);
             match self.bytes.get(at).ok_or(Ambiguity::NotJson)? {
                 b'\\' => at = escape_end(self.bytes, at)?,
                 _ => break,
