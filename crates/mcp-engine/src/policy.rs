@@ -273,7 +273,7 @@ impl Policy {
 
     /// Why a message cannot be judged, where it would have to be.
     pub fn unfit(&self, message: &ProxyMessage) -> Option<String> {
-        self.governed.as_ref()?.unfit(message)
+        self.governed.as_ref()?.fit(message).err()
     }
 
     pub fn permit(&mut self, resolved: Resolved, speaker: &Speaker) -> Verdict {

@@ -79,8 +79,15 @@ impl fmt::Display for Unfit {
     }
 }
 
+/// What was noticed about a message that says the same to everybody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fit {
+    /// One of its arguments is called `action`, or so to some reader: it may be a call of a proxy tool.
+    pub has_action: bool,
+}
+
 /// Checks the whole of a message. `keys` are the members that rules look at.
-pub fn check(message: &Message, keys: &JudgedKeys) -> Result<(), Unfit> {
+pub fn check(message: &Message, keys: &JudgedKeys) -> Result<Fit, Unfit> {
     let peek = message.peek();
     if let Some(ambiguity) = peek.ambiguity {
         return Err(ambiguity.into());
@@ -95,7 +102,8 @@ pub fn check(message: &Message, keys: &JudgedKeys) -> Result<(), Unfit> {
     }
     let mut walk = Walk::new(message.bytes(), peek.texture, keys);
     walk.message()?;
-    envelope(message, &walk.shape)
+    envelope(message, &walk.shape)?;
+    Ok(Fit { has_action: walk.shape.has_action })
 }
 
 /// Whether a line of several reads as a message, or could. A JSON document may have line breaks

@@ -7,7 +7,7 @@ use mcp_wire::Kind;
 use mcp_wire::strict::JudgedKeys;
 
 use super::batch::each_item;
-use super::govern::{Opinion, unfit};
+use super::govern::{Opinion, fit};
 use super::{Judged, Policy, Refused, Rulings, Verdict};
 use crate::conversation::Speaker;
 use crate::envelope::ProxyMessage;
@@ -35,9 +35,9 @@ impl Policy {
 
     fn look_at(&self, message: &ProxyMessage) -> Opinion {
         let keys = self.governed.as_ref().map_or(&*KEYS, |governed| governed.keys());
-        match unfit(message, keys) {
-            Some(why) => Opinion::Unfit(why),
-            None => match message.message.kind() {
+        match fit(message, keys) {
+            Err(why) => Opinion::Unfit(why),
+            Ok(_) => match message.message.kind() {
                 Kind::Batch => Opinion::Unfit("a batch within a batch".into()),
                 Kind::OtherJson | Kind::NotJson => Opinion::Unfit("it is no JSON-RPC message".into()),
                 _ => Opinion::Fit,

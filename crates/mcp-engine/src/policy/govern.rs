@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use mcp_wire::revision::Revision;
-use mcp_wire::strict::{self, JudgedKeys};
+use mcp_wire::strict::{self, Fit, JudgedKeys};
 use mcp_wire::{Kind, Message};
 
 use super::lists::OpenLists;
@@ -19,7 +19,7 @@ use super::{Concern, Judged, Question, Refused, Ruling, Rulings, Verdict};
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side, Upstream};
 use crate::intercept::{Class, Live};
-use crate::resolve::{Meaning, meaning};
+use crate::resolve::{Meaning, meaning, uses_of};
 
 pub(super) const BYTE_ORDER_MARK: &str = "a byte order mark";
 
@@ -122,23 +122,26 @@ impl Governed {
 
     /// What is thought of one message, which is no batch.
     pub(super) fn consider(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Opinion {
-        if let Some(unfit) = self.unfit(message) {
-            return Opinion::Unfit(unfit);
-        }
+        let fit = match self.fit(message) {
+            Ok(fit) => fit,
+            Err(unfit) => return Opinion::Unfit(unfit),
+        };
         match message.message.kind() {
             Kind::Response | Kind::Error => Opinion::Fit,
-            Kind::Request | Kind::Notification => self.consider_meaning(message, speaker),
+            Kind::Request | Kind::Notification => self.consider_meaning(message, fit, speaker),
             Kind::Batch => Opinion::Unfit("a batch within a batch".into()),
             Kind::OtherJson | Kind::NotJson => Opinion::Unfit("it is no JSON-RPC message".into()),
         }
     }
 
     /// What is thought of what a request or notification asks for.
-    fn consider_meaning(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Opinion {
+    fn consider_meaning(&mut self, message: &ProxyMessage, fit: Fit, speaker: &Speaker) -> Opinion {
+        let unwraps = self.servers[message.upstream.index()].unwraps.as_deref();
         let meaning = match message.from {
-            Side::Client => meaning(&message.message, self.servers[message.upstream.index()].unwraps.as_deref()),
-            Side::Server => Meaning::Itself,
+            Side::Client if fit.has_action || unwraps.is_some() => meaning(&message.message, unwraps),
+            Side::Client | Side::Server => Meaning::Itself,
         };
+        debug_assert!(fit.has_action || message.from == Side::Server || uses_of(&message.message).is_empty());
         match meaning {
             Meaning::Itself => {
                 let ruling = self.rule(message, speaker);
@@ -153,15 +156,15 @@ impl Governed {
         }
     }
 
-    /// Why a message can be read two ways, if it can. What a server says of itself is nothing that rules
-    /// are about, so it need only be clear what kind of message it is.
-    pub fn unfit(&self, message: &ProxyMessage) -> Option<String> {
-        unfit(message, &self.keys)
+    /// What was noticed about a message, or why it can be read two ways. What a server says of itself is
+    /// nothing that rules are about, so it need only be clear what kind of message it is.
+    pub fn fit(&self, message: &ProxyMessage) -> Result<Fit, String> {
+        fit(message, &self.keys)
     }
 
     /// The same of all that it says.
-    pub(super) fn unfit_throughout(&self, message: &ProxyMessage) -> Option<String> {
-        unfit_throughout(message, &self.keys)
+    pub(super) fn fit_throughout(&self, message: &ProxyMessage) -> Result<Fit, String> {
+        fit_throughout(message, &self.keys)
     }
 
     pub(super) fn rule(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Ruling {
@@ -234,22 +237,22 @@ fn judged_keys(rules: &Rules) -> JudgedKeys {
 
 /// Why a message can be read two ways, for rules that have judged nothing so far.
 pub(super) fn unfit_for(rules: &Rules, message: &ProxyMessage) -> Option<String> {
-    unfit(message, &judged_keys(rules))
+    fit(message, &judged_keys(rules)).err()
 }
 
-pub(super) fn unfit(message: &ProxyMessage, keys: &JudgedKeys) -> Option<String> {
+pub(super) fn fit(message: &ProxyMessage, keys: &JudgedKeys) -> Result<Fit, String> {
     let said = &message.message;
     if message.from == Side::Server && said.kind() != Kind::Request {
-        return said.peek().ambiguity.map(|ambiguity| ambiguity.to_string());
+        return said.peek().ambiguity.map_or_else(|| Ok(Fit::default()), |ambiguity| Err(ambiguity.to_string()));
     }
-    unfit_throughout(message, keys)
+    fit_throughout(message, keys)
 }
 
-fn unfit_throughout(message: &ProxyMessage, keys: &JudgedKeys) -> Option<String> {
+fn fit_throughout(message: &ProxyMessage, keys: &JudgedKeys) -> Result<Fit, String> {
     if message.bom {
-        return Some(BYTE_ORDER_MARK.into());
+        return Err(BYTE_ORDER_MARK.into());
     }
-    strict::check(&message.message, keys).err().map(|unfit| unfit.to_string())
+    strict::check(&message.message, keys).map_err(|unfit| unfit.to_string())
 }
 
 fn candidates<'t>(

@@ -22,7 +22,7 @@ impl Governed {
         let mut rulings: Vec<(Message, Ruling)> = Vec::with_capacity(uses.len());
         for used in uses {
             let used = ProxyMessage { message: used, bom: false, ..call.clone() };
-            if let Some(why) = self.unfit(&used) {
+            if let Err(why) = self.fit(&used) {
                 return Opinion::Unfit(format!("what it uses: {why}"));
             }
             let ruling = self.rule(&used, speaker);

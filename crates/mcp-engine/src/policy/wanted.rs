@@ -28,7 +28,7 @@ impl Governed {
     /// Judges the requests in an answer. One that is denied takes the answer with it.
     pub(super) fn judge_wanted(&mut self, answer: &ProxyMessage, speaker: &Speaker) -> Result<Rulings, Refused> {
         // A client that reads it otherwise would be asked otherwise.
-        if let Some(unfit) = self.unfit_throughout(answer) {
+        if let Err(unfit) = self.fit_throughout(answer) {
             return Err(Refused::Unfit(unfit));
         }
         let bytes = answer.message.bytes();

@@ -83,7 +83,7 @@ impl Found<'_> {
     /// What a text holds was not read with the message.
     fn check(&self, held: &[u8]) -> Result<(), String> {
         let whole = request(self.said, "tools/call", &[br#""name":"x","arguments":{"x":"#, held, b"}"].concat());
-        strict::check(&whole, &KEYS).map_err(|unfit| unfit.to_string())
+        strict::check(&whole, &KEYS).map(drop).map_err(|unfit| unfit.to_string())
     }
 
     fn add_each(&mut self, arguments: &[u8], depth: usize) -> Result<(), String> {

@@ -62,6 +62,8 @@ pub(super) enum Place {
     Reference,
     /// `params.notifications`: what a listen request asks for
     Notifications,
+    /// `params.arguments`: what a tool or prompt is given
+    Arguments,
     Elsewhere,
 }
 
@@ -88,6 +90,16 @@ pub(super) enum Member {
 }
 
 impl Place {
+    const ALL: [Self; 7] = [
+        Self::Envelope,
+        Self::Params,
+        Self::Meta,
+        Self::Reference,
+        Self::Notifications,
+        Self::Arguments,
+        Self::Elsewhere,
+    ];
+
     /// What `key` is, if it is spelled exactly so.
     pub fn name(self, key: &[u8]) -> Member {
         match self {
@@ -131,14 +143,12 @@ impl Place {
     /// Whether somebody could take `key`, which is none of the names of this place, for one of them.
     #[inline]
     pub fn has_alike(self, key: &Key<'_>) -> bool {
-        self != Self::Elsewhere && self.names().likeness(key) != Likeness::Other
+        !matches!(self, Self::Arguments | Self::Elsewhere) && self.names().likeness(key) != Likeness::Other
     }
 
     fn names(self) -> &'static JudgedKeys {
-        static NAMES: LazyLock<[JudgedKeys; 6]> = LazyLock::new(|| {
-            [Place::Envelope, Place::Params, Place::Meta, Place::Reference, Place::Notifications, Place::Elsewhere]
-                .map(|place| JudgedKeys::new(place.spelled().iter().copied()))
-        });
+        static NAMES: LazyLock<[JudgedKeys; Place::ALL.len()]> =
+            LazyLock::new(|| Place::ALL.map(|place| JudgedKeys::new(place.spelled().iter().copied())));
         &NAMES[self as usize]
     }
 
@@ -171,7 +181,7 @@ impl Place {
             ],
             Self::Reference => &["type", "name", "uri"],
             Self::Notifications => &["resourceSubscriptions"],
-            Self::Elsewhere => &[],
+            Self::Arguments | Self::Elsewhere => &[],
         }
     }
 }
@@ -182,9 +192,7 @@ mod tests {
 
     #[test]
     fn names_are_known_by_their_spelling() {
-        for place in
-            [Place::Envelope, Place::Params, Place::Meta, Place::Reference, Place::Notifications, Place::Elsewhere]
-        {
+        for place in Place::ALL {
             for name in place.spelled() {
                 assert_ne!(place.name(name.as_bytes()), Member::Unknown, "{place:?} {name}");
                 let capitals = format!("\"{}\"", name.to_uppercase());

@@ -22,12 +22,10 @@ impl Default for Siblings {
 }
 
 impl Siblings {
+    #[inline(always)]
     pub fn add(&mut self, key: Print) -> Result<(), Unfit> {
         if self.count == FEW {
-            if self.many.is_empty() {
-                self.many.extend_from_slice(&self.few);
-            }
-            self.many.push(key);
+            self.add_to_many(key);
             return Ok(());
         }
         if self.few[..self.count].contains(&key) {
@@ -38,7 +36,21 @@ impl Siblings {
         Ok(())
     }
 
-    pub fn finish(mut self) -> Result<(), Unfit> {
+    #[inline(never)]
+    fn add_to_many(&mut self, key: Print) {
+        if self.many.is_empty() {
+            self.many.extend_from_slice(&self.few);
+        }
+        self.many.push(key);
+    }
+
+    #[inline(always)]
+    pub fn finish(&mut self) -> Result<(), Unfit> {
+        if self.many.is_empty() { Ok(()) } else { self.finish_many() }
+    }
+
+    #[inline(never)]
+    fn finish_many(&mut self) -> Result<(), Unfit> {
         self.many.sort_unstable();
         let repeats = self.many.windows(2).any(|pair| pair[0] == pair[1]);
         if repeats { Err(Ambiguity::RepeatedKey.into()) } else { Ok(()) }

@@ -11,7 +11,7 @@ fn judge(text: &[u8]) -> Result<(), Unfit> {
     let message = Message::new(text.to_vec().into());
     let verdict = check(&message, &JudgedKeys::new(KEYS.iter().copied()));
     assert_eq!(checks::judged_is_what_anybody_reads(text, KEYS), verdict.is_ok());
-    verdict
+    verdict.map(drop)
 }
 
 #[track_caller]
@@ -404,5 +404,16 @@ proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
         checks::judged_is_what_anybody_reads(&bytes, KEYS);
+    }
+}
+
+#[test]
+fn an_argument_that_may_be_an_action_is_noticed() {
+    let noticed = |text: &str| check(&Message::new(text.to_owned().into()), &JudgedKeys::default());
+    for name in ["action", "Action", "act\\u0069on", "acti\u{43e}n", "action ", "\u{200b}action"] {
+        assert_eq!(noticed(&with(&format!(r#""x":1,"{name}":2"#))), Ok(Fit { has_action: true }), "{name}");
+    }
+    for arguments in ["", r#""actions":1"#, r#""x":{"action":"call"}"#, r#""x":"action""#] {
+        assert_eq!(noticed(&with(arguments)), Ok(Fit { has_action: false }), "{arguments}");
     }
 }

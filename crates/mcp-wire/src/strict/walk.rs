@@ -2,9 +2,11 @@
 //! strings that not every reader can decode. The text is known to be JSON, and not too deep: that
 //! was the scan's part, so nothing is checked again and recursion is bounded.
 
+use std::sync::LazyLock;
+
 use super::Unfit;
 use super::keys::{JudgedKeys, Likeness, Member, Place};
-use super::print::Key;
+use super::print::{Key, Print};
 use super::siblings::Siblings;
 use crate::scan::json::Texture;
 use crate::scan::specials::next_special;
@@ -18,6 +20,7 @@ pub(super) struct Shape {
     pub result: Option<Span>,
     pub error: Option<Span>,
     pub arguments: Option<Span>,
+    pub has_action: bool,
     pub notifications: Option<Span>,
     pub subscriptions: Option<Span>,
     pub reference: Reference,
@@ -38,6 +41,9 @@ pub(super) struct Walk<'a> {
     has_escapes: bool,
     pub shape: Shape,
 }
+
+/// How the argument is called by which a proxy tool goes.
+static ACTION: LazyLock<Print> = LazyLock::new(|| Print::of(b"action"));
 
 type Step<T = ()> = Result<T, Unfit>;
 
@@ -75,6 +81,7 @@ impl<'a> Walk<'a> {
             if likeness == Likeness::Alike || (name == Member::Unknown && place.has_alike(&key)) {
                 return Err(Ambiguity::LookAlikeKey.into());
             }
+            self.shape.has_action |= place == Place::Arguments && key.to_people == *ACTION;
             siblings.add(key.to_parsers)?;
             self.member(name, likeness == Likeness::Same || name == Member::Subject)?;
             self.next();
@@ -90,11 +97,12 @@ impl<'a> Walk<'a> {
             Member::Meta => Place::Meta,
             Member::Reference => Place::Reference,
             Member::Notifications => Place::Notifications,
+            Member::Arguments => Place::Arguments,
             _ => Place::Elsewhere,
         };
         let start = self.at;
         self.value(inside, judged)?;
-        let Shape { version, params, result, error, arguments, notifications, subscriptions, reference } =
+        let Shape { version, params, result, error, arguments, notifications, subscriptions, reference, .. } =
             &mut self.shape;
         let slot = match name {
             Member::Version => version,
@@ -135,19 +143,27 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks past a string, and gives what stands between its quotes.
+    #[inline(always)]
     fn string(&mut self) -> Step<&'a [u8]> {
         let start = self.at + 1;
-        let mut at = start;
+        // Its end is known to be there, and controls not to be.
+        let mut end = next_special(self.bytes, start, false);
+        if self.bytes.get(end) != Some(&b'"') {
+            end = self.escaped_end(end)?;
+        }
+        self.at = end + 1;
+        Ok(&self.bytes[start..end])
+    }
+
+    /// The end of a string that goes on with an escape.
+    #[inline(never)]
+    fn escaped_end(&self, mut at: usize) -> Step<usize> {
         loop {
-            // Its end is known to be there, and controls not to be.
-            at = next_special(self.bytes, at, false);
             match self.bytes.get(at).ok_or(Ambiguity::NotJson)? {
-                b'\\' => at = escape_end(self.bytes, at)?,
-                _ => break,
+                b'\\' => at = next_special(self.bytes, escape_end(self.bytes, at)?, false),
+                _ => return Ok(at),
             }
         }
-        self.at = at + 1;
-        Ok(&self.bytes[start..at])
     }
 
     fn scalar(&mut self) -> Step {
@@ -214,7 +230,7 @@ pub(super) fn has_nul(text: &[u8]) -> bool {
 fn is_finite(scalar: &[u8]) -> bool {
     /// Without an exponent, a number of fewer digits is never too large.
     const DIGITS: usize = 300;
-    if scalar.len() < DIGITS && memchr::memchr2(b'e', b'E', scalar).is_none() {
+    if scalar.len() < DIGITS && !scalar.iter().any(|byte| matches!(byte, b'e' | b'E')) {
         return true;
     }
     let number = std::str::from_utf8(scalar).ok().and_then(|text| text.parse::<f64>().ok());
