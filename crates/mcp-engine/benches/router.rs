@@ -70,9 +70,12 @@ fn calls(c: &mut Criterion) {
                 .into()
         };
         for (kind, content) in [("plain", ""), ("link", r#",{"type":"resource_link","uri":"file:///a","name":"a"}"#)] {
-            let answer = result(content);
+            let answer = Message::scanned(result(content));
             group.bench_function(format!("answer-{kind}/{size}"), |bencher| {
-                bencher.iter(|| rewrite::answer(&names, "tools/call", black_box(answer.clone())));
+                bencher.iter(|| {
+                    let mut edits = rewrite::answer(&names, "tools/call", black_box(&answer));
+                    splice::spliced(&answer, &mut edits)
+                });
             });
         }
     }

@@ -39,8 +39,18 @@ impl Message {
         Self { bytes, glance, peek: OnceLock::from(Box::new(peek)) }
     }
 
+    /// The same, where a glance would tell this.
+    pub(crate) fn known(bytes: Bytes, glance: Glance) -> Self {
+        debug_assert_eq!(scan::glance(&bytes), glance);
+        Self { bytes, glance, peek: OnceLock::new() }
+    }
+
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
+    }
+
+    pub fn into_bytes(self) -> Bytes {
+        self.bytes
     }
 
     /// What pairing answers with requests goes by. Never judge by it.

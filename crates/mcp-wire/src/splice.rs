@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::id::Id;
 use crate::message::Message;
-use crate::scan::{self, Span};
+use crate::scan::{self, Glance, Span};
 
 /// `bytes` with `replacement` in place of `span`.
 pub fn splice(bytes: &[u8], span: Span, replacement: &[u8]) -> Bytes {
@@ -15,9 +15,9 @@ pub fn splice(bytes: &[u8], span: Span, replacement: &[u8]) -> Bytes {
 
 /// `bytes` with each replacement in place of its span, in one copy. The edits may come in any order, and are
 /// sorted; no two of them may overlap.
-pub fn splice_all(bytes: &[u8], edits: &mut [(Span, Bytes)]) -> Bytes {
+pub fn splice_all(bytes: &[u8], edits: &mut [(Span, impl AsRef<[u8]>)]) -> Bytes {
     edits.sort_by_key(|(span, _)| span.range().start);
-    let added: usize = edits.iter().map(|(_, replacement)| replacement.len()).sum();
+    let added: usize = edits.iter().map(|(_, replacement)| replacement.as_ref().len()).sum();
     let mut whole = Vec::with_capacity(bytes.len() + added);
     let mut taken_to = 0;
     for (span, replacement) in edits.iter() {
@@ -28,11 +28,42 @@ pub fn splice_all(bytes: &[u8], edits: &mut [(Span, Bytes)]) -> Bytes {
             continue;
         }
         whole.extend_from_slice(&bytes[taken_to..range.start]);
-        whole.extend_from_slice(replacement);
+        whole.extend_from_slice(replacement.as_ref());
         taken_to = range.end;
     }
     whole.extend_from_slice(&bytes[taken_to..]);
     whole.into()
+}
+
+/// The same of a message. A value takes the place of a value, and of a method a text, so that what was known of it at a
+/// glance is known of the other, and need not be looked for again.
+pub fn spliced(message: &Message, edits: &mut [(Span, impl AsRef<[u8]>)]) -> Message {
+    let bytes = splice_all(message.bytes(), edits);
+    let Glance { kind, id, method } = *message.glance();
+    let is_clean = edits.windows(2).all(|pair| pair[0].0.range().end <= pair[1].0.range().start);
+    match (moved(id, edits), moved(method, edits)) {
+        (Ok(id), Ok(method)) if is_clean => Message::known(bytes, Glance { kind, id, method }),
+        _ => bytes.into(),
+    }
+}
+
+/// What an edit changes only in part.
+struct Torn;
+
+/// Where a value stands after `edits`, each of which stands before it, behind it or in its place.
+fn moved(span: Option<Span>, edits: &[(Span, impl AsRef<[u8]>)]) -> Result<Option<Span>, Torn> {
+    let Some(span) = span else { return Ok(None) };
+    let (mut start, mut length) = (span.range().start, span.range().len());
+    for (edited, replacement) in edits {
+        let (edited, replacement) = (edited.range(), replacement.as_ref());
+        match () {
+            () if edited == span.range() => length = replacement.len(),
+            () if edited.end <= span.range().start => start = start + replacement.len() - edited.len(),
+            () if edited.start >= span.range().end => {}
+            () => return Err(Torn),
+        }
+    }
+    if length == 0 { Err(Torn) } else { Ok(Some(Span::new(start..start + length))) }
 }
 
 /// `bytes` without the member at the end of `path`, and without the comma that parted it from another.
@@ -79,8 +110,7 @@ mod tests {
     fn several_spans_change_in_any_order() {
         #[track_caller]
         fn check(edits: &[(std::ops::Range<usize>, &'static str)], expected: &str) {
-            let edit =
-                |(range, text): &(std::ops::Range<usize>, &'static str)| (Span::new(range.clone()), (*text).into());
+            let edit = |(range, text): &(std::ops::Range<usize>, &'static str)| (Span::new(range.clone()), *text);
             let mut edits: Vec<_> = edits.iter().map(edit).collect();
             assert_eq!(splice_all(b"0123456789", &mut edits), expected);
         }
@@ -89,6 +119,33 @@ mod tests {
         check(&[(8..10, ""), (0..1, "a"), (1..3, "bcd")], "abcd34567");
         check(&[(4..6, "x"), (2..4, "y")], "01yx6789");
         check(&[(0..10, "")], "");
+    }
+
+    #[test]
+    fn what_was_known_at_a_glance_still_is() {
+        #[track_caller]
+        fn check(text: &'static str, edits: &[(&'static str, &'static str)]) {
+            let message = Message::new(text.into());
+            let edit = |(old, new): &(&str, &'static str)| {
+                let at = text.find(old).expect("it stands there");
+                (Span::new(at..at + old.len()), *new)
+            };
+            let mut edits: Vec<_> = edits.iter().map(edit).collect();
+            let other = spliced(&message, &mut edits);
+            assert_eq!(other.bytes(), &splice_all(message.bytes(), &mut edits));
+            assert_eq!(*other.glance(), scan::glance(other.bytes()), "{text} {edits:?}");
+        }
+        let call =
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo","_meta":{"progressToken":7}}}"#;
+        check(call, &[]);
+        check(call, &[("7", "1234")]);
+        check(call, &[("7", "1234"), ("\"echo\"", "\"s__echo\""), ("7}}", "1234}}")]);
+        check(call, &[("\"2.0\"", "\"2\""), ("7", "\"x\""), ("\"tools/call\"", "\"a\"")]);
+        // Part of the method changes, and it is looked at again.
+        check(call, &[("call", "list")]);
+        check(r#"{"result":{"id":1},"id":1000}"#, &[("{\"id\":1}", "{}"), ("1000", "1")]);
+        check(r#"{"id":5,"error":{}}"#, &[("5", "null")]);
+        check(r#"{"method":"notifications/x","params":{}}"#, &[("{}", "{\"a\":1}")]);
     }
 
     #[test]

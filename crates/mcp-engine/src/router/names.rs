@@ -3,6 +3,7 @@
 //! neither gets it: the last one to come must not take what was another's.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use foldhash::fast::RandomState;
 use mcp_wire::fold;
@@ -26,7 +27,7 @@ pub struct Names {
 pub enum Found {
     Is {
         server: usize,
-        original: String,
+        original: Rc<str>,
     },
     /// It may be a shortened name of this server's, whose list has to be read first.
     Ask {
@@ -59,7 +60,7 @@ pub struct Claimant {
 
 #[derive(Debug)]
 enum Claim {
-    One { server: usize, original: String },
+    One { server: usize, original: Rc<str> },
     Several(Vec<usize>),
 }
 
@@ -101,7 +102,7 @@ impl Names {
 
     /// An address of a resource, a template's text, or what one expands to.
     pub fn uri(&self, given: &str) -> Found {
-        let ours = Ours::read(given).and_then(|ours| Some((self.by_id(&ours.server)?, ours.original)));
+        let ours = Ours::read(given).and_then(|ours| Some((self.by_id(&ours.server)?, ours.original.into())));
         let claimed = self.claims[ListKind::Resources as usize]
             .get(given)
             .or_else(|| self.claims[ListKind::Templates as usize].get(given));
@@ -134,14 +135,14 @@ impl Names {
             .collect();
         match owners[..] {
             [] => None,
-            [server] => Some(Found::Is { server, original: given.to_owned() }),
+            [server] => Some(Found::Is { server, original: given.into() }),
             _ => Some(Found::Collides { servers: owners }),
         }
     }
 
     pub fn task(&self, given: &str) -> Found {
         let found = self.servers.iter().enumerate().find_map(|(server, names)| {
-            let original = names.original_task(given)?.to_owned();
+            let original = names.original_task(given)?.into();
             Some(Found::Is { server, original })
         });
         found.unwrap_or_else(|| self.nowhere())
@@ -158,7 +159,7 @@ impl Names {
             [(server, name)] if self.servers[*server].looks_shortened(name) && !self.knows(*server, kind) => {
                 Found::Ask { server: *server }
             }
-            [(server, name)] => Found::Is { server: *server, original: (*name).to_owned() },
+            [(server, name)] => Found::Is { server: *server, original: (*name).into() },
             several => match several.iter().find(|(server, _)| !self.knows(*server, kind)) {
                 Some((server, _)) => Found::Ask { server: *server },
                 None => Found::Collides { servers: several.iter().map(|(server, _)| *server).collect() },
@@ -181,7 +182,7 @@ impl Names {
         let claims = &mut self.claims[kind as usize];
         claims.clear();
         for Claimant { server, original, given } in &claimants {
-            claims.insert(given.clone(), Claim::One { server: *server, original: original.clone() });
+            claims.insert(given.clone(), Claim::One { server: *server, original: original.as_str().into() });
         }
         let collisions = collisions(kind, claimants, &self.servers);
         for Collision { claimants, .. } in &collisions {
@@ -259,7 +260,7 @@ fn collisions(kind: ListKind, claimants: Vec<Claimant>, servers: &[Namespace]) -
 impl Claim {
     fn found(&self) -> Found {
         match self {
-            Self::One { server, original } => Found::Is { server: *server, original: original.clone() },
+            Self::One { server, original } => Found::Is { server: *server, original: Rc::clone(original) },
             Self::Several(servers) => Found::Collides { servers: servers.clone() },
         }
     }

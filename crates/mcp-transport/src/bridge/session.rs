@@ -223,13 +223,12 @@ impl Session {
     /// Takes one message of the server, and gives it to the exchange it belongs to.
     pub fn from_server(&self, talk: &Talk, (transport, event_id): (Transport, &[u8]), bytes: Bytes) {
         let lane = Lane { transport, event_id, can_ask: false, ..Lane::PIPE };
-        self.from_gateway(talk, lane, None, bytes);
+        self.from_gateway(talk, lane, None, bytes.into());
     }
 
     /// The same of one that has to do with the request `about`, as the server knows it.
-    pub fn from_gateway(&self, talk: &Talk, lane: Lane<'_>, about: Option<&Id>, bytes: Bytes) {
+    pub fn from_gateway(&self, talk: &Talk, lane: Lane<'_>, about: Option<&Id>, message: Message) {
         self.used.set(self.beats.now());
-        let message = Message::new(bytes);
         let is_answer = message.glance().kind.is_response();
         let (found, message) = self.find(message);
         let found = match (found, about) {

@@ -106,7 +106,7 @@ impl Talk {
     }
 
     /// Takes one message of a client that sends each by itself.
-    pub fn from_client(&self, lane: Lane<'_>, message: Bytes) {
+    pub fn from_client(&self, lane: Lane<'_>, message: impl Into<Message>) {
         let out = {
             let talk = &mut self.conversation.borrow_mut();
             self.hub.pass(|pipeline, out| pipeline.pass_one(talk, Side::Client, lane, message, out)).1
@@ -148,9 +148,9 @@ impl Talk {
 
     /// Takes one message of a server of ours, or of our own, that has to do with the request `about` of the
     /// client.
-    pub fn from_gateway(&self, lane: Lane<'_>, about: Option<&Id>, message: Bytes) {
+    pub fn from_gateway(&self, lane: Lane<'_>, about: Option<&Id>, message: impl Into<Message>) {
         if let ClientEnd::Session(session) = &self.client {
-            return session.from_gateway(self, lane, about, message);
+            return session.from_gateway(self, lane, about, message.into());
         }
         let out = {
             let talk = &mut self.conversation.borrow_mut();

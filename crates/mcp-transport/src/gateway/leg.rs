@@ -14,8 +14,9 @@ use mcp_engine::{Lane, Side};
 use mcp_proxy_tool::detect::ProxyTool;
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::revision::Era;
-use mcp_wire::splice::splice_all;
+use mcp_wire::splice::{splice_all, spliced};
 use mcp_wire::{Id, Kind, Message, Span};
+use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
@@ -254,23 +255,17 @@ impl Leg {
 
     fn send(&self, visitor: &Visitor, message: &Message, call: Outgoing) {
         let Some(talk) = self.talk() else { return visitor.refuse(message, &self.refusal()) };
-        let Outgoing { method, mut edits, era, parent, place } = call;
+        let Outgoing { method, edits, era, parent, place } = call;
         let Some(id_span) = message.glance().id else { return };
         let own_id = OwnId::new(message.slice(id_span));
-        let (id, given) = {
-            let id = self.calls.borrow_mut().next_id();
-            (id, Bytes::from(id.to_string()))
-        };
-        let token = message.peek().progress_token.map(|span| {
-            edits.push((span, given.clone()));
-            OwnId::new(message.slice(span))
-        });
-        edits.push((id_span, given));
-        let bytes = splice_all(message.bytes(), &mut edits);
-        let (mut bytes, through) = self.wrapped(method.as_str(), bytes);
+        let id = self.calls.borrow_mut().next_id();
+        let token_span = message.peek().progress_token;
+        let token = token_span.map(|span| OwnId::new(message.slice(span)));
+        let request = with_integer(message, [Some(id_span), token_span], id, &edits);
+        let (mut request, through) = self.wrapped(method.as_str(), request);
         match (era, self.era.get()) {
-            (Era::Legacy, Era::Modern) => bytes = era::to_modern(&bytes, &visitor.facts()),
-            (Era::Modern, Era::Legacy) => bytes = era::to_legacy(&bytes),
+            (Era::Legacy, Era::Modern) => request = era::to_modern(request.bytes(), &visitor.facts()).into(),
+            (Era::Modern, Era::Legacy) => request = era::to_legacy(request.bytes()).into(),
             _ => {}
         }
         let settings = &self.server.settings;
@@ -278,7 +273,7 @@ impl Leg {
         let caller = Caller::Client(call);
         self.calls.borrow_mut().insert(id, caller, settings.response_timeout, settings.response_cap);
         self.server.stats.asked();
-        visitor.on_behalf(parent, |lane| talk.from_client(lane, bytes));
+        visitor.on_behalf(parent, |lane| talk.from_client(lane, request));
     }
 
     /// Tells the server something for a client that wants no answer.
@@ -344,8 +339,7 @@ impl Leg {
         drop(self.calls.borrow_mut().take(ours));
         self.gave_up(ours, visitor.number);
         if let Some(span) = message.peek().request_id {
-            let ours = ours.to_string().into();
-            self.tell_for(visitor, parent, splice_all(message.bytes(), &mut [(span, ours)]));
+            self.tell_for(visitor, parent, splice_all(message.bytes(), &mut [(span, ours.to_string())]));
         }
         self.withdraw_questions(visitor);
         self.pump();
@@ -451,33 +445,35 @@ impl Leg {
     /// Gives a client its answer, in its own words.
     fn answer(&self, call: ClientCall, message: &Message, sequence: u64) {
         let Some(visitor) = call.visitor.upgrade() else { return };
-        let Some(span) = message.glance().id else { return };
         let method = call.method.as_str();
-        let bytes = splice_all(message.bytes(), &mut [(span, call.id.bytes())]);
-        let bytes = match call.through {
-            Some(kind) => unwrapping::unwrapped(kind, bytes),
-            None => bytes,
+        let unwrapped = call.through.map(|kind| Message::new(unwrapping::unwrapped(kind, message.bytes().clone())));
+        let message = unwrapped.as_ref().unwrap_or(message);
+        let Some(span) = message.glance().id else { return };
+        let edits = rewrite::answer(self.namespace(), method, message);
+        let answer = match &call.id {
+            OwnId::Integer(id) => with_integer(message, [Some(span)], *id, &edits),
+            OwnId::Spelled(id) => with_text(message, [Some(span)], id, &edits),
         };
-        let bytes = rewrite::answer(self.namespace(), method, bytes);
-        let bytes = match (self.era.get(), call.era) {
-            (Era::Modern, Era::Legacy) => match era::answer_to_legacy(method, bytes) {
-                Crossed::Answer(bytes) => bytes,
+        let answer = match (self.era.get(), call.era) {
+            (Era::Modern, Era::Legacy) => match era::answer_to_legacy(method, answer.into_bytes()) {
+                Crossed::Answer(bytes) => bytes.into(),
                 Crossed::Asks | Crossed::Unknown => {
                     let what = "the server asks something of the caller in a way that its revision does not know";
                     let refusal = Refusal::NotForThisRevision { what: what.into() };
-                    reply::error(&call.id.id(), &refusal)
+                    reply::error(&call.id.id(), &refusal).into()
                 }
             },
             (Era::Legacy, Era::Modern) => {
                 let introduction = self.introduction.borrow();
-                era::answer_to_modern(method, bytes, introduction.as_ref().and_then(|it| server_info(it)))
+                let server = introduction.as_ref().and_then(|it| server_info(it));
+                era::answer_to_modern(method, answer.into_bytes(), server).into()
             }
-            _ => bytes,
+            _ => answer,
         };
         self.withdraw_questions_about(&visitor, &call.id.id());
         // Its place is free before the client hears of it, who may have more to send.
         drop(call);
-        visitor.hear(self, sequence, None, bytes);
+        visitor.hear(self, sequence, None, answer);
     }
 
     pub(super) fn note(&self, text: &str) {
@@ -568,6 +564,28 @@ impl Leg {
     pub(super) fn list(&self, kind: ListKind) -> &Listed {
         &self.lists[kind as usize]
     }
+}
+
+/// `message` with an integer in place of `spans`, and with `edits`.
+fn with_integer(
+    message: &Message,
+    spans: impl IntoIterator<Item = Option<Span>>,
+    integer: i64,
+    edits: &[(Span, Bytes)],
+) -> Message {
+    with_text(message, spans, itoa::Buffer::new().format(integer).as_bytes(), edits)
+}
+
+/// The same with a text.
+fn with_text(
+    message: &Message,
+    spans: impl IntoIterator<Item = Option<Span>>,
+    text: &[u8],
+    edits: &[(Span, Bytes)],
+) -> Message {
+    let mut all: SmallVec<[(Span, &[u8]); 4]> = spans.into_iter().flatten().map(|span| (span, text)).collect();
+    all.extend(edits.iter().map(|(span, replacement)| (*span, &replacement[..])));
+    spliced(message, &mut all)
 }
 
 /// Who the server of an introduction is.

@@ -120,7 +120,7 @@ impl Visitor {
         let number = self.gateway.questions.get() + 1;
         self.gateway.questions.set(number);
         let Some(span) = message.glance().id else { return };
-        let bytes = splice_all(message.bytes(), &mut [(span, number.to_string().into())]);
+        let bytes = splice_all(message.bytes(), &mut [(span, number.to_string())]);
         let question =
             Question { leg: Rc::downgrade(&leg.rc()), id, about: about.clone(), token: message.progress_token() };
         self.questions.0.borrow_mut().insert(number, question);
@@ -162,7 +162,7 @@ impl Visitor {
         };
         let (Some(number), Some(span)) = (found, message.peek().request_id) else { return };
         let question = self.questions.0.borrow_mut().remove(&number);
-        let bytes: Bytes = splice_all(message.bytes(), &mut [(span, number.to_string().into())]);
+        let bytes: Bytes = splice_all(message.bytes(), &mut [(span, number.to_string())]);
         self.hear(leg, sequence, question.and_then(|question| question.about).as_ref(), bytes);
     }
 

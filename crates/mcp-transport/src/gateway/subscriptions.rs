@@ -247,7 +247,7 @@ impl Visitor {
     fn find_resource(&self, uri: &str) -> Option<(usize, String)> {
         let found = self.gateway.names.borrow().uri(uri);
         let (server, original) = match found {
-            Found::Is { server, original } => (server, original),
+            Found::Is { server, original } => (server, original.as_ref().to_owned()),
             Found::Nowhere { candidates } if candidates.len() == 1 => (candidates[0], uri.to_owned()),
             _ => return None,
         };

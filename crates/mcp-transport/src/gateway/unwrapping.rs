@@ -131,18 +131,19 @@ impl Leg {
 
     /// A request as it is sent to a server that is looked behind, and what it uses; as it is, if it goes there
     /// directly.
-    pub(super) fn wrapped(&self, method: &str, request: Bytes) -> (Bytes, Option<Type>) {
+    pub(super) fn wrapped(&self, method: &str, request: Message) -> (Message, Option<Type>) {
         let Some(tool) = self.unwraps() else { return (request, None) };
         // What a task came to is the tool's result.
         if method == "tasks/result" {
             return (request, Some(Type::Tool));
         }
         let Some(kind) = Type::ALL.into_iter().find(|kind| kind.method() == method) else { return (request, None) };
-        let spans = (scan::member_at(&request, ["method"]), scan::member_at(&request, ["params"]));
+        let bytes = request.bytes();
+        let spans = (scan::member_at(bytes, ["method"]), scan::member_at(bytes, ["params"]));
         let (Some(method), Some(params)) = spans else { return (request, None) };
-        let Some(wrapped) = wrap::call(&tool, kind, &request[params.range()]) else { return (request, None) };
+        let Some(wrapped) = wrap::call(&tool, kind, &bytes[params.range()]) else { return (request, None) };
         let mut edits = [(method, Bytes::from_static(b"\"tools/call\"")), (params, wrapped)];
-        (splice_all(&request, &mut edits), Some(kind))
+        (splice_all(bytes, &mut edits).into(), Some(kind))
     }
 }
 
@@ -207,7 +208,7 @@ fn declaring_all(introduction: &Bytes) -> Bytes {
         let subscribe = if is_set([name, "subscribe"]) { ",\"subscribe\":true" } else { "" };
         members.push(format!("\"{name}\":{{\"listChanged\":{tells_changes}{subscribe}}}"));
     }
-    splice_all(introduction, &mut [(span, format!("{{{}}}", members.join(",")).into())])
+    splice_all(introduction, &mut [(span, format!("{{{}}}", members.join(",")))])
 }
 
 /// What went wrong, in as many words as fit.

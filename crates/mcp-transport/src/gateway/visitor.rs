@@ -7,7 +7,6 @@ mod telling;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use mcp_engine::entrance::{ANONYMOUS, Admission, Principal, SHARED, may_show, shown_in, without_token};
@@ -41,6 +40,8 @@ pub struct Visitor {
     admission: RefCell<Admission>,
     /// Requests that showed a wrong token, and what is to be said of them.
     turned_away: RefCell<Vec<(Id, Refusal)>>,
+    /// Who it was when it last said something to a server.
+    known: RefCell<Rc<Speaker>>,
     /// What it said of itself.
     facts: RefCell<Option<Rc<ClientFacts>>>,
     /// The same with its last request, where each says so.
@@ -74,6 +75,7 @@ impl Visitor {
             talk: Rc::downgrade(talk),
             admission: RefCell::new(Admission::of(principal)),
             turned_away: RefCell::default(),
+            known: RefCell::default(),
             facts: RefCell::default(),
             each_time: RefCell::default(),
             legs: [none(), none()],
@@ -137,9 +139,7 @@ impl Visitor {
         let talk = self.talk.upgrade();
         match talk.as_ref().map(|talk| &talk.client) {
             Some(ClientEnd::Session(session)) => session.era,
-            _ if scan::mentions(message.bytes(), &scan::PROTOCOL_VERSION) && message.protocol_version().is_some() => {
-                Era::Modern
-            }
+            _ if message.protocol_version().is_some() => Era::Modern,
             _ => Era::Legacy,
         }
     }
@@ -256,7 +256,7 @@ impl Visitor {
         match found {
             Some(Found::Is { server, original }) => self.send(message, method, era, sequence, server, &original),
             Some(Found::Nowhere { candidates }) if candidates.len() == 1 => {
-                let original = message.subject_of(method).unwrap_or_default().into_owned();
+                let original = message.subject_of(method).unwrap_or_default();
                 self.send(message, method, era, sequence, candidates[0], &original);
             }
             Some(Found::Ask { server }) => self.ask_first(message.clone(), method, era, sequence, vec![server], find),
@@ -480,12 +480,23 @@ impl Visitor {
     }
 
     /// Who it is by the token that it showed, or else who it says it is.
-    pub(super) fn speaker(&self) -> Speaker {
-        let said = self.talk.upgrade().map(|talk| talk.conversation.borrow().speaker().clone()).unwrap_or_default();
-        let shown = self.admission.borrow().who().map(|who| Arc::clone(&who.name));
+    pub(super) fn speaker(&self) -> Rc<Speaker> {
+        let (talk, admission, nobody) = (self.talk.upgrade(), self.admission.borrow(), Speaker::default());
+        let conversation = talk.as_ref().map(|talk| talk.conversation.borrow());
+        let said = conversation.as_ref().map_or(&nobody, |conversation| conversation.speaker());
+        let shown = admission.who().map(|who| &who.name);
         // Whoever shows what everybody shows has shown no name.
-        let shown = shown.filter(|name| ![ANONYMOUS, SHARED].contains(&&**name));
-        Speaker { client: shown.or(said.client), ..said }
+        let shown = shown.filter(|name| ![ANONYMOUS, SHARED].contains(&&***name));
+        let Speaker { client, revision, shows_forms } = said;
+        let client = shown.or(client.as_ref());
+        let mut known = self.known.borrow_mut();
+        let is_known =
+            known.client.as_ref() == client && known.revision == *revision && known.shows_forms == *shows_forms;
+        if !is_known {
+            let (client, revision) = (client.cloned(), revision.clone());
+            *known = Rc::new(Speaker { client, revision, shows_forms: *shows_forms });
+        }
+        Rc::clone(&known)
     }
 
     /// Says something to a server in its name, because of its message `parent`.

@@ -199,7 +199,7 @@ proptest! {
         for (server, (_, list)) in lists.iter().enumerate() {
             for original in list {
                 match names.tool(&names.servers()[server].name(original)) {
-                    Found::Is { server: found, original: name } => prop_assert_eq!((found, &name), (server, original)),
+                    Found::Is { server: found, original: name } => prop_assert_eq!((found, &*name), (server, &**original)),
                     Found::Collides { servers } => prop_assert!(servers.contains(&server)),
                     other => prop_assert!(false, "{:?}", other),
                 }

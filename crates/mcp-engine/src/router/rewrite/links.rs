@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use mcp_wire::{scan, splice};
+use mcp_wire::{Message, scan, splice};
 use memchr::memmem::Finder;
 
 use crate::router::Namespace;
@@ -16,25 +16,29 @@ use crate::router::place::{Edits, change_text, is_object, items, members};
 const NESTED_MAX: usize = 4;
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// An answer to a request of this method, with its links rewritten.
-pub fn answer(ns: &Namespace, method: &str, answer: Bytes) -> Bytes {
-    if !has_links(method) || !may_have_links(ns, &answer) {
-        return answer;
-    }
+/// The edits that rewrite the links of an answer to a request of this method.
+pub fn answer(ns: &Namespace, method: &str, answer: &Message) -> Edits {
     let mut edits = Edits::new();
-    let mut links = Links::new(ns, &answer, &mut edits);
-    for result in members(&answer, 0..answer.len(), "result") {
+    if !has_links(method) || !may_have_links(ns, answer) {
+        return edits;
+    }
+    let answer = answer.bytes();
+    let mut links = Links::new(ns, answer, &mut edits);
+    for result in members(answer, 0..answer.len(), "result") {
         links.result(result, NESTED_MAX);
     }
-    for error in members(&answer, 0..answer.len(), "error") {
+    for error in members(answer, 0..answer.len(), "error") {
         links.error(error);
     }
-    spliced(answer, edits)
+    edits
 }
 
 /// A notification of a server's, or a request, with its links rewritten.
 pub fn notification(ns: &Namespace, message: Bytes) -> Bytes {
-    if !may_have_links(ns, &message) {
+    let message = Message::new(message);
+    let may_have_links = may_have_links(ns, &message);
+    let message = message.into_bytes();
+    if !may_have_links {
         return message;
     }
     let method = scan::member_at(&message, ["method"]).and_then(|method| scan::decode_string(&message[method.range()]));
@@ -66,13 +70,14 @@ fn spliced(message: Bytes, mut edits: Edits) -> Bytes {
 
 /// Whether any member stands in a message that a link could be. Says no quickly, and never wrongly: a key
 /// that is spelled with escapes is taken for one.
-pub(super) fn may_have_links(ns: &Namespace, message: &[u8]) -> bool {
+pub(super) fn may_have_links(ns: &Namespace, message: &Message) -> bool {
     static TASK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("taskId"));
     static ADDRESSES: LazyLock<[Finder<'static>; 3]> =
         LazyLock::new(|| ["\"uri\"", "esourceUri\"", "resourceSubscriptions"].map(Finder::new));
-    TASK.find(message).is_some()
-        || (ns.is_prefixed() && ADDRESSES.iter().any(|address| address.find(message).is_some()))
-        || spells_letters_as_escapes(message)
+    let bytes = message.bytes();
+    TASK.find(bytes).is_some()
+        || (ns.is_prefixed() && ADDRESSES.iter().any(|address| address.find(bytes).is_some()))
+        || (message.has_escapes() && spells_letters_as_escapes(bytes))
 }
 
 /// Nobody who writes JSON escapes plain letters (`\u0041` to `\u007a`) but to hide them.

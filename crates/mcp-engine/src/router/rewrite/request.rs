@@ -35,7 +35,7 @@ pub fn request(ns: &Namespace, message: &Message, method: &str, original: &str) 
         }
         _ => subjects(message, method).into_iter().for_each(rename),
     }
-    if may_have_links(ns, bytes) {
+    if may_have_links(ns, message) {
         for id in at_path(bytes, &["params", "_meta", "io.modelcontextprotocol/related-task", "taskId"]) {
             change_text(bytes, id, &mut edits, |given| ns.original_task(given).map(Into::into));
         }

@@ -165,11 +165,16 @@ fn a_page_tells_what_follows_and_how_long_it_holds() {
     }
 }
 
+fn answered(ns: &Namespace, method: &str, text: Bytes) -> Bytes {
+    let message = Message::new(text);
+    splice::splice_all(message.bytes(), &mut answer(ns, method, &message))
+}
+
 /// What becomes of a result.
 #[track_caller]
 fn check_answer(method: &str, result: &str) {
     let whole = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":7, "result" : {result} }}"#);
-    assert_eq!(answer(&git(), method, whole(result).into()), whole(&given(result)), "{method}");
+    assert_eq!(answered(&git(), method, whole(result).into()), whole(&given(result)), "{method}");
 }
 
 #[test]
@@ -206,7 +211,7 @@ fn tasks_are_renamed() {
     let task =
         Bytes::from(r#"{"id":1,"result":{"task":{"taskId":"1"},"content":[{"type":"resource_link","uri":"memo:x"}]}}"#);
     assert_eq!(
-        answer(&bare(), "tools/call", task),
+        answered(&bare(), "tools/call", task),
         r#"{"id":1,"result":{"task":{"taskId":"bare:1"},"content":[{"type":"resource_link","uri":"memo:x"}]}}"#
     );
 }
@@ -222,14 +227,20 @@ fn questions_are_looked_through() {
 #[test]
 fn errors_about_a_resource_name_it() {
     let error = r#"{"id":1,"error":{"code":-32002,"message":"no memo","data":{"uri":"memo:x"}}}"#;
-    assert_eq!(answer(&git(), "resources/read", error.into()), given(error));
+    assert_eq!(answered(&git(), "resources/read", error.into()), given(error));
 }
 
 #[test]
 fn keys_may_be_spelled_with_escapes() {
     let spelled = r#"{"id":1,"result":{"\u0063ontent":[{"typ\u0065":"resource\u005flink","\u0075ri":"memo:\u0078"}]}}"#;
     let expected = spelled.replace(r"memo:\u0078", &git().uri("memo:x"));
-    assert_eq!(answer(&git(), "tools/call", spelled.into()), expected);
+    assert_eq!(answered(&git(), "tools/call", spelled.into()), expected);
+    // Also where something else is wrong with it.
+    let garbled = spelled.replacen("}]}}", "}]},\"x\":01}", 1);
+    assert_eq!(
+        answered(&git(), "tools/call", garbled.clone().into()),
+        garbled.replace(r"memo:\u0078", &git().uri("memo:x"))
+    );
 }
 
 #[test]
@@ -250,12 +261,12 @@ fn all_else_stays() {
         ("tools/call", "[]"),
     ] {
         let whole = Bytes::from(format!(r#"{{"id":1,"result":{result}}}"#));
-        assert_eq!(answer(&git(), method, whole.clone()), whole);
+        assert_eq!(answered(&git(), method, whole.clone()), whole);
     }
     for garbled in
         ["", "{", r#"{"result":{"taskId":"#, r#"{"result":{"content":[{"type":"resource_link","uri":"memo:x"}"#]
     {
-        answer(&git(), "tools/call", garbled.into());
+        answered(&git(), "tools/call", garbled.into());
     }
 }
 
@@ -266,12 +277,12 @@ fn a_hostile_answer_is_survived() {
     check_answer("tools/call", &format!(r#"{{"content":[{twice}],"content":[{twice}]}}"#));
     let deep = |open: &str, close: &str| {
         let nested = format!(r#"{}{}"#, open.repeat(20_000), close.repeat(20_000));
-        answer(&git(), "tasks/get", format!(r#"{{"id":1,"result":{{"taskId":"task-1","x":{nested}}}}}"#).into())
+        answered(&git(), "tasks/get", format!(r#"{{"id":1,"result":{{"taskId":"task-1","x":{nested}}}}}"#).into())
     };
     deep("[", "]");
     deep(r#"{"content":[{"type":"tool_result","content":["#, "]}]}");
     let results = format!(r#"{{"id":1{}{}"#, r#","result":{"taskId":"task-1""#.repeat(10_000), "}".repeat(10_001));
-    let renamed = answer(&git(), "tasks/get", results.into());
+    let renamed = answered(&git(), "tasks/get", results.into());
     assert_eq!(String::from_utf8_lossy(&renamed).matches("git:task-1").count(), 5, "as deep as anybody looks");
 }
 
@@ -279,8 +290,8 @@ fn a_hostile_answer_is_survived() {
 fn rewriting_addresses_again_changes_nothing() {
     let result =
         r#"{"id":1,"result":{"contents":[{"uri":"memo:x"},{"uri":"ui://v"}],"_meta":{"ui":{"resourceUri":"ui://v"}}}}"#;
-    let once = answer(&git(), "resources/read", result.into());
-    assert_eq!(answer(&git(), "resources/read", once.clone()), once);
+    let once = answered(&git(), "resources/read", result.into());
+    assert_eq!(answered(&git(), "resources/read", once.clone()), once);
 }
 
 #[test]
@@ -420,7 +431,7 @@ proptest! {
     fn an_answer_keeps_its_shape(result in anything()) {
         let whole = json!({ "id": 1, "result": result }).to_string();
         for method in ["tools/call", "tasks/get"] {
-            let rewritten = answer(&git(), method, whole.clone().into());
+            let rewritten = answered(&git(), method, whole.clone().into());
             let said: Value = serde_json::from_slice(&rewritten).unwrap();
             prop_assert!(differs_in_texts_only(&said["result"], &result), "{} {}", whole, said);
         }
@@ -440,7 +451,7 @@ proptest! {
             let said: Value = serde_json::from_slice(&item.bytes).unwrap();
             prop_assert_eq!(&said["name"], item.given.as_str());
             let found = all.tool(&item.given);
-            prop_assert_eq!(found, crate::router::Found::Is { server: 0, original: item.original.clone() });
+            prop_assert_eq!(found, crate::router::Found::Is { server: 0, original: item.original.as_str().into() });
         }
     }
 
@@ -448,7 +459,7 @@ proptest! {
     fn any_bytes_are_survived(text in r#"[\[\]{}",:a1 \\]{0,60}"#) {
         for whole in [text.clone(), format!(r#"{{"result":{{"taskId":"1","tools":[{text}],"content":[{text}]}}}}"#)] {
             page(&git(), ListKind::Tools, &whole.clone().into());
-            answer(&git(), "tools/call", whole.clone().into());
+            answered(&git(), "tools/call", whole.clone().into());
             notification(&git(), whole.clone().into());
             let message = Message::new(whole.into());
             request(&git(), &message, "tools/call", "a");

@@ -117,17 +117,16 @@ impl Visitor {
     }
 
     /// Makes what answers one of our requests the answer to the client's. What is to be said comes back.
-    pub(in crate::gateway) fn shaped(&self, message: Bytes) -> Option<Bytes> {
+    pub(in crate::gateway) fn shaped(&self, answer: Message) -> Option<Message> {
         if self.inners.is_empty() {
-            return Some(message);
+            return Some(answer);
         }
-        let answer = Message::new(message);
         let id = answer.id().filter(|_| answer.glance().kind.is_response());
         let inner = id.and_then(|id| self.inners.open.borrow_mut().remove(&id));
-        let Some(Inner { outer, what }) = inner else { return Some(answer.bytes().clone()) };
+        let Some(Inner { outer, what }) = inner else { return Some(answer) };
         match what {
             What::GivenUp => None,
-            What::Alone(call) => Some(self.answer_of(&outer, &call, &answer)),
+            What::Alone(call) => Some(self.answer_of(&outer, &call, &answer).into()),
             What::Part(batch, at) => {
                 self.came_of(&batch, at, &answer);
                 None

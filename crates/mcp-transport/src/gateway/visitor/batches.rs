@@ -48,23 +48,22 @@ impl Visitor {
     }
 
     /// Keeps an answer that belongs to a batch. What is to be said now comes back.
-    pub(super) fn joined(&self, message: Bytes) -> Option<Bytes> {
+    pub(super) fn joined(&self, answer: Message) -> Option<Message> {
         let mut batches = self.batches.borrow_mut();
         if batches.is_empty() {
-            return Some(message);
+            return Some(answer);
         }
-        let answer = Message::new(message.clone());
         let id = answer.id().filter(|_| answer.glance().kind.is_response());
-        let Some(id) = id else { return Some(message) };
-        let Some(at) = batches.iter().position(|batch| batch.open.contains(&id)) else { return Some(message) };
+        let Some(id) = id else { return Some(answer) };
+        let Some(at) = batches.iter().position(|batch| batch.open.contains(&id)) else { return Some(answer) };
         let batch = &mut batches[at];
         if let Some(open) = batch.open.iter().position(|open| *open == id) {
             batch.open.swap_remove(open);
         }
-        batch.answers.push(message);
+        batch.answers.push(answer.into_bytes());
         if !batch.open.is_empty() {
             return None;
         }
-        Some(reply::batch(&batches.swap_remove(at).answers))
+        Some(reply::batch(&batches.swap_remove(at).answers).into())
     }
 }

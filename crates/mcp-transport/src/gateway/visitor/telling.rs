@@ -13,11 +13,11 @@ use crate::gateway::leg::{Leg, OURS};
 
 impl Visitor {
     /// Tells it what came of something on `leg`, where that was message `sequence`.
-    pub(in crate::gateway) fn hear(&self, _leg: &Leg, sequence: u64, about: Option<&Id>, message: Bytes) {
+    pub(in crate::gateway) fn hear(&self, _leg: &Leg, sequence: u64, about: Option<&Id>, message: impl Into<Message>) {
         let Some(talk) = self.talk.upgrade().filter(|talk| !talk.is_over()) else { return };
         let asked = about.and_then(|about| self.asked_as(about));
         let about = asked.as_ref().or(about);
-        let Some(message) = self.shaped(message).and_then(|message| self.joined(message)) else { return };
+        let Some(message) = self.shaped(message.into()).and_then(|message| self.joined(message)) else { return };
         let speaker = Default::default();
         let behalf = (sequence > 0).then_some(Behalf { parent: sequence, speaker: &speaker, conversation: 0 });
         talk.from_gateway(Lane { behalf, ..OURS }, about, message);
@@ -60,7 +60,7 @@ impl Visitor {
     /// Tells it something of our own.
     pub(in crate::gateway) fn say(&self, message: Bytes) {
         if let Some(talk) = self.talk.upgrade().filter(|talk| !talk.is_over())
-            && let Some(message) = self.shaped(message).and_then(|message| self.joined(message))
+            && let Some(message) = self.shaped(message.into()).and_then(|message| self.joined(message))
         {
             talk.from_gateway(OURS, None, message);
         }
