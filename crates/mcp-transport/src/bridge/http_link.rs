@@ -135,7 +135,8 @@ impl HttpLink {
         talk: &Rc<Talk>,
         work: impl FnOnce(Rc<Talk>) -> F,
     ) -> AbortHandle {
-        let work = work(Rc::clone(talk));
+        // It is large, and would be moved several times on its way into the task.
+        let work = Box::pin(work(Rc::clone(talk)));
         let talk = Rc::clone(talk);
         let task = tokio::task::spawn_local(async move {
             tokio::select! {

@@ -103,14 +103,16 @@ impl Site {
         match (way, caller) {
             (Way::Answer(response), _) => Answering::now(*response),
             // Only where messages are looked at can they show who sent them.
-            (Way::Post, caller) => Answering::Post { post: crossing::post(self, (peer, caller), parts, body) },
+            (Way::Post, caller) => {
+                Answering::Post { post: Box::pin(crossing::post(self, (peer, caller), parts, body)) }
+            }
             (Way::PostToStream, caller) => {
                 let rare = async move { crossing::post_to_stream(&self, caller, parts, body).await };
                 Answering::Rare { rare: Box::pin(rare) }
             }
             (_, None) => Answering::now(refusal_response(&unauthorized())),
             (Way::Relay(upstream, route), Some(_)) => {
-                Answering::Relay { relay: relay(self, upstream, peer, (parts, body), route) }
+                Answering::Relay { relay: Box::pin(relay(self, upstream, peer, (parts, body), route)) }
             }
             (Way::Get, Some(who)) => Answering::now(crossing::get(&self, &who, &parts)),
             (Way::Delete, Some(who)) => Answering::now(crossing::delete(&self, &who, &parts)),
@@ -253,12 +255,13 @@ impl From<Response<ToClient>> for Way {
 }
 
 pin_project! {
-    /// An answer that is there, or on its way.
+    /// An answer that is there, or on its way. What is on its way is large, and is moved several times before it
+    /// begins.
     #[project = AnsweringNow]
     enum Answering<R, P> {
         Now { response: Option<Response<ToClient>> },
-        Relay { #[pin] relay: R },
-        Post { #[pin] post: P },
+        Relay { relay: Pin<Box<R>> },
+        Post { post: Pin<Box<P>> },
         Rare { rare: Pin<Box<dyn Future<Output = Response<ToClient>>>> },
     }
 }
@@ -279,8 +282,8 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
             AnsweringNow::Now { response } => Poll::Ready(response.take().expect("it is asked for once")),
-            AnsweringNow::Relay { relay } => relay.poll(cx),
-            AnsweringNow::Post { post } => post.poll(cx),
+            AnsweringNow::Relay { relay } => relay.as_mut().poll(cx),
+            AnsweringNow::Post { post } => post.as_mut().poll(cx),
             AnsweringNow::Rare { rare } => rare.as_mut().poll(cx),
         }
     }
