@@ -129,6 +129,7 @@ fn carry_out_drawn(
             ServerSide::Command { .. } | ServerSide::Url { .. } => CALL_GRACE,
         },
     };
+    mcp_transport::let_go_of_code();
     let ended = match (listener, plan.server, upstream) {
         (None, ServerSide::Command { command, .. }, _) => {
             runtime.block_on(relay_stdio(&command, plan.heard, pipeline, args))

@@ -10,4 +10,4 @@ pub mod peer;
 pub mod signals;
 pub mod stdio;
 
-pub use os::{give_back_large_buffers, own_program, stand_back};
+pub use os::{give_back_large_buffers, let_go_of_code, own_program, stand_back};

@@ -1,6 +1,9 @@
 //! What processes and pipes need from the operating system: the one place for code that differs
-//! between systems, and the only unsafe code there is.
-#![expect(unsafe_code, reason = "between fork and exec, and where a descriptor's ownership must be promised")]
+//! between systems, and but for the program's allocator the only unsafe code there is.
+#![expect(
+    unsafe_code,
+    reason = "between fork and exec, where a descriptor's ownership must be promised, and what only libc offers"
+)]
 
 use std::ffi::OsString;
 use std::io;
@@ -91,7 +94,7 @@ pub(crate) fn enlarge_pipe(pipe: BorrowedFd<'_>, bytes: usize) {
     let _ = (pipe, bytes);
 }
 
-/// Has the allocator give memory back to the system as soon as a large buffer is freed. By itself it
+/// Has the system's allocator give memory back as soon as a large buffer is freed. By itself it
 /// learns to keep what was once large, and one message of ten megabytes would be held for good.
 pub fn give_back_large_buffers() {
     /// Above what is kept for the next message of the same kind.
@@ -104,6 +107,41 @@ pub fn give_back_large_buffers() {
         // Setting the first would otherwise fix this one at a size that every burst crosses to and fro.
         libc::mallopt(libc::M_TRIM_THRESHOLD, THRESHOLD);
     }
+}
+
+/// Lets go of the code that only starting took: the kernel keeps it for others, and brings back the little
+/// that is run again.
+pub fn let_go_of_code() {
+    #[cfg(target_os = "linux")]
+    for (start, end) in untouched_code(&std::fs::read_to_string("/proc/self/smaps").unwrap_or_default()) {
+        // SAFETY: the kernel has just said that these pages are as they are in the file, and nothing of ours
+        // writes to memory that may be executed. Whoever does so from outside finds them as they were made.
+        unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
+    }
+}
+
+/// Where code of the program and its libraries is that nobody has written to, as the kernel tells it.
+#[cfg(target_os = "linux")]
+fn untouched_code(smaps: &str) -> Vec<(usize, usize)> {
+    let (mut found, mut code) = (Vec::new(), None);
+    for line in smaps.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let (Some(first), second) = (words.next(), words.next()) else { continue };
+        match first.strip_suffix(':') {
+            // What follows is about the mapping before it.
+            Some("Anonymous") if second == Some("0") => found.extend(code.take()),
+            Some(_) => {}
+            None => {
+                // Offset, device, inode, path.
+                let path = words.nth(3).filter(|path| path.starts_with('/'));
+                code = path.filter(|_| second == Some("r-xp")).and_then(|_| {
+                    let (start, end) = first.split_once('-')?;
+                    Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+                });
+            }
+        }
+    }
+    found
 }
 
 /// Has this process run only when nothing else wants to, where the system knows such a thing.
@@ -121,4 +159,34 @@ pub fn stand_back() {
 pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` is the same open descriptor until it is dropped, and the watch owns it.
     Ok(unsafe { AsyncFd::register(fd) }?)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_code_as_it_is_in_its_file_is_let_go_of() {
+        let smaps = "\
+1000-2000 r--p 00000000 00:1a 77 /opt/x r-xp y/mcp-proxy
+Size:                  4 kB
+Anonymous:             0 kB
+2000-5000 r-xp 00001000 00:1a 77 /opt/x r-xp y/mcp-proxy
+Rss:                   8 kB
+Anonymous:             0 kB
+AnonHugePages:         0 kB
+5000-6000 rw-p 00004000 00:1a 77 /opt/x r-xp y/mcp-proxy
+Anonymous:             0 kB
+6000-9000 r-xp 00000000 00:1a 78 /lib/hooked.so
+Anonymous:             4 kB
+9000-a000 r-xp 00000000 00:00 0
+Anonymous:             0 kB
+b000-c000 r-xp 00000000 00:00 0 [vdso]
+Anonymous:             0 kB
+VmFlags: rd ex
+";
+        assert_eq!(untouched_code(smaps), [(0x2000, 0x5000)]);
+        assert!(!untouched_code(&std::fs::read_to_string("/proc/self/smaps").expect("it is there")).is_empty());
+        let_go_of_code();
+    }
 }

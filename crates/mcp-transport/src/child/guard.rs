@@ -118,6 +118,7 @@ fn watch(control: &UnixStream, server: u32) {
     if reaper.is_err() {
         return end_tree(KILL_AFTER);
     }
+    os::let_go_of_code();
     let mut fds = [PollFd::new(control, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)];
     while let Err(rustix::io::Errno::INTR) = poll(&mut fds, None) {}
     let ended_by_itself = !fds[1].revents().is_empty();
