@@ -1,6 +1,7 @@
 //! The program. One binary with several lives: the proxy and its commands, the guard that owns a
 //! server's process tree, and the indexer that a long recording is followed by.
 
+mod allocator;
 mod answers;
 mod audit;
 mod chosen;
