@@ -473,7 +473,7 @@ impl Leg {
         self.withdraw_questions_about(&visitor, &call.id.id());
         // Its place is free before the client hears of it, who may have more to send.
         drop(call);
-        visitor.hear(self, sequence, None, answer);
+        visitor.hear(sequence, None, answer);
     }
 
     pub(super) fn note(&self, text: &str) {

@@ -124,7 +124,7 @@ impl Visitor {
         let question =
             Question { leg: Rc::downgrade(&leg.rc()), id, about: about.clone(), token: message.progress_token() };
         self.questions.0.borrow_mut().insert(number, question);
-        self.hear(leg, sequence, about.as_ref(), bytes);
+        self.hear(sequence, about.as_ref(), bytes);
     }
 
     /// The client answers a question.
@@ -163,7 +163,7 @@ impl Visitor {
         let (Some(number), Some(span)) = (found, message.peek().request_id) else { return };
         let question = self.questions.0.borrow_mut().remove(&number);
         let bytes: Bytes = splice_all(message.bytes(), &mut [(span, number.to_string())]);
-        self.hear(leg, sequence, question.and_then(|question| question.about).as_ref(), bytes);
+        self.hear(sequence, question.and_then(|question| question.about).as_ref(), bytes);
     }
 
     /// Whether a server waits for its answer.

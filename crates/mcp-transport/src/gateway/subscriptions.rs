@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use mcp_engine::router::{Found, ListKind};
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::revision::Era;
 use mcp_wire::{Id, Kind, Message, scan};
+use tokio::sync::{Notify, oneshot};
 
 use super::leg::Leg;
 use super::listed::json_text;
@@ -22,6 +24,9 @@ const LISTENS_MAX: usize = 64;
 /// Before a server is asked again to tell of changes, if it ended that.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 
+/// For as long as this a client that wants to hear of something waits for the servers to know of it.
+const SERVERS_KNOW_WITHIN: Duration = Duration::from_secs(10);
+
 /// The member of `_meta` that says which listen request something belongs to.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -31,6 +36,12 @@ pub struct Subscriptions {
     active: RefCell<BTreeSet<String>>,
     /// Our request to a server of the newest revision that it tells us of changes.
     listening: Cell<Option<i64>>,
+    /// Whether it has yet to say that it does.
+    is_unacknowledged: Cell<bool>,
+    /// The resources that we asked it to tell of one by one, as long as it has not answered.
+    unanswered: RefCell<BTreeSet<String>>,
+    /// Told when it has less to answer.
+    answered: Notify,
 }
 
 /// What a client wants to hear of.
@@ -40,12 +51,24 @@ pub struct Listening {
     uris: RefCell<BTreeSet<(usize, String)>>,
     /// Requests of the newest revision that last for as long as the client listens.
     listens: RefCell<Vec<Listen>>,
+    /// How many of them there were; ids are used again.
+    count: Cell<u64>,
 }
 
 struct Listen {
+    number: u64,
     id: Id,
     lists: Vec<ListKind>,
     uris: BTreeSet<(usize, String)>,
+    /// What the client is to hear once the servers know of it.
+    untold: Option<Untold>,
+}
+
+struct Untold {
+    /// That it is listened for, which comes first.
+    acknowledged: Bytes,
+    /// What there was to hear meanwhile, each thing once, and the messages that it came of.
+    rest: Vec<(u64, Bytes)>,
 }
 
 impl Leg {
@@ -59,6 +82,7 @@ impl Leg {
     pub(super) fn subscribe_anew(&self) {
         self.subscriptions.active.borrow_mut().clear();
         self.subscriptions.listening.set(None);
+        self.subscriptions.is_unacknowledged.set(false);
         self.adjust_level();
         if self.era.get() == Era::Modern {
             return self.listen_for(self.wanted());
@@ -79,10 +103,65 @@ impl Leg {
         if self.era.get() == Era::Modern {
             return self.listen_for(wanted);
         }
-        let ask = |method: &str, uri: &String| drop(self.ask(method, Some(&format!("{{\"uri\":{}}}", json_text(uri)))));
-        wanted.difference(&active).for_each(|uri| ask("resources/subscribe", uri));
-        active.difference(&wanted).for_each(|uri| ask("resources/unsubscribe", uri));
+        let ask = |method: &str, uri: &String| self.ask(method, Some(&format!("{{\"uri\":{}}}", json_text(uri))));
+        wanted.difference(&active).for_each(|uri| self.remember_until(uri, ask("resources/subscribe", uri)));
+        active.difference(&wanted).for_each(|uri| drop(ask("resources/unsubscribe", uri)));
         *self.subscriptions.active.borrow_mut() = wanted;
+    }
+
+    /// Remembers that a server has yet to answer.
+    fn remember_until(&self, uri: &str, answer: oneshot::Receiver<Bytes>) {
+        self.subscriptions.unanswered.borrow_mut().insert(uri.to_owned());
+        let (leg, uri) = (self.rc(), uri.to_owned());
+        tokio::task::spawn_local(async move {
+            let _ = answer.await;
+            leg.subscriptions.unanswered.borrow_mut().remove(&uri);
+            leg.subscriptions.answered.notify_waiters();
+        });
+    }
+
+    /// Waits until the server knows that those of `uris` are wanted that are its own.
+    async fn knows(&self, uris: &BTreeSet<(usize, String)>) {
+        while self.opened().await {
+            let answered = self.subscriptions.answered.notified();
+            if self.is_known_to_want(uris) {
+                return;
+            }
+            answered.await;
+        }
+    }
+
+    fn is_known_to_want(&self, uris: &BTreeSet<(usize, String)>) -> bool {
+        let unanswered = self.subscriptions.unanswered.borrow();
+        let is_unanswered = |(server, uri): &(usize, String)| *server == self.server.index && unanswered.contains(uri);
+        !self.subscriptions.is_unacknowledged.get() && !uris.iter().any(is_unanswered)
+    }
+
+    /// It took too long to say so: nobody waits for that again.
+    fn is_taken_to_know(&self, uris: &BTreeSet<(usize, String)>) {
+        let is_one = |uri: &String| uris.contains(&(self.server.index, uri.clone()));
+        self.subscriptions.unanswered.borrow_mut().retain(|uri| !is_one(uri));
+        self.is_listened_to();
+    }
+
+    /// The server says that it tells us of changes from now on.
+    pub(super) fn hear_acknowledged(&self, message: &Message) {
+        let id = scan::member_at(message.bytes(), ["params", "_meta", SUBSCRIPTION]);
+        let id = id.map(|span| Id::from_json(&message.bytes()[span.range()]));
+        let is_it = self.subscriptions.listening.get().is_some_and(|ours| match id {
+            Some(Id::Integer(id)) => id == ours,
+            // Some take every id for text.
+            Some(Id::Text(id)) => *id == *ours.to_string(),
+            _ => false,
+        });
+        if is_it {
+            self.is_listened_to();
+        }
+    }
+
+    fn is_listened_to(&self) {
+        self.subscriptions.is_unacknowledged.set(false);
+        self.subscriptions.answered.notify_waiters();
     }
 
     /// Asks a server of the newest revision to tell of these resources, and of its lists.
@@ -101,11 +180,13 @@ impl Leg {
             filter.push(format!("\"resourceSubscriptions\":[{}]", uris.join(",")));
         }
         let before = self.subscriptions.listening.take();
+        self.is_listened_to();
         if !filter.is_empty() {
             let params = format!("{{\"notifications\":{{{}}}}}", filter.join(","));
             let (id, ended) = self.ask_as("subscriptions/listen", Some(&params), Era::Modern);
             self.keep_open(id);
             self.subscriptions.listening.set(Some(id));
+            self.subscriptions.is_unacknowledged.set(true);
             let leg = self.rc();
             tokio::task::spawn_local(async move {
                 let _ = ended.await;
@@ -121,7 +202,12 @@ impl Leg {
 
     /// The server ended what we listened to: it is asked for once more, and what was missed is looked for.
     async fn listen_again(&self, ended: i64) {
-        if self.subscriptions.listening.get() != Some(ended) || !self.is_ready() {
+        if self.subscriptions.listening.get() != Some(ended) {
+            return;
+        }
+        // Nor will it say any more that it listens.
+        self.is_listened_to();
+        if !self.is_ready() {
             return;
         }
         tokio::time::sleep(LISTEN_AGAIN).await;
@@ -153,26 +239,49 @@ impl Leg {
         for visitor in self.attached() {
             if visitor.listening.uris.borrow().contains(&place) {
                 let plain = mcp_wire::splice::without_member(message.bytes(), &["params", "_meta", SUBSCRIPTION]);
-                visitor.tell_of(
-                    self,
-                    sequence,
-                    None,
-                    mcp_engine::router::rewrite::notification(self.namespace(), plain),
-                );
+                visitor.tell_of(sequence, None, mcp_engine::router::rewrite::notification(self.namespace(), plain));
             }
-            let listens = visitor.listening.listens.borrow();
-            let ids: Vec<Id> = listens.iter().filter(|it| it.uris.contains(&place)).map(|it| it.id.clone()).collect();
-            drop(listens);
-            for id in ids {
+            let updated = |id: &Id| {
                 let params = format!("{{\"_meta\":{{\"{SUBSCRIPTION}\":{id}}},\"uri\":{}}}", json_text(&given));
-                visitor.tell_of(self, sequence, None, notification("notifications/resources/updated", &params));
+                notification("notifications/resources/updated", &params)
+            };
+            for message in visitor.listening.due(|listen| listen.uris.contains(&place), sequence, updated) {
+                visitor.tell_of(sequence, None, message);
             }
         }
     }
 }
 
+/// Waits until servers know that `uris` are wanted, so that nothing escapes whoever wants to hear of them.
+async fn all_know(legs: &[Rc<Leg>], uris: &BTreeSet<(usize, String)>) {
+    let known = async {
+        for leg in legs {
+            leg.knows(uris).await;
+        }
+    };
+    if tokio::time::timeout(SERVERS_KNOW_WITHIN, known).await.is_err() {
+        legs.iter().for_each(|leg| leg.is_taken_to_know(uris));
+    }
+}
+
 pub(super) fn notification(method: &str, params: &str) -> Bytes {
     format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\",\"params\":{params}}}").into()
+}
+
+impl Listening {
+    /// What `of` says for the listen requests that `are_concerned`. It is kept for those that nobody listens for yet.
+    fn due(&self, are_concerned: impl Fn(&Listen) -> bool, sequence: u64, of: impl Fn(&Id) -> Bytes) -> Vec<Bytes> {
+        let mut due = Vec::new();
+        for listen in self.listens.borrow_mut().iter_mut().filter(|listen| are_concerned(listen)) {
+            let message = of(&listen.id);
+            match &mut listen.untold {
+                Some(Untold { rest, .. }) if rest.iter().any(|(_, known)| *known == message) => {}
+                Some(Untold { rest, .. }) => rest.push((sequence, message)),
+                None => due.push(message),
+            }
+        }
+        due
+    }
 }
 
 impl Visitor {
@@ -238,8 +347,9 @@ impl Visitor {
             }
             leg.subscriptions.active.borrow_mut().insert(place.1.clone());
         }
-        self.listening.uris.borrow_mut().insert(place);
+        self.listening.uris.borrow_mut().insert(place.clone());
         leg.adjust_subscriptions();
+        all_know(&[leg.rc()], &BTreeSet::from([place])).await;
         None
     }
 
@@ -285,16 +395,37 @@ impl Visitor {
         }
         let servers: BTreeSet<usize> = uris.iter().map(|(server, _)| *server).collect();
         let lists = lists.into_iter().map(|(kind, _)| kind).collect();
-        self.listening.listens.borrow_mut().push(Listen { id: id.clone(), lists, uris });
         let params = format!("{{\"_meta\":{{\"{SUBSCRIPTION}\":{id}}},\"notifications\":{{{}}}}}", granted.join(","));
-        self.say(notification("notifications/subscriptions/acknowledged", &params));
-        for server in servers {
-            if let Ok(leg) = self.leg(server, Era::Modern) {
-                leg.adjust_subscriptions();
-            }
-        }
+        let acknowledged = notification("notifications/subscriptions/acknowledged", &params);
+        let number = self.listening.count.get() + 1;
+        self.listening.count.set(number);
+        let untold = Some(Untold { acknowledged, rest: Vec::new() });
+        self.listening.listens.borrow_mut().push(Listen { number, id, lists, uris: uris.clone(), untold });
         // A server that nobody has asked yet tells nobody of changes.
         drop(self.all_legs(Era::Modern));
+        if servers.is_empty() {
+            return self.begin_listening(number);
+        }
+        let legs: Vec<_> = servers.into_iter().filter_map(|server| self.leg(server, Era::Modern).ok()).collect();
+        legs.iter().for_each(|leg| leg.adjust_subscriptions());
+        let me = self.rc();
+        tokio::task::spawn_local(async move {
+            all_know(&legs, &uris).await;
+            me.begin_listening(number);
+        });
+    }
+
+    /// Tells the client that it is listened for, unless it no longer listens, and what there was to hear since.
+    fn begin_listening(&self, number: u64) {
+        let untold = {
+            let mut listens = self.listening.listens.borrow_mut();
+            let listen = listens.iter_mut().find(|listen| listen.number == number);
+            listen.and_then(|listen| listen.untold.take())
+        };
+        if let Some(Untold { acknowledged, rest }) = untold {
+            self.say(acknowledged);
+            rest.into_iter().for_each(|(sequence, message)| self.tell_of(sequence, None, message));
+        }
     }
 
     /// The client listens no more. False if it did not.
@@ -313,16 +444,12 @@ impl Visitor {
     /// Ends what it listens to, because it leaves or the gateway ends.
     pub(crate) fn end_listening(&self) {
         for listen in std::mem::take(&mut *self.listening.listens.borrow_mut()) {
+            if let Some(Untold { acknowledged, .. }) = listen.untold {
+                self.say(acknowledged);
+            }
             let result = format!("{{\"resultType\":\"complete\",\"_meta\":{{\"{SUBSCRIPTION}\":{}}}}}", listen.id);
             self.say(reply::answer_with_result(&listen.id, result.as_bytes()));
         }
-    }
-
-    /// The listen requests that want to hear of changes of a list.
-    pub(super) fn listens_to(&self, kind: ListKind) -> Vec<Id> {
-        let kind = if kind == ListKind::Templates { ListKind::Resources } else { kind };
-        let listens = self.listening.listens.borrow();
-        listens.iter().filter(|listen| listen.lists.contains(&kind)).map(|listen| listen.id.clone()).collect()
     }
 
     /// Says that a list changed, in every way that it wants to hear of it.
@@ -335,8 +462,10 @@ impl Visitor {
         if self.is_open.get() && !self.has_no_handshake() {
             self.say(format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\"}}").into());
         }
-        for id in self.listens_to(kind) {
-            self.say(notification(&method, &format!("{{\"_meta\":{{\"{SUBSCRIPTION}\":{id}}}}}")));
+        let kind = if kind == ListKind::Templates { ListKind::Resources } else { kind };
+        let changed = |id: &Id| notification(&method, &format!("{{\"_meta\":{{\"{SUBSCRIPTION}\":{id}}}}}"));
+        for message in self.listening.due(|listen| listen.lists.contains(&kind), 0, changed) {
+            self.say(message);
         }
     }
 }

@@ -33,7 +33,7 @@ impl Leg {
             "notifications/resources/list_changed" => self.list_changed(ListKind::Resources),
             "notifications/resources/updated" => self.hear_updated(message, sequence),
             "notifications/cancelled" => self.hear_cancelled(message, sequence),
-            "notifications/subscriptions/acknowledged" => {}
+            "notifications/subscriptions/acknowledged" => self.hear_acknowledged(message),
             _ => self.hear_other(message, sequence),
         }
     }
@@ -49,7 +49,7 @@ impl Leg {
         // Progress of a call that is over is of no use to anybody, and some clients choke on it.
         let (Some((visitor, token, id)), Some(span)) = (whose, message.peek().progress_token) else { return };
         let bytes = splice_all(message.bytes(), &mut [(span, token.bytes())]);
-        visitor.tell_of(self, sequence, Some(&id), rewrite::notification(self.namespace(), bytes));
+        visitor.tell_of(sequence, Some(&id), rewrite::notification(self.namespace(), bytes));
     }
 
     /// What is logged is for whoever it happened for; where that cannot be told, for nobody.
@@ -69,16 +69,16 @@ impl Leg {
         if is_unasked || level.zip(wanted).is_some_and(|(level, wanted)| level < wanted) {
             return;
         }
-        visitor.tell_of(self, sequence, about.as_ref(), message.bytes().clone());
+        visitor.tell_of(sequence, about.as_ref(), message.bytes().clone());
     }
 
     /// What we know nothing of is for the only client there is, or for the only call.
     fn hear_other(&self, message: &Message, sequence: u64) {
         let bytes = rewrite::notification(self.namespace(), message.bytes().clone());
         match self.call_in_question() {
-            Some((visitor, about)) => visitor.tell_of(self, sequence, Some(&about), bytes),
+            Some((visitor, about)) => visitor.tell_of(sequence, Some(&about), bytes),
             None => match self.only_visitor() {
-                Some(visitor) => visitor.tell_of(self, sequence, None, bytes),
+                Some(visitor) => visitor.tell_of(sequence, None, bytes),
                 None => self.note("the notification before this is for nobody in particular, and was not passed on"),
             },
         }

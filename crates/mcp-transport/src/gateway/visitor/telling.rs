@@ -9,11 +9,11 @@ use mcp_wire::{Id, Message};
 
 use super::Visitor;
 use crate::bridge::talk::ClientEnd;
-use crate::gateway::leg::{Leg, OURS};
+use crate::gateway::leg::OURS;
 
 impl Visitor {
-    /// Tells it what came of something on `leg`, where that was message `sequence`.
-    pub(in crate::gateway) fn hear(&self, _leg: &Leg, sequence: u64, about: Option<&Id>, message: impl Into<Message>) {
+    /// Tells it what came of message `sequence` of a server.
+    pub(in crate::gateway) fn hear(&self, sequence: u64, about: Option<&Id>, message: impl Into<Message>) {
         let Some(talk) = self.talk.upgrade().filter(|talk| !talk.is_over()) else { return };
         let asked = about.and_then(|about| self.asked_as(about));
         let about = asked.as_ref().or(about);
@@ -24,7 +24,7 @@ impl Visitor {
     }
 
     /// Tells it of something that it can do without, unless it has too much to read already.
-    pub(in crate::gateway) fn tell_of(&self, leg: &Leg, sequence: u64, about: Option<&Id>, message: Bytes) {
+    pub(in crate::gateway) fn tell_of(&self, sequence: u64, about: Option<&Id>, message: Bytes) {
         if self.talk.upgrade().is_some_and(|talk| talk.client_is_behind()) {
             if !self.is_behind.replace(true) {
                 self.note("the client reads too slowly; what is not an answer is left out until it has caught up");
@@ -33,7 +33,7 @@ impl Visitor {
         }
         self.is_behind.set(false);
         if let Some(message) = self.progress_of_batch(about, message) {
-            self.hear(leg, sequence, about, message);
+            self.hear(sequence, about, message);
         }
     }
 
