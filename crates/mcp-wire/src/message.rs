@@ -2,9 +2,9 @@
 //! somebody asks.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
 
 use bytes::Bytes;
+use once_cell::race::OnceBox;
 
 use crate::id::Id;
 use crate::scan::{self, Glance, Kind, Peek, Span};
@@ -15,7 +15,7 @@ pub struct Message {
     bytes: Bytes,
     glance: Glance,
     /// Filled on first use: a message that is only forwarded is never scanned as a whole.
-    peek: OnceLock<Box<Peek>>,
+    peek: OnceBox<Peek>,
 }
 
 impl From<Bytes> for Message {
@@ -28,7 +28,7 @@ impl Message {
     /// Keeps `bytes` as they are.
     pub fn new(bytes: Bytes) -> Self {
         let glance = scan::glance(&bytes);
-        Self { bytes, glance, peek: OnceLock::new() }
+        Self { bytes, glance, peek: OnceBox::new() }
     }
 
     /// The same, for a message that will be judged: it is scanned at once, which tells all that a glance does.
@@ -36,13 +36,13 @@ impl Message {
         let peek = scan::scan(&bytes);
         // Of what is broken or ambiguous a glance may still tell whom it concerns.
         let glance = if peek.is_opaque() { scan::glance(&bytes) } else { Glance::from(&peek) };
-        Self { bytes, glance, peek: OnceLock::from(Box::new(peek)) }
+        Self { bytes, glance, peek: OnceBox::with_value(Box::new(peek)) }
     }
 
     /// The same, where a glance would tell this.
     pub(crate) fn known(bytes: Bytes, glance: Glance) -> Self {
         debug_assert_eq!(scan::glance(&bytes), glance);
-        Self { bytes, glance, peek: OnceLock::new() }
+        Self { bytes, glance, peek: OnceBox::new() }
     }
 
     pub fn bytes(&self) -> &Bytes {
