@@ -88,10 +88,22 @@ impl Print {
     }
 }
 
+/// Fewer than eight bytes, and zeros after them.
 fn last_word(rest: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..rest.len()].copy_from_slice(rest);
-    u64::from_le_bytes(word)
+    let shifted = |value: u64, at: usize| value << (8 * at);
+    // A copy of a length that is not known beforehand costs more than to read some bytes twice.
+    match (rest.first_chunk(), rest.last_chunk(), rest) {
+        (Some(first), Some(last), _) => {
+            let [first, last] = [first, last].map(|half: &[u8; 4]| u64::from(u32::from_le_bytes(*half)));
+            first | shifted(last, rest.len() - 4)
+        }
+        (_, _, []) => 0,
+        (_, _, &[first, .., last]) => {
+            let middle = rest.len() / 2;
+            u64::from(first) | shifted(rest[middle].into(), middle) | shifted(last.into(), rest.len() - 1)
+        }
+        (_, _, &[only]) => only.into(),
+    }
 }
 
 /// Not zero if a byte of `word` is a backslash, DEL or beyond ASCII. It may mistake a neighbour of
@@ -139,6 +151,13 @@ mod tests {
             let escaped = Key::read(json.as_bytes()).expect("it can be decoded");
             prop_assert_eq!(escaped.to_parsers, key.to_parsers);
             prop_assert_eq!(escaped.to_people, key.to_people);
+        }
+
+        #[test]
+        fn a_last_word_is_what_is_left(rest in prop::collection::vec(any::<u8>(), 0..8)) {
+            let mut word = [0; 8];
+            word[..rest.len()].copy_from_slice(&rest);
+            prop_assert_eq!(last_word(&rest).to_le_bytes(), word);
         }
 
         #[test]
