@@ -156,12 +156,12 @@ impl Table {
     /// The oldest request under `id` is the one that is answered first.
     fn remove(&mut self, id: &Id) -> Option<RequestMark> {
         for (generation, is_young) in [(&mut self.old, false), (&mut self.young, true)] {
-            let Some(marks) = generation.get_mut(id) else { continue };
+            let Some(mut marks) = generation.remove(id) else { continue };
             let first = marks.first;
             self.inserted -= usize::from(is_young);
-            match marks.more.pop_front() {
-                Some(next) => marks.first = next,
-                None => drop(generation.remove(id)),
+            if let Some(next) = marks.more.pop_front() {
+                marks.first = next;
+                generation.insert(id.clone(), marks);
             }
             return Some(first);
         }
