@@ -13,7 +13,7 @@ mod verdicts;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use mcp_store::{End, HeadKey, RecordHead, SessionHeader};
@@ -219,6 +219,11 @@ impl Pipeline {
     /// Whether messages are judged, so that they must be whole and clear before any of them leaves.
     pub fn is_governed(&self) -> bool {
         self.policy.is_governed()
+    }
+
+    /// When the newest message came, if that was a moment ago, and else now.
+    pub fn recent(&self) -> Instant {
+        self.clock.recent()
     }
 
     /// Where orders come in, for the loop that carries them out.
@@ -634,6 +639,14 @@ impl Clock {
     /// For what stands beside a message and happens with it: the system need not be asked again.
     fn recent_ns(&mut self) -> u64 {
         if self.is_recent { self.last_ns } else { self.now_ns() }
+    }
+
+    /// The same for what is not recorded, so that nothing says how long that stays true.
+    fn recent(&self) -> Instant {
+        match self.is_recent {
+            true => self.began + Duration::from_nanos(self.last_ns - self.began_ns),
+            false => Instant::now(),
+        }
     }
 }
 

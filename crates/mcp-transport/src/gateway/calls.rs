@@ -140,8 +140,7 @@ impl Calls {
         self.last
     }
 
-    pub fn insert(&mut self, id: i64, caller: Caller, timeout: Duration, cap: Duration) {
-        let began = Instant::now();
+    pub fn insert(&mut self, id: i64, caller: Caller, began: Instant, (timeout, cap): (Duration, Duration)) {
         self.of_clients += usize::from(matches!(caller, Caller::Client(_)));
         self.open.insert(id, Call { caller, began, until: began + timeout, latest: began + cap });
     }

@@ -270,8 +270,8 @@ impl Leg {
         }
         let settings = &self.server.settings;
         let call = ClientCall { visitor: visitor.weak(), id: own_id, token, method, through, era, _place: place };
-        let caller = Caller::Client(call);
-        self.calls.borrow_mut().insert(id, caller, settings.response_timeout, settings.response_cap);
+        let limits = (settings.response_timeout, settings.response_cap);
+        self.calls.borrow_mut().insert(id, Caller::Client(call), talk.hub.recent(), limits);
         self.server.stats.asked();
         visitor.on_behalf(parent, |lane| talk.from_client(lane, request));
     }
@@ -310,7 +310,7 @@ impl Leg {
         }
         let settings = &self.server.settings;
         let cap = settings.response_timeout.max(settings.startup_timeout);
-        self.calls.borrow_mut().insert(id, Caller::Own(sender), cap, cap);
+        self.calls.borrow_mut().insert(id, Caller::Own(sender), Instant::now(), (cap, cap));
         self.tell(message);
         (id, receiver)
     }
@@ -422,7 +422,7 @@ impl Leg {
 
     fn hear_answer(&self, message: &Message, sequence: u64) {
         let call = self.calls.borrow_mut().answered_by(message);
-        let now = Instant::now();
+        let now = self.talk().map_or_else(Instant::now, |talk| talk.hub.recent());
         self.used.set(now);
         let Some(call) = call else {
             if let Some(Id::Integer(id)) = message.id() {
@@ -435,7 +435,7 @@ impl Leg {
             Caller::Client(client) => {
                 let is_error = message.glance().kind == Kind::Error;
                 self.has_served.set(self.has_served.get() || !is_error);
-                self.server.stats.answered(now - call.began, is_error);
+                self.server.stats.answered(now.saturating_duration_since(call.began), is_error);
                 self.answer(client, message, sequence);
                 self.pump();
             }

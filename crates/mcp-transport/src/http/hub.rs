@@ -269,6 +269,12 @@ impl Hub {
         result
     }
 
+    /// When the newest message came, if that was a moment ago, and else now.
+    pub fn recent(&self) -> Instant {
+        // What is moments ago it knows by what was written since.
+        if self.writes { Instant::from_std(self.pipeline.borrow().recent()) } else { Instant::now() }
+    }
+
     /// Looks at the pipeline without changing what is recorded.
     pub fn look<R>(&self, look: impl FnOnce(&mut Pipeline) -> R) -> R {
         look(&mut self.pipeline.borrow_mut())
