@@ -79,11 +79,9 @@ impl Play {
 
     fn round(&mut self, calls: &[Bytes], answers: &[Bytes]) {
         for (from, messages) in [(Side::Client, calls), (Side::Server, answers)] {
-            let mut cuts = messages
-                .iter()
-                .map(|bytes| Cut::Frame(Frame { bytes: bytes.clone(), ending: Ending::Lf, bom: false }))
-                .collect();
-            self.pipeline.pass(&mut self.talk, from, &mut cuts, &mut self.out);
+            let cuts =
+                messages.iter().map(|bytes| Cut::Frame(Frame { bytes: bytes.clone(), ending: Ending::Lf, bom: false }));
+            self.pipeline.pass(&mut self.talk, from, cuts, &mut self.out);
             assert_eq!(self.out.to_server.len() + self.out.to_client.len(), messages.len());
             black_box(&self.out);
             self.out.clear();

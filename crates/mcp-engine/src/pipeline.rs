@@ -237,10 +237,10 @@ impl Pipeline {
         Conversation::new(self.conversations)
     }
 
-    /// Takes what one read of a pipe brought and decides it all at once. Never waits.
-    pub fn pass(&mut self, talk: &mut Conversation, from: Side, cuts: &mut Vec<Cut>, out: &mut Outbox) {
+    /// Takes what one read of a pipe brought, or some of it, and decides that all at once. Never waits.
+    pub fn pass(&mut self, talk: &mut Conversation, from: Side, cuts: impl IntoIterator<Item = Cut>, out: &mut Outbox) {
         let now_ns = self.clock.now_ns();
-        for cut in cuts.drain(..) {
+        for cut in cuts {
             match cut {
                 Cut::Frame(frame) if from == Side::Server && is_noise(&frame.bytes) => {
                     self.keep_noise(talk, frame, now_ns)
@@ -543,13 +543,23 @@ impl Pipeline {
         self.recorder.is_on() || self.audit.is_some()
     }
 
-    /// Writes what the last batch brought.
+    /// Writes what was recorded, and how calls went.
     pub fn commit(&mut self) -> Result<(), StoreFailed> {
-        self.clock.is_recent = false;
+        self.commit_audit();
+        self.commit_records()
+    }
+
+    /// Writes how calls went. What was decided about them is written already.
+    pub fn commit_audit(&mut self) {
         if let Some(audit) = &mut self.audit {
             // What could not be written is said by whoever asks for trouble.
             let _ = audit.flush();
         }
+    }
+
+    /// Writes what was recorded.
+    pub fn commit_records(&mut self) -> Result<(), StoreFailed> {
+        self.clock.is_recent = false;
         self.recorder.may_divide(self.intercept.held_count() == 0);
         let earlier = self.recorder.earlier();
         let committed = self.recorder.commit(self.clock.last_ns);

@@ -1,6 +1,5 @@
 //! Hands what passes to the store. On the path this is a copy of a few bytes or a shared handle per
-//! message, and one write per batch: after the batch has left, or before it if the evidence must be
-//! complete.
+//! message, and one write for many: after they have left, or before if the evidence must be complete.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -27,7 +26,7 @@ const SESSION_NS_MAX: u64 = 24 * 3600 * 1_000_000_000;
 /// When a message counts as kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evidence {
-    /// Written right after it was passed on; a kill may lose the last batch.
+    /// Written right after it was passed on, or with what follows at once; a kill may lose the last of them.
     Normal,
     /// Written before it is passed on.
     Strict,

@@ -20,7 +20,7 @@ impl Play {
 
     fn sends(&mut self, from: Side, text: &str) {
         let frame = Frame { bytes: Bytes::copy_from_slice(text.as_bytes()), ending: Ending::Lf, bom: false };
-        self.pipeline.pass(&mut self.talk, from, &mut vec![Cut::Frame(frame)], &mut self.out);
+        self.pipeline.pass(&mut self.talk, from, [Cut::Frame(frame)], &mut self.out);
     }
 
     #[track_caller]
@@ -79,7 +79,7 @@ fn an_oversize_answer_fails_its_call_and_no_other() {
     play.sends(Side::Client, r#"{"id":6,"method":"a"}"#);
     play.out.clear();
     let too_large = |head: &'static [u8]| Cut::TooLarge { size: 9999, head: head.into(), tail: Bytes::new() };
-    play.pipeline.pass(&mut play.talk, Side::Server, &mut vec![too_large(br#"{"id":5,"result":"aaa"#)], &mut play.out);
+    play.pipeline.pass(&mut play.talk, Side::Server, [too_large(br#"{"id":5,"result":"aaa"#)], &mut play.out);
     assert_eq!(play.out.to_client.len(), 1);
     assert!(play.out.to_server.is_empty());
     assert_eq!(play.talk.open_calls(Side::Client), 1);
@@ -87,7 +87,7 @@ fn an_oversize_answer_fails_its_call_and_no_other() {
     play.pipeline.pass(
         &mut play.talk,
         Side::Client,
-        &mut vec![too_large(br#"{"id":7,"method":"aaa","params":"#)],
+        [too_large(br#"{"id":7,"method":"aaa","params":"#)],
         &mut play.out,
     );
     assert_eq!((play.out.to_client.len(), play.out.to_server.len()), (1, 0));

@@ -59,7 +59,7 @@ impl ChildLink {
         done: impl Sized + 'static,
     ) -> io::Result<()> {
         let started = child::start(command)?;
-        let stdin = Pipe::owned(started.stdin)?;
+        let input = Pipe::owned(started.stdin)?;
         let stdout = Pipe::owned(started.stdout)?;
         let last_words = LastWords::default();
         tokio::task::spawn_local({
@@ -67,14 +67,19 @@ impl ChildLink {
             async move { stderr::drain(fd, last_words, name).await }
         });
         let program = command.program.to_string_lossy().into_owned();
-        let link = Rc::new(Self { program, grace: options.grace, stdin: Outflow::default() });
+        // What clients on HTTP send comes one message at a time, each in a turn of its own.
+        let stdin = match talk.client {
+            ClientEnd::Leg(_) | ClientEnd::Pipe(_) => Outflow::of_many(),
+            ClientEnd::Session(_) | ClientEnd::Stream(_) => Outflow::default(),
+        };
+        let link = Rc::new(Self { program, grace: options.grace, stdin });
         if let Some(framing) = options.framing {
             link.stdin.speak(framing);
         }
         talk.connect(ServerEnd::Child(Rc::clone(&link)));
         tokio::task::spawn_local({
             let link = Rc::clone(&link);
-            async move { link.stdin.write_to(stdin).await }
+            async move { link.stdin.write_to(input).await }
         });
         let talk = Rc::clone(talk);
         tokio::task::spawn_local(async move {

@@ -43,7 +43,7 @@ pub async fn serve(site: Rc<Site>, door: oneshot::Receiver<StdUnixListener>) {
 async fn attend(site: Rc<Site>, stream: UnixStream) {
     let Ok((stdin, stdout)) = ends(&stream) else { return };
     drop(stream);
-    let out = Rc::new(Outflow::default());
+    let out = Rc::new(Outflow::of_many());
     match crossing::begin_piped(&site, Rc::clone(&out)) {
         Ok(talk) => {
             relay(&talk, stdin, stdout, out).await;

@@ -8,7 +8,7 @@ use mcp_wire::framing::encode;
 use mcp_wire::{Cut, Ending, FrameRef, Framing, Gather};
 use tokio::sync::Notify;
 
-use crate::stdio::pipe::Pipe;
+use crate::stdio::pipe::{PASSED_TOGETHER, Pipe};
 
 /// Past this whoever fills it waits. A message or two of the usual sizes fit.
 const FULL_AT: usize = 1024 * 1024;
@@ -16,6 +16,11 @@ const FULL_AT: usize = 1024 * 1024;
 #[derive(Default)]
 pub struct Outflow {
     waiting: RefCell<Gather>,
+    /// Messages may come many at a time, so that the first had better leave before the last.
+    leaves_early: bool,
+    /// Messages that came since something was written.
+    added: Cell<usize>,
+    pipe: RefCell<Option<Pipe>>,
     writer: RefCell<Option<Waker>>,
     room: Notify,
     /// No more will come, so the pipe is closed once everything has left.
@@ -30,6 +35,11 @@ pub struct Outflow {
 }
 
 impl Outflow {
+    /// For whoever gets many messages at a time.
+    pub fn of_many() -> Self {
+        Self { leaves_early: true, ..Self::default() }
+    }
+
     /// Adds a message, as a line unless its reader wants otherwise. One that came as a line leaves as it
     /// came.
     pub fn push(&self, frame: FrameRef<'_>) {
@@ -43,6 +53,11 @@ impl Outflow {
             waiting.copy(line_end);
         }
         encode(frame, framing, line_end, waiting);
+        self.added.set(self.added.get() + 1);
+        if self.leaves_early && self.added.get() >= PASSED_TOGETHER {
+            self.added.set(0);
+            self.pipe.borrow_mut().iter_mut().for_each(|pipe| pipe.write_ahead(waiting));
+        }
         self.wake();
     }
 
@@ -99,9 +114,12 @@ impl Outflow {
         self.write(pipe, true).await;
     }
 
-    async fn write(&self, mut pipe: Pipe, needs_reader: bool) {
+    async fn write(&self, pipe: Pipe, needs_reader: bool) {
+        let _lent = Lent::to(self, pipe);
         poll_fn(|cx| {
-            let mut waiting = self.waiting.borrow_mut();
+            let (mut waiting, mut pipe) = (self.waiting.borrow_mut(), self.pipe.borrow_mut());
+            let Some(pipe) = &mut *pipe else { return Poll::Ready(()) };
+            self.added.set(0);
             let written = pipe.poll_write(cx, &mut waiting);
             let is_unread = needs_reader && waiting.is_empty() && pipe.poll_unread(cx);
             if is_unread || matches!(written, Poll::Ready(Err(_))) {
@@ -124,5 +142,117 @@ impl Outflow {
         if let Some(writer) = self.writer.take() {
             writer.wake();
         }
+    }
+}
+
+/// A pipe that is written to for as long as this lasts, and then closed.
+struct Lent<'a>(&'a Outflow);
+
+impl<'a> Lent<'a> {
+    fn to(outflow: &'a Outflow, pipe: Pipe) -> Self {
+        *outflow.pipe.borrow_mut() = Some(pipe);
+        Self(outflow)
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.pipe.take();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::os::fd::OwnedFd;
+    use std::pin::pin;
+    use std::task::Context;
+
+    use mcp_wire::Frame;
+
+    use super::*;
+
+    fn pair() -> (Pipe, OwnedFd) {
+        let (reading, writing) = rustix::pipe::pipe().expect("a pipe");
+        rustix::io::ioctl_fionbio(&reading, true).expect("it does not wait");
+        (Pipe::owned(writing).expect("it can be watched"), reading)
+    }
+
+    fn read(fd: &OwnedFd) -> Vec<u8> {
+        let mut all = Vec::new();
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = rustix::io::read(fd, &mut buffer) {
+            all.extend_from_slice(&buffer[..count]);
+        }
+        all
+    }
+
+    fn push(outflow: &Outflow, text: String) {
+        outflow.push((&Frame::composed(text.into())).into());
+    }
+
+    /// What is there to read after so many messages, before the writer has had a turn; and then all of it.
+    async fn after(outflow: &Outflow, count: usize) -> (Vec<u8>, Vec<u8>) {
+        let (pipe, reading) = pair();
+        let mut writing = pin!(outflow.write_to(pipe));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(writing.as_mut().poll(&mut cx).is_pending());
+        (0..count).for_each(|number| push(outflow, number.to_string()));
+        let early = read(&reading);
+        outflow.close();
+        assert!(writing.as_mut().poll(&mut cx).is_ready());
+        let all = [&early[..], &read(&reading)].concat();
+        (early, all)
+    }
+
+    fn lines(numbers: std::ops::Range<usize>) -> Vec<u8> {
+        numbers.flat_map(|number| format!("{number}\n").into_bytes()).collect()
+    }
+
+    #[tokio::test]
+    async fn of_many_messages_the_first_leave_before_the_last_have_come() {
+        let count = 2 * PASSED_TOGETHER + 3;
+        let (early, all) = after(&Outflow::of_many(), count).await;
+        assert_eq!(early, lines(0..2 * PASSED_TOGETHER));
+        assert_eq!(all, lines(0..count));
+        let (early, all) = after(&Outflow::default(), count).await;
+        assert_eq!(early, b"");
+        assert_eq!(all, lines(0..count));
+    }
+
+    #[tokio::test]
+    async fn what_a_full_pipe_does_not_take_follows_in_order() {
+        let outflow = Outflow::of_many();
+        let (pipe, reading) = pair();
+        let long = "x".repeat(3_000);
+        let writing = outflow.write_to(pipe);
+        let reading = async {
+            // Nobody reads meanwhile, so most of it cannot leave.
+            (0..1_000).for_each(|number| push(&outflow, format!("{number} {long}")));
+            assert!(outflow.is_behind());
+            outflow.close();
+            let mut all = Vec::new();
+            while outflow.is_behind() {
+                all.extend(read(&reading));
+                tokio::task::yield_now().await;
+            }
+            all.extend(read(&reading));
+            all
+        };
+        let ((), all) = tokio::join!(writing, reading);
+        let expected: Vec<u8> = (0..1_000).flat_map(|number| format!("{number} {long}\n").into_bytes()).collect();
+        assert_eq!(all.len(), expected.len());
+        assert!(all == expected);
+    }
+
+    #[tokio::test]
+    async fn a_pipe_is_closed_with_whoever_writes_to_it() {
+        let outflow = Outflow::of_many();
+        let (pipe, reading) = pair();
+        let mut writing = Box::pin(outflow.write_to(pipe));
+        assert!(writing.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        drop(writing);
+        let mut buffer = [0; 1];
+        assert_eq!(rustix::io::read(&reading, &mut buffer), Ok(0), "it is still open");
     }
 }

@@ -214,7 +214,7 @@ impl Session {
                 Cut::TooLarge { size, head, tail } => talk.from_server_too_large((size, &head, &tail)),
                 other => {
                     let conversation = &mut talk.conversation.borrow_mut();
-                    talk.hub.pass(|pipeline, out| pipeline.pass(conversation, Side::Server, &mut vec![other], out));
+                    talk.hub.pass(|pipeline, out| pipeline.pass(conversation, Side::Server, [other], out));
                 }
             }
         }

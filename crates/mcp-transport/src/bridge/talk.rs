@@ -25,6 +25,7 @@ use crate::gateway::leg::Leg;
 use crate::gateway::visitor::Visitor;
 use crate::http::exchange::Exchange;
 use crate::http::hub::Hub;
+use crate::stdio::pipe::PASSED_TOGETHER;
 
 pub struct Talk {
     me: Weak<Self>,
@@ -98,11 +99,7 @@ impl Talk {
         if let Some(ServerEnd::Gateway(visitor)) = self.server.get() {
             visitor.look_at(cuts);
         }
-        let out = {
-            let talk = &mut self.conversation.borrow_mut();
-            self.hub.pass(|pipeline, out| pipeline.pass(talk, Side::Client, cuts, out)).1
-        };
-        self.dispatch(&out);
+        self.pass_cuts(Side::Client, cuts);
     }
 
     /// Takes one message of a client that sends each by itself.
@@ -119,11 +116,22 @@ impl Talk {
         if let ClientEnd::Session(session) = &self.client {
             return session.from_server_cuts(self, cuts);
         }
-        let out = {
-            let talk = &mut self.conversation.borrow_mut();
-            self.hub.pass(|pipeline, out| pipeline.pass(talk, Side::Server, cuts, out)).1
-        };
-        self.dispatch(&out);
+        self.pass_cuts(Side::Server, cuts);
+    }
+
+    /// Passes on what one read of a pipe brought, a few messages at a time.
+    fn pass_cuts(&self, from: Side, cuts: &mut Vec<Cut>) {
+        // What is written before it leaves is written all at once.
+        let together = if self.hub.records_first { usize::MAX } else { PASSED_TOGETHER };
+        let mut cuts = cuts.drain(..);
+        while cuts.len() > 0 {
+            let few = cuts.by_ref().take(together);
+            let out = {
+                let talk = &mut self.conversation.borrow_mut();
+                self.hub.pass(|pipeline, out| pipeline.pass(talk, from, few, out)).1
+            };
+            self.dispatch(&out);
+        }
     }
 
     /// Takes one message of a server.

@@ -47,7 +47,7 @@ pub async fn serve(
     let obeyer = tokio::task::spawn_local(Rc::clone(&hub).keep_obeying());
     let drain = settings.drain;
     let gateway = Gateway::new(&hub, settings, entrance, board);
-    let out = Rc::new(Outflow::default());
+    let out = Rc::new(Outflow::of_many());
     let conversation = Rc::new(RefCell::new(hub.look(|pipeline| pipeline.begin_entrance())));
     let talk = Talk::new(&hub, conversation, ClientEnd::Pipe(Rc::clone(&out)));
     talk.connect(ServerEnd::Gateway(gateway.welcome(&talk, None)));

@@ -26,10 +26,10 @@ const UNCOMMITTED_BYTES_MAX: usize = 1024 * 1024;
 const TOLD_MAX: usize = 16;
 
 /// Turns of the loop that one write may take together, under load, and the bytes of messages that are
-/// enough for one. A write costs as much as recording several small messages; a turn is a fraction of a
-/// millisecond.
+/// enough for one. A write costs as much as recording several small messages, and one of this much half as much a
+/// byte as one of a few; a turn is a fraction of a millisecond.
 const TURNS_MAX: usize = 16;
-const WORTH_A_WRITE: usize = 16 * 1024;
+const WORTH_A_WRITE: usize = 64 * 1024;
 /// An outbox that grew past this many messages for one decision is given back.
 const OUTBOX_KEPT: usize = 256;
 

@@ -21,6 +21,10 @@ const READ_AT_LEAST: usize = 64 * 1024;
 /// share an allowance, and one who runs a hundred proxies must not run out of it.
 const PIPE_BYTES: usize = 256 * 1024;
 
+/// Of many messages that one read brought this many are passed on before the next are looked at, so that whoever gets
+/// them works on them meanwhile, and sleeps less. Fewer would mean more reads for peers that are slow at those.
+pub const PASSED_TOGETHER: usize = 32;
+
 /// One end of a stream.
 pub struct Pipe {
     way: Way,
@@ -182,32 +186,50 @@ impl Pipe {
 
     /// Writes as much of `bytes` as the stream takes. Ready once nothing is left.
     pub fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &mut Gather) -> Poll<io::Result<()>> {
-        let Self { way, full, .. } = self;
-        if *full && let Way::Polled(fd) | Way::Socket(fd) = &*way {
+        if self.full
+            && let Way::Polled(fd) | Way::Socket(fd) = &self.way
+        {
             drop(ready!(fd.poll_write_ready(cx))?);
         }
+        loop {
+            // Written first and asked after: there mostly is room.
+            match (self.write_what_fits(bytes), &self.way) {
+                (Err(rustix::io::Errno::AGAIN), Way::Polled(fd) | Way::Socket(fd)) => {
+                    ready!(fd.poll_write_ready(cx))?.clear_ready()
+                }
+                (written, _) => return Poll::Ready(Ok(written?)),
+            }
+        }
+    }
+
+    /// Writes what the stream takes at once, unless it is known to take nothing. What is left, and whatever went wrong,
+    /// is for `poll_write`.
+    pub fn write_ahead(&mut self, bytes: &mut Gather) {
+        if !self.full {
+            let _ = self.write_what_fits(bytes);
+        }
+    }
+
+    /// Writes until nothing is left, or until that fails.
+    fn write_what_fits(&mut self, bytes: &mut Gather) -> rustix::io::Result<()> {
         while !bytes.is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES];
             let slices = bytes.slices(&mut slices);
-            let written = match &*way {
+            let written = match &self.way {
                 Way::Polled(fd) => rustix::io::writev(fd, slices),
                 Way::Socket(fd) => {
                     rustix::net::sendmsg(fd, slices, &mut SendAncillaryBuffer::default(), SendFlags::DONTWAIT)
                 }
                 Way::Ready(fd) => rustix::io::writev(fd, slices),
             };
-            *full = written == Err(rustix::io::Errno::AGAIN);
-            match (written, &*way) {
-                (Ok(count), _) => bytes.advance(count),
-                (Err(rustix::io::Errno::INTR), _) => {}
-                // Written first and asked after: there mostly is room.
-                (Err(rustix::io::Errno::AGAIN), Way::Polled(fd) | Way::Socket(fd)) => {
-                    ready!(fd.poll_write_ready(cx))?.clear_ready()
-                }
-                (Err(error), _) => return Poll::Ready(Err(error.into())),
+            self.full = written == Err(rustix::io::Errno::AGAIN);
+            match written {
+                Ok(count) => bytes.advance(count),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error),
             }
         }
-        Poll::Ready(Ok(()))
+        Ok(())
     }
 
     /// Whether nobody reads this stream any more. Wakes the task when that changes.

@@ -1,5 +1,5 @@
-//! The loop between a client's pipes and a server's: read what is there, pass all of it through the
-//! pipeline, write once, read again. Both directions run on one task, each in lock step with what it
+//! The loop between a client's pipes and a server's: read what is there, pass it through the pipeline and
+//! write it, a few messages at a time, and read again. Both directions run on one task, each in lock step with what it
 //! writes to, so a peer that does not read holds up its own direction and nothing grows.
 
 use std::io;
@@ -10,7 +10,7 @@ use mcp_wire::framing::encode;
 use mcp_wire::reply::Refusal;
 use mcp_wire::{Cut, Deframer, Ending, FrameRef, Framing, Gather};
 
-use super::pipe::Pipe;
+use super::pipe::{PASSED_TOGETHER, Pipe};
 
 pub struct Relay {
     client: Peer,
@@ -25,6 +25,8 @@ pub struct Relay {
     moved: u64,
     /// A message was parked and nobody was told yet.
     parked: bool,
+    /// Something passed that is recorded but not written yet.
+    unrecorded: bool,
 }
 
 /// What the relay cannot go on from by itself.
@@ -119,11 +121,19 @@ impl Relay {
             busy: false,
             moved: 0,
             parked: false,
+            unrecorded: false,
         }
     }
 
-    /// Moves bytes both ways until neither side has any, and tells what has come to an end.
+    /// Moves bytes both ways until neither side has any, and tells what has come to an end. Everything that passed is
+    /// written down then.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Stop> {
+        let moved = self.poll_both(cx);
+        self.pipeline.commit_audit();
+        moved
+    }
+
+    fn poll_both(&mut self, cx: &mut Context<'_>) -> Poll<Stop> {
         /// Then timers, signals and the rest get their turn, however much a peer sends.
         const READS_AT_ONCE: usize = 64;
         for _ in 0..READS_AT_ONCE {
@@ -135,6 +145,11 @@ impl Relay {
                     // Not even what the other side has ready may pass after that.
                     Err(failed) => return Poll::Ready(Stop::StoreFailed(failed)),
                 }
+            }
+            if std::mem::take(&mut self.unrecorded)
+                && let Err(failed) = self.pipeline.commit_records()
+            {
+                return Poll::Ready(Stop::StoreFailed(failed));
             }
             // What one side waited for may have been written on the other's turn.
             let moved = read || self.moved() != before;
@@ -202,14 +217,34 @@ impl Relay {
         if !self.cuts.is_empty() {
             self.busy = self.cuts.len() > 1;
             self.note_line_ends(side);
-            self.pipeline.pass(&mut self.talk, side, &mut self.cuts, &mut self.outbox);
-            self.dispatch(cx)?;
+            self.pass(side, cx)?;
         }
         if is_end && side == Side::Client {
             self.pipeline.client_is_silent(self.talk.number());
             self.dispatch(cx)?;
         }
         Ok(true)
+    }
+
+    /// Passes on what one read brought, a few messages at a time: whoever gets them works on them meanwhile.
+    fn pass(&mut self, side: Side, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
+        if self.pipeline.records_first() {
+            self.pipeline.pass(&mut self.talk, side, self.cuts.drain(..), &mut self.outbox);
+            return self.dispatch(cx);
+        }
+        let mut all = std::mem::take(&mut self.cuts);
+        let mut cuts = all.drain(..);
+        while cuts.len() > 0 {
+            let few = cuts.by_ref().take(PASSED_TOGETHER);
+            self.pipeline.pass(&mut self.talk, side, few, &mut self.outbox);
+            self.take_released();
+            self.send(cx);
+        }
+        drop(cuts);
+        self.cuts = all;
+        // What the other side has ready is recorded with it.
+        self.unrecorded = true;
+        Ok(())
     }
 
     /// Sends what is parked no more, after somebody decided or enough time passed.
@@ -247,13 +282,17 @@ impl Relay {
                 .commit()
                 .inspect_err(|_| self.pipeline.hold_back_unrecorded(&self.talk, &mut self.outbox));
         }
-        self.encode_outbox();
-        self.server.flush(cx);
-        self.client.flush(cx);
+        self.send(cx);
         if !self.pipeline.records_first() {
             recorded = self.pipeline.commit();
         }
         recorded
+    }
+
+    fn send(&mut self, cx: &mut Context<'_>) {
+        self.encode_outbox();
+        self.server.flush(cx);
+        self.client.flush(cx);
     }
 
     /// Frames what leaves: for the client its own way, and the same for the server, which was made for

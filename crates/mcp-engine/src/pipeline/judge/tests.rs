@@ -67,7 +67,7 @@ impl Play {
 
     pub fn sends(&mut self, from: Side, text: &str) {
         let frame = Frame { bytes: Bytes::copy_from_slice(text.as_bytes()), ending: Ending::Lf, bom: false };
-        self.pipeline.pass(&mut self.talk, from, &mut vec![Cut::Frame(frame)], &mut self.out);
+        self.pipeline.pass(&mut self.talk, from, [Cut::Frame(frame)], &mut self.out);
         self.release();
     }
 
@@ -558,7 +558,7 @@ fn a_batch_with_a_byte_order_mark_is_refused() {
     play.got(Side::Server);
     let bytes = Bytes::from(format!("[{}]", call(2, "list_repos")));
     let frame = Frame { bytes, ending: Ending::Lf, bom: true };
-    play.pipeline.pass(&mut play.talk, Side::Client, &mut vec![Cut::Frame(frame)], &mut play.out);
+    play.pipeline.pass(&mut play.talk, Side::Client, [Cut::Frame(frame)], &mut play.out);
     play.release();
     assert_eq!(play.got(Side::Server), [""; 0]);
     assert!(play.got(Side::Client)[0].contains("byte order mark"));
