@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::gateway_kit::{Fake, HttpClient, StdioClient, code_of, fake, names_in, text_of};
+use crate::gateway_kit::{Fake, HttpClient, StdioClient, code_of, fake, names_in, steps, text_of};
 use crate::kit::Sandbox;
 
 /// Two servers that have the same of everything.
@@ -250,5 +250,54 @@ fn an_id_comes_back_as_it_was_spelled() {
         };
         assert!(answer.contains(&format!("\"id\":{id},")) || answer.contains(&format!("\"id\":{id}}}")), "{answer}");
     }
+    client.end();
+}
+
+#[test]
+fn a_notification_reaches_those_that_the_configuration_names() {
+    const CHANGED: &str = "notifications/roots/list_changed";
+    let reached = |setting: Value, is_shared: bool| {
+        let sandbox = Sandbox::new();
+        let top = if setting.is_null() { json!({}) } else { json!({ "notifications": setting }) };
+        let gateway = sandbox.serve_http(&[fake("a"), fake("b")], top);
+        let mut clients = vec![HttpClient::open(&gateway)];
+        if is_shared {
+            clients.push(HttpClient::open(&gateway));
+        }
+        let use_both = |client: &mut HttpClient| {
+            for tool in ["a__x", "b__x"] {
+                assert_eq!(text_of(&client.call(1, tool, json!({}))), format!("{}:x:", &tool[..1]));
+            }
+        };
+        clients.iter_mut().for_each(use_both);
+        assert_eq!(clients[0].post(&json!({ "jsonrpc": "2.0", "method": CHANGED })).status(), 202);
+        // What comes after it has come, it has come.
+        use_both(&mut clients[0]);
+        gateway.end();
+        ["a", "b"].map(|name| sandbox.seen(name, CHANGED).len())
+    };
+    // By itself it goes to servers that serve nobody else.
+    assert_eq!(reached(Value::Null, false), [1, 1]);
+    assert_eq!(reached(Value::Null, true), [0, 0]);
+    assert_eq!(reached(json!("all"), true), [1, 1]);
+    assert_eq!(reached(json!("nobody"), false), [0, 0]);
+    assert_eq!(reached(json!(["b"]), true), [0, 1]);
+}
+
+#[test]
+fn a_message_that_is_too_large_fails_alone() {
+    let sandbox = Sandbox::new();
+    let long = "x".repeat(5_000);
+    let large = fake("a").list("prompts", json!(["p"])).script("on", json!({ "prompts/get": [{ "text": long }] }));
+    let mut client = StdioClient::open(&sandbox, &[large, fake("b")], json!({ "max_message_bytes": 4_096 }));
+    let open = client.begin("b__do", steps(json!([{ "hold": "open" }])));
+    for refused in [client.call("a__x", json!({ "text": long })), client.ask("prompts/get", json!({ "name": "a__p" }))]
+    {
+        assert_eq!(refused["error"]["data"]["mcp-proxy/reason"], "too-large", "{refused}");
+    }
+    assert!(sandbox.seen("a", "tools/call").is_empty());
+    assert_eq!(client.says("a__x", "1"), "a:x:1");
+    client.steps("b__do", json!([{ "free": "open" }, { "text": "" }]));
+    assert_eq!(text_of(&client.answer(&open)), "open");
     client.end();
 }

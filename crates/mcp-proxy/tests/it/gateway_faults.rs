@@ -32,6 +32,8 @@ fn a_server_that_hangs_when_it_starts_is_left_out_until_it_comes() {
     assert_eq!(names_in(&tools, "tools", "name"), ["slow__x", "slow__do", "b__x", "b__do"]);
     assert_eq!(tools["result"].get("_meta"), None);
     client.end();
+    let shown = sandbox.stdout(["inspect", sandbox.segments()[0].to_str().unwrap()]);
+    assert!(shown.lines().any(|line| line.contains("\"slow\" is missing from tools/list")), "{shown}");
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn servers_that_are_killed_leave_nothing_behind() {
 fn a_server_that_no_longer_answers_is_started_again() {
     let sandbox = Sandbox::new();
     let top = json!({ "healthcheck_interval": "100ms", "healthcheck_timeout": "200ms" });
-    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b")], top);
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b"), fake("c").modern()], top);
     let open = client.begin("a__do", steps(json!([{ "hold": "open" }])));
     sandbox.until_seen("a", "tools/call", 1);
     let stopped = sandbox.starts("a")[0];
@@ -74,6 +74,8 @@ fn a_server_that_no_longer_answers_is_started_again() {
     until("the stopped one is gone", || !sandbox.left_over().contains(&stopped));
     assert_eq!((sandbox.starts("a").len(), sandbox.starts("b").len()), (2, 1));
     assert!(!sandbox.seen("b", "ping").is_empty());
+    // The newest revision has no ping. The first time is its introduction.
+    sandbox.until_seen("c", "server/discover", 2);
     client.end();
 }
 
