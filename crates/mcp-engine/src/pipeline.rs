@@ -2,6 +2,7 @@
 //! back what leaves. Nothing here waits, and nothing a peer sends ends a conversation.
 
 mod asks;
+mod clock;
 mod gateway;
 mod holds;
 mod inject;
@@ -13,7 +14,7 @@ mod verdicts;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use bytes::Bytes;
 use mcp_store::{End, HeadKey, RecordHead, SessionHeader};
@@ -31,7 +32,10 @@ use crate::policy::{Answers, Judged, Policy};
 use crate::record::{ExchangeMark, Recorder, StoreFailed};
 use crate::resolve::{Resolved, resolve};
 
+use clock::Clock;
+
 pub use asks::{NOBODY, TIMEOUT};
+pub use clock::wall_ns;
 pub use holds::Release;
 pub use inject::Injection;
 pub use status::Status;
@@ -559,7 +563,7 @@ impl Pipeline {
 
     /// Writes what was recorded.
     pub fn commit_records(&mut self) -> Result<(), StoreFailed> {
-        self.clock.is_recent = false;
+        self.clock.rest();
         self.recorder.may_divide(self.intercept.held_count() == 0);
         let earlier = self.recorder.earlier();
         let committed = self.recorder.commit(self.clock.last_ns);
@@ -623,46 +627,6 @@ fn framed(frame: Frame) -> (Message, Ending, bool) {
 /// A server's line is a message if it could be JSON at all; everything else there is noise.
 fn is_noise(line: &[u8]) -> bool {
     !matches!(line.trim_ascii_start().first(), Some(b'{' | b'['))
-}
-
-/// Wall time that never goes back: read once from the system, then counted.
-struct Clock {
-    began: Instant,
-    began_ns: u64,
-    last_ns: u64,
-    /// Nothing was committed since it was read last, so that was a moment ago.
-    is_recent: bool,
-}
-
-impl Clock {
-    fn start() -> Self {
-        let began_ns = wall_ns();
-        Self { began: Instant::now(), began_ns, last_ns: began_ns, is_recent: false }
-    }
-
-    fn now_ns(&mut self) -> u64 {
-        self.last_ns = self.began_ns + self.began.elapsed().as_nanos() as u64;
-        self.is_recent = true;
-        self.last_ns
-    }
-
-    /// For what stands beside a message and happens with it: the system need not be asked again.
-    fn recent_ns(&mut self) -> u64 {
-        if self.is_recent { self.last_ns } else { self.now_ns() }
-    }
-
-    /// The same for what is not recorded, so that nothing says how long that stays true.
-    fn recent(&self) -> Instant {
-        match self.is_recent {
-            true => self.began + Duration::from_nanos(self.last_ns - self.began_ns),
-            false => Instant::now(),
-        }
-    }
-}
-
-/// Nanoseconds since 1970.
-pub fn wall_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 #[cfg(test)]
