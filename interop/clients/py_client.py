@@ -43,10 +43,11 @@ async def main(arguments):
         if options.together:
             print("CONNECTED", file=sys.stderr, flush=True)
             await anyio.to_thread.run_sync(sys.stdin.read)
-        visits = {}
-        for name in options.profile.split(","):
+        visits, profiles = {}, {name: load_profile(name, options) for name in options.profile.split(",")}
+        session.unsolicited = sum("unsolicited_then_logged" in p.get("roots", {}) for p in profiles.values())
+        for name, profile in profiles.items():
             try:
-                visits[name] = await observe(session, load_profile(name, options), options.features)
+                visits[name] = await observe(session, profile, options.features)
             except RuntimeError as error:
                 raise RuntimeError(f"{name}: {error}") from error
     print_document("py", options, visits)

@@ -31,6 +31,7 @@ export async function runClient({ name, transports, open, onRequest, onNotificat
       logged: [],
       updated: [],
       begin: { asked: 0, received: 0 }, // where what is observed of one server begins
+      unsolicited: Object.values(profiles).filter(({ roots }) => roots?.unsolicited_then_logged).length,
       call: (params, options) => callTool(client, params, { timeout: PATIENCE_MS, ...options }),
       describe: () => describe(client),
     };

@@ -102,9 +102,9 @@ const FEATURES = [
 
   ['roots', (p) => p.roots, async ({ session, journal, profile: { roots } }) => {
     // One server asks by itself, a moment after the handshake, and logs what it got. Until then
-    // its messages could land in any feature, so this one comes first.
-    const isLogged = () => session.logged.some(({ data }) => `${data}`.includes(roots.unsolicited_then_logged));
-    if (roots.unsolicited_then_logged) await journal.until('unsolicited roots', isLogged);
+    // its messages could land in any feature, so this one comes first. Of several behind one peer, all ask then.
+    const logged = () => session.logged.filter(({ data }) => `${data}`.includes(roots.unsolicited_then_logged));
+    if (roots.unsolicited_then_logged) await journal.until('unsolicited roots', () => logged().length >= session.unsolicited);
     const results = await succeedEach(session, roots.calls);
     if (session.asked.length === 0) throw new Error('the server asked nothing');
     return { results, asked: session.asked.slice(session.begin.asked) };

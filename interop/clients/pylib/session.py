@@ -26,6 +26,7 @@ class Session:
         self.journal, self.era = journal, era
         self.asked, self.logged, self.updated = [], [], []
         self.begin = {"asked": 0, "received": 0}  # where what is observed of one server begins
+        self.unsolicited = 0  # how many servers behind the peer speak up by themselves
         self._form, self._filled_in = {}, anyio.Event()
         self.client = Client(
             journal.tapped(transport),
