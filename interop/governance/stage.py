@@ -78,7 +78,9 @@ class GovernedStage(Stage):
     def decisions(self):
         """What the audit says of calls: of each the decision, with the outcome of the call if it has one."""
         lines = self.shell.listed("audit")
-        outcomes = {line["of"]: line for line in lines if line["kind"] == "outcome"}
+        returned = [line for line in lines if line["kind"] == "outcome"]
+        returned += [call for line in lines if line["kind"] == "outcomes" for call in line["calls"]]
+        outcomes = {call["of"]: call for call in returned}
         return [
             line | {"outcome": outcomes.get(line["seq"], {}).get("outcome")}
             for line in lines

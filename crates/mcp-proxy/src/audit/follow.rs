@@ -152,7 +152,7 @@ impl Shown<'_> {
     fn take(&mut self, instance: Uuid, line: &[u8], record: &Record) -> Result<(), Failure> {
         match record.kind {
             Kind::Decision => self.take_decision(instance, line, record),
-            Kind::Outcome => self.take_outcome(instance, line, record),
+            Kind::Outcome | Kind::Outcomes => self.take_outcomes(instance, line, record),
             _ => self.take_other(instance, line, record),
         }
     }
@@ -169,20 +169,31 @@ impl Shown<'_> {
     }
 
     /// What is known only now may be what was asked for.
-    fn take_outcome(&mut self, instance: Uuid, line: &[u8], record: &Record) -> Result<(), Failure> {
-        let Some((of, outcome)) = OutcomeRow::of(record) else { return Ok(()) };
-        let key = (instance, of);
-        let Some(open) = self.young.remove(&key).or_else(|| self.old.remove(&key)) else { return Ok(()) };
-        let row = DecisionRow { outcome: Some(outcome), ..open.row };
-        if open.was_shown {
-            return match self.as_json {
-                true => Ok(self.page.raw(line)?),
-                false => Ok(self.table.print_outcome(&mut self.page, &row, record.time_ns())?),
-            };
+    fn take_outcomes(&mut self, instance: Uuid, line: &[u8], record: &Record) -> Result<(), Failure> {
+        let (mut is_asked_for, mut lines) = (false, Vec::new());
+        for (of, outcome) in OutcomeRow::all_of(record) {
+            let key = (instance, of);
+            let Some(open) = self.young.remove(&key).or_else(|| self.old.remove(&key)) else { continue };
+            let row = DecisionRow { outcome: Some(outcome), ..open.row };
+            if open.was_shown {
+                is_asked_for = true;
+                if !self.as_json {
+                    self.table.print_outcome(&mut self.page, &row, record.time_ns())?;
+                }
+                continue;
+            }
+            let entry = Entry::Decision(Box::new(row));
+            if self.choice.matches(&entry) {
+                is_asked_for = true;
+                match self.as_json {
+                    true => lines.extend_from_slice(&open.line),
+                    false => self.table.print_entry(&mut self.page, &entry)?,
+                }
+            }
         }
-        let entry = Entry::Decision(Box::new(row));
-        if self.choice.matches(&entry) {
-            self.print(&entry, &[&open.line, line].concat())?;
+        if self.as_json && is_asked_for {
+            lines.extend_from_slice(line);
+            self.page.raw(&lines)?;
         }
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! The lines of the logs as they are, log after log. With nothing left out they can be verified anywhere;
-//! else there are the decisions that are meant, and how they went.
+//! else there are the decisions that are meant, and the lines that say how they went, whole.
 
 use std::collections::HashSet;
 use std::process::ExitCode;
 
-use mcp_store::audit::ledger::{Entry, Wanted};
+use mcp_store::audit::ledger::{Entry, OutcomeRow, Wanted};
 use mcp_store::audit::{Kind, Ledger, LineReader, LogFiles, Record};
 use uuid::Uuid;
 
@@ -62,7 +62,7 @@ fn is_meant(line: &[u8], instance: Uuid, meant: Option<&HashSet<(Uuid, u64)>>) -
     let Some(meant) = meant else { return true };
     let Ok(record) = Record::parse(line) else { return false };
     match record.kind {
-        Kind::Outcome => record.of.is_some_and(|of| meant.contains(&(instance, of))),
+        Kind::Outcome | Kind::Outcomes => OutcomeRow::all_of(&record).any(|(of, _)| meant.contains(&(instance, of))),
         _ => meant.contains(&(instance, record.seq)),
     }
 }

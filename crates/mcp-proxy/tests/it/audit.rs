@@ -9,7 +9,7 @@ use mcp_store::Direction;
 use mcp_store::audit::{AuditLog, Begin, CallOutcome, Decision, logs};
 use uuid::Uuid;
 
-use crate::kit::{Sandbox, until, wait};
+use crate::kit::{Sandbox, outcomes, until, wait};
 
 const SECOND: u64 = 1_000_000_000;
 /// 2026-02-01, midnight.
@@ -278,6 +278,30 @@ fn decisions_are_followed_in_every_log_there_will_be() {
     child.kill().unwrap();
     wait(child);
     settings().bind(|| insta::assert_snapshot!("audit_follow", shown.join("\n")));
+}
+
+#[test]
+fn calls_that_come_back_together_are_followed_one_by_one() {
+    let sandbox = Sandbox::new();
+    let mut log = begin(&sandbox, 1);
+    let open = ["read_file", "list_directory"].map(|tool| log.decision(&call(tool)));
+    log.flush().unwrap();
+    let mut command = sandbox.command(["audit", "--follow"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut next = || lines.next().unwrap().unwrap();
+    let before = [next(), next(), next()];
+    open.iter().for_each(|of| log.outcome(&returned(*of)));
+    log.flush().unwrap();
+    let after = [next(), next()];
+    child.kill().unwrap();
+    wait(child);
+    assert!(after[0].contains("read_file") && after[1].contains("list_directory"), "{before:?} {after:?}");
+    // With a filter, the line that they share comes with the one that is meant.
+    let picked = sandbox.stdout(["audit", "--json", "--filter", "tool:read_file"]);
+    let picked: Vec<serde_json::Value> = picked.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<_> = picked.iter().map(|line| line["kind"].as_str().unwrap()).collect();
+    assert_eq!((kinds, outcomes(&picked).count()), (vec!["decision", "outcomes"], 2), "{picked:?}");
 }
 
 #[test]

@@ -389,3 +389,12 @@ pub fn recorded(segment: &Path) -> Vec<mcp_store::Recorded> {
         .expect("the session can be read");
     messages
 }
+
+/// How calls went, as the lines of an audit log say it: each by itself, whether it shares its line or not.
+pub fn outcomes(lines: &[serde_json::Value]) -> impl Iterator<Item = &serde_json::Value> {
+    lines.iter().flat_map(|line| match line["kind"].as_str() {
+        Some("outcome") => std::slice::from_ref(line),
+        Some("outcomes") => line["calls"].as_array().expect("they stand in an array"),
+        _ => &[],
+    })
+}

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::gateway_kit::{HttpClient, StdioClient, code_of, fake, names_in, text_of};
-use crate::kit::Sandbox;
+use crate::kit::{Sandbox, outcomes};
 use crate::proxy_tool_kit::{data, full, names, tool};
 
 fn tool_in(listed: &Value, name: &str) -> Value {
@@ -514,9 +514,8 @@ fn s7_1_what_is_done_with_the_tool_is_written_down() {
     assert_eq!((decided("proxy"), decided("x")), (3, 1), "{audit}");
     assert!(lines.iter().any(|line| line["why"] == "list prompt" && line["client"] == "test"), "{audit}");
     // What came of each is known, too.
-    let outcomes = lines.iter().filter(|line| line["kind"] == "outcome").map(|line| line["outcome"].clone());
-    let outcomes: Vec<Value> = outcomes.collect();
-    assert!(outcomes.len() == 4 && outcomes.iter().all(|outcome| outcome == "ok"), "{audit}");
+    assert_eq!(outcomes(&lines).filter(|call| call["outcome"] == "ok").count(), 4, "{audit}");
+    assert_eq!(outcomes(&lines).count(), 4, "{audit}");
     let table = sandbox.stdout(["audit"]);
     for use_of_it in ["proxy: list prompt ", "proxy: info tool ", "proxy: call tool ", " x "] {
         assert!(table.lines().any(|line| line.contains(use_of_it)), "{use_of_it}: {table}");

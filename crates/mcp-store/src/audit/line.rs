@@ -24,7 +24,7 @@ macro_rules! text {
 }
 
 /// The form that these lines have; raised if a reader of the old one would misread the new.
-pub const FORM: u64 = 2;
+pub const FORM: u64 = 3;
 /// What stands before the hash of a line, and after it.
 pub const BEFORE_HASH: &[u8] = b",\"hash\":\"";
 pub const AFTER_HASH: &[u8] = b"\"}\n";
@@ -46,7 +46,7 @@ impl LineHash {
     /// Of everything in a line that stands before its hash, after the line with the hash `prev`.
     pub fn of(before: &[u8], prev: &Self) -> Self {
         match memchr::memmem::find(before, TAIL) {
-            Some(at) => Self::of_whole(&[&before[..at], blake3::hash(&before[at..]).as_bytes()].concat(), prev),
+            Some(at) => Self::of_whole(&[&before[..at], &tail_digest(&before[at..])].concat(), prev),
             None => Self::of_whole(before, prev),
         }
     }
@@ -61,6 +61,14 @@ impl LineHash {
         Self(hex)
     }
 }
+
+/// What stands for the tail of a decision in its hash.
+pub fn tail_digest(tail: &[u8]) -> TailDigest {
+    *blake3::hash(tail).as_bytes().first_chunk().expect("it is half as long")
+}
+
+/// As strong as the hash of a line.
+pub type TailDigest = [u8; HASH_LEN / 2];
 
 impl fmt::Display for LineHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -149,7 +157,7 @@ impl Composer {
     /// Begins the line of a decision. What is still to come of it is given back.
     pub fn decision(&mut self, line: &mut Vec<u8>, decision: &Decision<'_>) -> &Tail {
         self.time(line, decision.time_ns);
-        self.message(line, text!("message"), &decision.session, decision.sequence);
+        number(line, value!("message"), decision.sequence);
         if decision.conversation != 0 {
             number(line, value!("conversation"), u64::from(decision.conversation));
         }
@@ -164,22 +172,31 @@ impl Composer {
                 self.tails.forget();
             }
         }
-        let Self { words, tails, instance, .. } = self;
-        tails.of(decision, || tail(words, instance, decision))
+        self.name_session(&decision.session);
+        let Self { words, tails, instance, session, .. } = self;
+        tails.of(decision, || tail(words, (instance, &session.1), decision))
     }
 
     pub fn outcome(&mut self, line: &mut Vec<u8>, outcome: &CallOutcome) {
         self.time(line, outcome.time_ns);
         number(line, value!("of"), outcome.of);
-        if outcome.sequence != 0 {
-            self.message(line, text!("answer"), &outcome.session, outcome.sequence);
+        self.name_session(&outcome.session);
+        plain(line, text!("session"), &self.session.1);
+        answered(line, outcome);
+    }
+
+    /// Several that came at once, with answers in one session.
+    pub fn outcomes(&mut self, line: &mut Vec<u8>, session: &Uuid, outcomes: &[CallOutcome]) {
+        self.time(line, outcomes.last().map_or(0, |newest| newest.time_ns));
+        self.name_session(session);
+        plain(line, text!("session"), &self.session.1);
+        let mut before: &[u8] = b",\"calls\":[{\"of\":";
+        for outcome in outcomes {
+            number(line, before, outcome.of);
+            answered(line, outcome);
+            before = b"},{\"of\":";
         }
-        plain(line, text!("outcome"), outcome.status);
-        if let Some(code) = outcome.code {
-            line.extend_from_slice(value!("code"));
-            line.extend_from_slice(code.to_string().as_bytes());
-        }
-        milliseconds(line, value!("latency_ms"), outcome.latency_ns);
+        line.extend_from_slice(b"}]");
     }
 
     /// `lost_from` is the first of the lines that were never written, up to this one.
@@ -212,17 +229,12 @@ impl Composer {
         line.extend_from_slice(b"Z\"");
     }
 
-    fn message(&mut self, line: &mut Vec<u8>, name: &[u8], session: &Uuid, sequence: u64) {
+    fn name_session(&mut self, session: &Uuid) {
         if self.session.0 != *session {
             self.session.0 = *session;
             self.session.1.clear();
             let _ = write!(self.session.1, "{session}");
         }
-        line.extend_from_slice(name);
-        line.extend_from_slice(self.session.1.as_bytes());
-        line.push(b'/');
-        digits(line, sequence);
-        line.push(b'"');
     }
 
     fn text(&mut self, line: &mut Vec<u8>, name: &[u8], value: &str) {
@@ -264,9 +276,10 @@ fn end(line: &mut Vec<u8>, hash: &LineHash) {
 }
 
 /// What many decisions have in common, and whether something in it was masked.
-fn tail(words: &mut Words, instance: &str, decision: &Decision<'_>) -> (Vec<u8>, bool) {
+fn tail(words: &mut Words, (instance, session): (&str, &str), decision: &Decision<'_>) -> (Vec<u8>, bool) {
     let (mut line, masked) = (Vec::new(), words.masked());
     plain(&mut line, TAIL, direction(decision.direction));
+    plain(&mut line, text!("session"), session);
     words.add_member(&mut line, text!("method"), decision.method);
     if let Some(tool) = decision.tool {
         words.add_member(&mut line, text!("tool"), tool);
@@ -288,6 +301,19 @@ fn tail(words: &mut Words, instance: &str, decision: &Decision<'_>) -> (Vec<u8>,
     }
     plain(&mut line, text!("instance"), instance);
     (line, words.masked() != masked)
+}
+
+/// How a call went, in members of the line or of its own object.
+fn answered(line: &mut Vec<u8>, outcome: &CallOutcome) {
+    if outcome.sequence != 0 {
+        number(line, value!("answer"), outcome.sequence);
+    }
+    plain(line, text!("outcome"), outcome.status);
+    if let Some(code) = outcome.code {
+        line.extend_from_slice(value!("code"));
+        line.extend_from_slice(code.to_string().as_bytes());
+    }
+    milliseconds(line, value!("latency_ms"), outcome.latency_ns);
 }
 
 pub fn direction(direction: Direction) -> &'static str {

@@ -20,6 +20,8 @@ const PART_BYTES_MAX: u64 = 64 << 20;
 const WAITING_BYTES_MAX: usize = 4 << 20;
 /// What the buffer keeps for the next lines once it is empty.
 const KEEP_CAPACITY: usize = 64 * 1024;
+/// Calls that came back at once and share a line: as many as are passed on together, and a few more.
+const SHARE_A_LINE_MAX: usize = 64;
 /// How much more a part grows after no other could be begun, before that is tried again.
 const TRY_AGAIN_BYTES: u64 = 1 << 20;
 
@@ -34,6 +36,8 @@ struct Head {
 struct Chain {
     composer: Composer,
     waiting: Vec<u8>,
+    /// Calls that came back, and have no line yet: it is composed when another comes, or at last when it is written.
+    returned: Vec<CallOutcome>,
     head: Head,
 }
 
@@ -89,7 +93,12 @@ impl AuditLog {
                 rules_version: begin.rules_version.to_owned(),
             },
             part: Part::create(&part_path(dir, &begin.instance, 1), 1, part_bytes_max)?,
-            chain: Chain { composer: Composer::new(begin.instance), waiting: Vec::new(), head: none },
+            chain: Chain {
+                composer: Composer::new(begin.instance),
+                waiting: Vec::new(),
+                returned: Vec::new(),
+                head: none,
+            },
             written: none,
             time_ns: begin.time_ns,
             part_bytes_max,
@@ -106,9 +115,10 @@ impl AuditLog {
         self.chain.push_decision(decision)
     }
 
-    /// Notes how a call went that was decided about.
+    /// Notes how a call went that was decided about. Those that come one after the other share a line.
     pub fn outcome(&mut self, outcome: &CallOutcome) {
-        self.push("outcome", outcome.time_ns, |composer, line| composer.outcome(line, outcome));
+        self.make_room(outcome.time_ns);
+        self.chain.push_outcome(outcome);
     }
 
     /// Notes something else that whoever reads the log has to know.
@@ -135,6 +145,7 @@ impl AuditLog {
     /// Hands everything that waits to the kernel in one write: from then on it survives this process.
     /// After a failure it waits on, and the next `flush` tries again.
     pub fn flush(&mut self) -> io::Result<()> {
+        self.chain.compose_outcomes();
         if !self.chain.waiting.is_empty() {
             self.write_waiting()?;
             if self.part.whole_len >= self.part.full_at {
@@ -173,7 +184,8 @@ impl AuditLog {
         self.chain.head.hash = self.written.hash;
         let (time_ns, lost_from) = (self.time_ns, self.written.seq + 1);
         let text = "the audit log could not be written for too long: records are missing here";
-        self.chain.push("note", |composer, line| composer.note(line, time_ns, text, Some(lost_from)));
+        // Right behind the gap: calls that came back meanwhile get their line after it.
+        self.chain.push_next("note", |composer, line| composer.note(line, time_ns, text, Some(lost_from)));
     }
 
     fn push_begin(&mut self) {
@@ -227,6 +239,33 @@ impl AuditLog {
 
 impl Chain {
     fn push(&mut self, kind: &'static str, compose: impl FnOnce(&mut Composer, &mut Vec<u8>)) {
+        self.compose_outcomes();
+        self.push_next(kind, compose);
+    }
+
+    fn push_outcome(&mut self, outcome: &CallOutcome) {
+        let shares = self.returned.first().is_none_or(|first| first.session == outcome.session);
+        if !shares || self.returned.len() >= SHARE_A_LINE_MAX {
+            self.compose_outcomes();
+        }
+        self.returned.push(*outcome);
+    }
+
+    /// Gives calls that came back their line.
+    fn compose_outcomes(&mut self) {
+        if self.returned.is_empty() {
+            return;
+        }
+        let mut returned = std::mem::take(&mut self.returned);
+        match &returned[..] {
+            [alone] => self.push_next("outcome", |composer, line| composer.outcome(line, alone)),
+            all => self.push_next("outcomes", |composer, line| composer.outcomes(line, &all[0].session, all)),
+        }
+        returned.clear();
+        self.returned = returned;
+    }
+
+    fn push_next(&mut self, kind: &'static str, compose: impl FnOnce(&mut Composer, &mut Vec<u8>)) {
         let (start, seq) = self.open(kind);
         compose(&mut self.composer, &mut self.waiting);
         let hash = line::close(&mut self.waiting, start, &self.head.hash);
@@ -234,6 +273,7 @@ impl Chain {
     }
 
     fn push_decision(&mut self, decision: &Decision<'_>) -> u64 {
+        self.compose_outcomes();
         let (start, seq) = self.open("decision");
         let tail = self.composer.decision(&mut self.waiting, decision);
         let hash = line::close_decision(&mut self.waiting, start, tail, &self.head.hash);

@@ -11,6 +11,8 @@ pub enum Kind {
     Begin,
     Decision,
     Outcome,
+    /// Those of several calls that came back at once.
+    Outcomes,
     Note,
     End,
 }
@@ -26,7 +28,9 @@ pub struct Record {
     pub instance: Option<Uuid>,
     pub program: Option<String>,
     pub pid: Option<u32>,
-    pub message: Option<MessageId>,
+    /// The recording that has the message or the answers, and their numbers there.
+    pub session: Option<Uuid>,
+    pub message: Option<u64>,
     pub conversation: Option<u32>,
     pub client: Option<String>,
     pub server: Option<String>,
@@ -42,10 +46,13 @@ pub struct Record {
     pub held_ms: Option<f64>,
     /// Of an outcome: the number of the decision.
     pub of: Option<u64>,
-    pub answer: Option<MessageId>,
+    pub answer: Option<u64>,
     pub outcome: Option<String>,
     pub code: Option<i64>,
     pub latency_ms: Option<f64>,
+    /// Of outcomes: how each call went.
+    #[serde(default)]
+    pub calls: Vec<CallRecord>,
     pub note: Option<String>,
     /// The first of the lines that were never written, up to this one.
     pub lost_from: Option<u64>,
@@ -54,28 +61,31 @@ pub struct Record {
     pub hash: String,
 }
 
-/// A message of a recording: `<session>/<sequence>`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+/// How a call went that shares its line with others.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct CallRecord {
+    pub of: u64,
+    pub answer: Option<u64>,
+    pub outcome: String,
+    pub code: Option<i64>,
+    pub latency_ms: Option<f64>,
+}
+
+/// A message of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageId {
     pub session: Uuid,
     pub sequence: u64,
 }
 
-impl TryFrom<String> for MessageId {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        let parts = text.split_once('/').and_then(|(session, sequence)| {
-            Some(Self { session: Uuid::parse_str(session).ok()?, sequence: sequence.parse().ok()? })
-        });
-        parts.ok_or_else(|| format!("`{text}` is not the id of a message"))
-    }
-}
-
 impl Record {
     pub fn parse(line: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(line)
+    }
+
+    /// The message of the recording that the line is about which has this number there.
+    pub fn message_id(&self, sequence: Option<u64>) -> Option<MessageId> {
+        self.session.zip(sequence).map(|(session, sequence)| MessageId { session, sequence })
     }
 
     pub fn time_ns(&self) -> u64 {

@@ -3,7 +3,10 @@
 
 use std::hash::BuildHasher;
 
+use uuid::Uuid;
+
 use super::Decision;
+use super::line::{TailDigest, tail_digest};
 use super::words::NAME_BYTES_MAX;
 use crate::recorded::Direction;
 
@@ -21,10 +24,11 @@ pub struct Tails {
 pub struct Tail {
     pub text: Vec<u8>,
     /// The hash of the text.
-    pub digest: [u8; blake3::OUT_LEN],
+    pub digest: TailDigest,
 }
 
 struct Kept {
+    session: Uuid,
     client: Option<Box<str>>,
     server: Option<Box<str>>,
     direction: Direction,
@@ -49,7 +53,7 @@ impl Tails {
         let is_known = self.slots.get(slot).is_some_and(|kept| kept.as_ref().is_some_and(|kept| kept.is_of(decision)));
         if !is_known {
             let (text, has_masked) = compose();
-            let tail = Tail { digest: blake3::hash(&text).into(), text };
+            let tail = Tail { digest: tail_digest(&text), text };
             if has_masked {
                 // A secret that was found is found everywhere from now on.
                 self.forget();
@@ -81,6 +85,7 @@ fn is_long(decision: &Decision<'_>) -> bool {
 impl Kept {
     fn new(decision: &Decision<'_>, tail: Tail) -> Self {
         Self {
+            session: decision.session,
             client: decision.client.map(Into::into),
             server: decision.server.map(Into::into),
             direction: decision.direction,
@@ -99,6 +104,7 @@ impl Kept {
         self.tool.as_deref() == decision.tool
             && *self.method == *decision.method
             && self.rule.as_deref() == decision.rule
+            && self.session == decision.session
             && self.verdict == decision.verdict
             && self.direction == decision.direction
             && self.operation == decision.operation
@@ -111,8 +117,6 @@ impl Kept {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
 
     #[test]

@@ -109,13 +109,17 @@ impl Play {
             .expect("a file")
             .expect("it is there");
         let text = std::fs::read_to_string(file.path()).expect("it can be read");
-        let part = |line: &str, name: &str| {
-            let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
-            line[name].as_str().map(ToOwned::to_owned)
-        };
         let parts = ["kind", "tool", "operation", "verdict", "rule", "actor", "outcome"];
-        text.lines()
-            .map(|line| parts.iter().filter_map(|name| part(line, name)).collect::<Vec<_>>().join(" "))
+        let told = |line: &serde_json::Value| {
+            parts.iter().filter_map(|name| line[name].as_str()).collect::<Vec<_>>().join(" ")
+        };
+        let lines = text.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        // Calls that share a line are told one by one.
+        lines
+            .flat_map(|line: serde_json::Value| match line["calls"].as_array() {
+                Some(calls) => calls.iter().map(|call| format!("outcome {}", told(call))).collect(),
+                None => vec![told(&line)],
+            })
             .collect()
     }
 }

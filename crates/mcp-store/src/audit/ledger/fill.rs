@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
+use super::row::{OutcomeRow, microseconds};
 use super::{Known, Ledger, known, number};
 use crate::StoreError;
 use crate::audit::files::LogFiles;
@@ -124,7 +125,11 @@ fn fill_batch(
 fn add(connection: &Connection, known: &mut Known, record: &Record) -> Result<(), rusqlite::Error> {
     match record.kind {
         Kind::Decision => add_decision(connection, known.number, record)?,
-        Kind::Outcome => add_outcome(connection, known.number, record)?,
+        Kind::Outcome | Kind::Outcomes => {
+            for (of, outcome) in OutcomeRow::all_of(record) {
+                add_outcome(connection, number(known.number, of), &outcome)?;
+            }
+        }
         Kind::Note => add_note(connection, known.number, record)?,
         Kind::End => known.has_ended = record.goes_on_in.is_none(),
         Kind::Begin => {}
@@ -140,7 +145,7 @@ fn add_decision(connection: &Connection, log: i64, record: &Record) -> Result<()
         "INSERT OR IGNORE INTO decisions VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, \
          ?17, NULL, NULL, NULL, NULL, NULL)",
     )?;
-    let message = record.message.as_ref();
+    let message = record.message_id(record.message);
     statement.execute(params![
         number(log, record.seq),
         record.time_ns(),
@@ -163,17 +168,17 @@ fn add_decision(connection: &Connection, log: i64, record: &Record) -> Result<()
     Ok(())
 }
 
-fn add_outcome(connection: &Connection, log: i64, record: &Record) -> Result<(), rusqlite::Error> {
+fn add_outcome(connection: &Connection, decision: i64, outcome: &OutcomeRow) -> Result<(), rusqlite::Error> {
     let mut statement = connection.prepare_cached(
         "UPDATE decisions SET outcome = ?2, code = ?3, latency_us = ?4, answer_session = ?5, answer_sequence = ?6 \
          WHERE number = ?1",
     )?;
-    let answer = record.answer.as_ref();
+    let answer = outcome.answer.as_ref();
     statement.execute(params![
-        number(log, record.of.unwrap_or(0)),
-        record.outcome,
-        record.code,
-        record.latency_ms.map(microseconds),
+        decision,
+        outcome.status,
+        outcome.code,
+        outcome.latency_us,
         answer.map(|answer| answer.session.into_bytes()),
         answer.map(|answer| answer.sequence),
     ])?;
@@ -186,8 +191,4 @@ fn add_note(connection: &Connection, log: i64, record: &Record) -> Result<(), ru
         params![number(log, record.seq), record.time_ns(), record.note.as_deref().unwrap_or_default()],
     )?;
     Ok(())
-}
-
-fn microseconds(milliseconds: f64) -> u64 {
-    (milliseconds * 1_000.0).round() as u64
 }

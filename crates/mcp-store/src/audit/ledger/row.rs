@@ -78,7 +78,7 @@ impl DecisionRow {
             instance,
             seq: record.seq,
             time_ns: record.time_ns(),
-            message: record.message,
+            message: record.message_id(record.message),
             conversation: record.conversation,
             client: record.client,
             server: record.server,
@@ -91,19 +91,31 @@ impl DecisionRow {
             rules: record.rules,
             actor: record.actor,
             why: record.why,
-            held_us: record.held_ms.map(|ms| (ms * 1_000.0).round() as u64),
+            held_us: record.held_ms.map(microseconds),
             outcome: None,
         })
     }
 }
 
 impl OutcomeRow {
-    /// A line of a log that is an outcome, with the number of the decision.
-    pub fn of(record: &Record) -> Option<(u64, Self)> {
-        let status = record.outcome.clone()?;
-        let latency_us = record.latency_ms.map_or(0, |ms| (ms * 1_000.0).round() as u64);
-        Some((record.of?, Self { status, code: record.code, latency_us, answer: record.answer }))
+    /// What a line of a log says of how calls went, each with the number of the decision.
+    pub fn all_of(record: &Record) -> impl Iterator<Item = (u64, Self)> {
+        let alone = record.of.zip(record.outcome.as_deref()).map(|(of, status)| {
+            let latency_us = record.latency_ms.map_or(0, microseconds);
+            let answer = record.message_id(record.answer);
+            (of, Self { status: status.to_owned(), code: record.code, latency_us, answer })
+        });
+        let together = record.calls.iter().map(|call| {
+            let answer = record.message_id(call.answer);
+            let latency_us = call.latency_ms.map_or(0, microseconds);
+            (call.of, Self { status: call.outcome.clone(), code: call.code, latency_us, answer })
+        });
+        alone.into_iter().chain(together)
     }
+}
+
+pub(super) fn microseconds(milliseconds: f64) -> u64 {
+    (milliseconds * 1_000.0).round() as u64
 }
 
 impl Subject for DecisionRow {

@@ -120,6 +120,26 @@ fn decisions_have_their_outcomes() {
 }
 
 #[test]
+fn decisions_have_outcomes_that_share_a_line() {
+    let place = Place::new();
+    let mut log = place.begin(u64::MAX);
+    let numbers = ["read_file", "write_file", "list_files"].map(|tool| decide(&mut log, 2, tool));
+    log.flush().expect("written");
+    answer(&mut log, numbers[0]);
+    let (session, sequence, code, latency_ns) = (SESSION, 0, None, 2_000);
+    log.outcome(&CallOutcome { of: numbers[2], time_ns: 9, session, sequence, status: "lost", code, latency_ns });
+    log.flush().expect("written");
+    let entries = place.newest();
+    assert_eq!(brief(&entries), ["4 list_files lost", "3 write_file -", "2 read_file err"]);
+    let found = [&entries[0], &entries[2]].map(|entry| {
+        let Entry::Decision(row) = entry else { panic!("a decision") };
+        let outcome = row.outcome.as_ref().expect("an outcome");
+        (outcome.answer.map(|answer| answer.sequence), outcome.code, outcome.latency_us)
+    });
+    assert_eq!(found, [(None, None, 2), (Some(12), Some(-32000), 1_500_000)]);
+}
+
+#[test]
 fn filters_ask_about_decisions() {
     let place = Place::new();
     let mut log = place.begin(u64::MAX);

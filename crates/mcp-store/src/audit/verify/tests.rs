@@ -226,9 +226,9 @@ fn what_is_wrong_is_told_apart() {
     };
     written.check(1, tail, 4, 4, Wrong::Changed);
     let older = |lines: &mut Vec<Vec<u8>>| {
-        lines[0] = String::from_utf8(lines[0].clone()).expect("text").replace("\"form\":2", "\"form\":1").into_bytes();
+        lines[0] = String::from_utf8(lines[0].clone()).expect("text").replace("\"form\":3", "\"form\":2").into_bytes();
     };
-    written.check(1, older, 1, 1, Wrong::OldForm { form: 1 });
+    written.check(1, older, 1, 1, Wrong::OldForm { form: 2 });
 }
 
 #[test]
