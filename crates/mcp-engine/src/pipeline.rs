@@ -595,10 +595,16 @@ impl Pipeline {
         self.exchanges
     }
 
-    /// Keeps the head of a request or a response.
-    pub fn exchange_head(&mut self, exchange: &ExchangeMark, key: HeadKey, text: impl FnOnce() -> Vec<u8>) {
+    /// Keeps the head of a request or a response, and whether the exchange is over with it.
+    pub fn exchange_head(
+        &mut self,
+        exchange: &ExchangeMark,
+        key: HeadKey,
+        text: impl FnOnce() -> Vec<u8>,
+        is_over: bool,
+    ) {
         let now_ns = self.clock.recent_ns();
-        self.recorder.exchange_head(exchange, now_ns, key, text);
+        self.recorder.exchange_head(exchange, now_ns, key, text, is_over);
     }
 
     /// Keeps the end of an exchange; `how` is empty if it ended as it should.

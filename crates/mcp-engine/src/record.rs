@@ -180,15 +180,15 @@ impl Recorder {
 
     pub fn message(&mut self, message: &ProxyMessage, lane: Lane<'_>, flags: u16) {
         self.newest = message.sequence;
-        self.message_itself(message, lane, flags);
-        if let Some((_, verdict)) = self.decided.take_if(|(sequence, _)| *sequence <= message.sequence) {
-            self.verdict(message, message.time_ns, &verdict);
-        }
-    }
-
-    fn message_itself(&mut self, message: &ProxyMessage, lane: Lane<'_>, flags: u16) {
+        let decided = self.decided.take_if(|(sequence, _)| *sequence <= message.sequence);
+        let verdict = decided.map(|(_, verdict)| verdict);
         let Some(capture) = &mut self.capture else {
-            return self.backlog.iter_mut().for_each(|backlog| backlog.message(message, lane, flags));
+            let Some(backlog) = &mut self.backlog else { return };
+            backlog.message(message, lane, flags);
+            if let Some(verdict) = verdict {
+                backlog.say(message.sequence, Said::Verdict(verdict));
+            }
+            return;
         };
         let flags = flags | RecordHead::arrived_on(lane.transport);
         let head = capture.head(RecordKind::Message, message.from, message.sequence, message.time_ns, flags);
@@ -199,10 +199,8 @@ impl Recorder {
         };
         let head = RecordHead { correlated, conversation: message.conversation, flags: head.flags | caused, ..head };
         capture.messages += 1;
-        match lane.exchange {
-            0 => capture.writer.push(&head, message.message.bytes()),
-            exchange => capture.writer.push_linked(&head, exchange, lane.event_id, message.message.bytes()),
-        }
+        let way = (lane.exchange > 0).then_some((lane.exchange, lane.event_id));
+        capture.writer.push_message(&head, way, verdict.as_ref(), message.message.bytes());
     }
 
     /// Records with which server of a gateway a conversation is that begins.
@@ -316,17 +314,20 @@ impl Recorder {
         self.capture.as_ref().map_or(0, |capture| capture.earlier)
     }
 
-    /// Records the head of an HTTP request or of its response, as text with its secrets masked. The
-    /// text is not even made if a head like it was recorded before.
+    /// Records the head of an HTTP request or of its response, as text with its secrets masked, and whether the
+    /// exchange is over with it. The text is not even made if a head like it was recorded before.
     pub fn exchange_head(
         &mut self,
         exchange: &ExchangeMark,
         time_ns: u64,
         key: HeadKey,
         text: impl FnOnce() -> Vec<u8>,
+        is_over: bool,
     ) {
         let Some(capture) = &mut self.capture else { return };
-        capture.writer.push_exchange_head(&exchange.head(RecordKind::Exchange, time_ns), key, text);
+        let mut head = exchange.head(RecordKind::Exchange, time_ns);
+        head.flags |= if is_over { RecordHead::ENDS } else { 0 };
+        capture.writer.push_exchange_head(&head, key, text);
     }
 
     /// Records how an exchange ended; empty if it ended as it should.

@@ -88,7 +88,7 @@ impl RecordHead {
     pub const FROM_PROXY: u16 = 2;
     /// Two bits: the transport a message arrived on.
     const ARRIVED_ON: u16 = 4 | 8;
-    /// A link stands before the payload; [`SegmentWriter::push_linked`] sets it.
+    /// A link stands before the payload; [`SegmentWriter::push_message`] sets it.
     pub const LINKED: u16 = 16;
     /// The head of an exchange is the one that was numbered `correlated`, with another length.
     const REPEATED: u16 = 32;
@@ -98,6 +98,10 @@ impl RecordHead {
     pub(crate) const ADJOINED: u16 = 128;
     /// The message answers nothing; `correlated` is the message of another conversation that it comes from.
     pub const CAUSED: u16 = 256;
+    /// With the head of the response an exchange is over, as it should be.
+    pub const ENDS: u16 = 512;
+    /// What rules decided about the message stands before its payload; [`SegmentWriter::push_message`] sets it.
+    pub(crate) const JUDGED: u16 = 1024;
     const KNOWN_FLAGS: u16 = Self::NOISE
         | Self::FROM_PROXY
         | Self::ARRIVED_ON
@@ -105,7 +109,9 @@ impl RecordHead {
         | Self::REPEATED
         | Self::HELD
         | Self::ADJOINED
-        | Self::CAUSED;
+        | Self::CAUSED
+        | Self::ENDS
+        | Self::JUDGED;
 
     /// The sequence of the request that this message answers, if it does.
     pub fn answers(&self) -> Option<u64> {
@@ -236,7 +242,7 @@ pub struct Record {
     pub head: RecordHead,
     pub link: Option<Link>,
     pub payload: Bytes,
-    /// Of a message, what stands right behind it.
+    /// Of a message, what rules decided about it, as far as that was known at once.
     pub verdict: Option<Verdict>,
 }
 

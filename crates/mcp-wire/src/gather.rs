@@ -48,12 +48,18 @@ impl Gather {
     }
 
     pub fn copy(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() {
+        self.compose(|copied| copied.extend_from_slice(bytes));
+    }
+
+    /// Adds what `compose` appends to the bytes it is given, and leaves it where it was composed.
+    pub fn compose(&mut self, compose: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.copied.len();
+        compose(&mut self.copied);
+        let added = self.copied.len() - start;
+        if added == 0 {
             return;
         }
-        let start = self.copied.len();
-        self.copied.extend_from_slice(bytes);
-        self.len += bytes.len();
+        self.len += added;
         match self.pieces.last_mut() {
             Some(Piece::Copied { end, .. }) => *end = self.copied.len(),
             _ => self.pieces.push(Piece::Copied { start, end: self.copied.len() }),

@@ -40,16 +40,12 @@ impl Pages {
     fn read_exchange(&mut self, number: u64) -> io::Result<Exchange> {
         let parts = self.find_exchange(number)?;
         let mut exchange = Exchange::default();
-        for offset in [parts.request, parts.answer, parts.end] {
-            let Some(Record { head, payload, .. }) = self.exchange_record(number, offset)? else { continue };
-            exchange.conversation = head.conversation;
-            match (head.kind, head.direction) {
-                (RecordKind::ExchangeEnd, _) => exchange.end = Some((head.time_ns, text(&payload))),
-                (_, Direction::ClientToServer) => {
-                    exchange.request = Some((head.time_ns, RequestHead::parse(&payload)));
-                }
-                (_, Direction::ServerToClient) => exchange.answer = Some((head.time_ns, AnswerHead::parse(&payload))),
-            }
+        // The head of the answer may be the end as well.
+        let end = if parts.end == parts.answer { 0 } else { parts.end };
+        for offset in [parts.request, parts.answer, end] {
+            let record = self.exchange_record(number, offset)?;
+            let implied = self.reader.take_implied().filter(|_| record.is_some());
+            record.iter().chain(&implied).for_each(|record| add(&mut exchange, record));
         }
         Ok(exchange)
     }
@@ -88,5 +84,15 @@ impl Pages {
                 && self.reader.last_record() == offset
         };
         Ok(record.filter(is_about_it))
+    }
+}
+
+/// Adds what a record says of an exchange.
+fn add(exchange: &mut Exchange, Record { head, payload, .. }: &Record) {
+    exchange.conversation = head.conversation;
+    match (head.kind, head.direction) {
+        (RecordKind::ExchangeEnd, _) => exchange.end = Some((head.time_ns, text(payload))),
+        (_, Direction::ClientToServer) => exchange.request = Some((head.time_ns, RequestHead::parse(payload))),
+        (_, Direction::ServerToClient) => exchange.answer = Some((head.time_ns, AnswerHead::parse(payload))),
     }
 }

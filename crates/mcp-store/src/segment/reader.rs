@@ -41,6 +41,8 @@ pub struct SegmentReader {
     is_unchecked: bool,
     tail: Tail,
     heads: Seen,
+    /// Said by the record that was read last, and a record of its own to whoever reads.
+    implied: Option<Record>,
 }
 
 impl SegmentReader {
@@ -65,6 +67,7 @@ impl SegmentReader {
             is_unchecked: false,
             tail: Tail::Clean,
             heads: Seen::default(),
+            implied: None,
         })
     }
 
@@ -112,12 +115,16 @@ impl SegmentReader {
         self.offset = offset.min(self.len);
         self.is_unchecked = false;
         self.tail = Tail::Clean;
+        self.implied = None;
         self.input.seek(SeekFrom::Start(self.offset))?;
         Ok(())
     }
 
     /// The next record that is whole. A verdict that stands right behind its message comes with it.
     pub fn next_record(&mut self) -> io::Result<Option<Record>> {
+        if let Some(implied) = self.implied.take() {
+            return Ok(Some(implied));
+        }
         loop {
             match self.record_here()? {
                 Here::Record { record, len } => {
@@ -145,8 +152,14 @@ impl SegmentReader {
         }
     }
 
+    /// What the record that was read last says besides, as a record of its own: that the exchange is over.
+    pub(crate) fn take_implied(&mut self) -> Option<Record> {
+        self.implied.take()
+    }
+
     /// The head of the next record. Its payload is passed over unread, and may be damaged.
     pub fn next_head(&mut self) -> io::Result<Option<RecordHead>> {
+        self.implied = None;
         let mut head = [0; HEAD_LEN];
         if self.len - self.offset >= HEAD_LEN as u64 {
             self.input.read_exact(&mut head)?;
@@ -169,6 +182,7 @@ impl SegmentReader {
             if self.last != before {
                 return Ok(record.map(|record| record.head));
             }
+            self.implied = None;
         }
         Ok(self.next_record()?.map(|record| record.head))
     }
@@ -177,6 +191,12 @@ impl SegmentReader {
     fn with_whole_head(&mut self, mut record: Record) -> Record {
         if record.head.kind == RecordKind::Exchange {
             let number = std::mem::take(&mut record.head.correlated);
+            if record.head.flags & RecordHead::ENDS != 0 {
+                record.head.flags &= !RecordHead::ENDS;
+                let flags = record.head.flags & !RecordHead::REPEATED;
+                let head = RecordHead { kind: RecordKind::ExchangeEnd, flags, ..record.head };
+                self.implied = Some(Record { head, link: None, payload: Bytes::new(), verdict: None });
+            }
             if record.head.flags & RecordHead::REPEATED != 0 {
                 record.head.flags &= !RecordHead::REPEATED;
                 record.payload = self.heads.resolve(number, &record.payload);
@@ -209,7 +229,7 @@ impl SegmentReader {
             match self.record_here()? {
                 Here::Record { record, len } => {
                     self.offset += len;
-                    message.verdict = Verdict::decode(&record.payload);
+                    message.verdict = Verdict::decode(&record.payload).or(message.verdict);
                 }
                 // It is come across again.
                 _ => drop(self.input.seek(SeekFrom::Start(self.offset))?),
@@ -342,7 +362,14 @@ fn decode(head: RecordHead, mut payload: Bytes) -> Here {
             return Here::Bad;
         }
     }
-    Here::Record { record: Record { head, link, payload, verdict: None }, len }
+    let mut verdict = None;
+    if head.flags & RecordHead::JUDGED != 0 {
+        match Verdict::take(&mut payload) {
+            Some(taken) => verdict = taken,
+            None => return Here::Bad,
+        }
+    }
+    Here::Record { record: Record { head, link, payload, verdict }, len }
 }
 
 fn read_header(input: &mut impl Read) -> Result<(SessionHeader, u64), String> {

@@ -45,14 +45,20 @@ fn link(sequence: u64) -> Option<Link> {
     (sequence % 2 == 1).then_some(Link { exchange: sequence * 1000, event_id })
 }
 
+/// Rules decided about every third message.
+fn verdict(sequence: u64) -> Option<Verdict> {
+    let rule = sequence.is_multiple_of(2).then(|| "r".repeat((sequence * 7 % 50) as usize).into());
+    let audit = Some(AuditId { instance: Uuid::from_u128(sequence.into()), number: sequence });
+    sequence.is_multiple_of(3).then_some(Verdict { what: VerdictKind::Allow, rule, operation: Some("read"), audit })
+}
+
 /// A segment of `count` messages; ended, or left as a crash leaves it.
 fn write(path: &Path, count: u64, ended: bool) {
     let mut writer = SegmentWriter::create(path, &header()).expect("a segment can be begun");
     for sequence in 1..=count {
-        match link(sequence) {
-            Some(link) => writer.push_linked(&head(sequence), link.exchange, &link.event_id, &payload(sequence)),
-            None => writer.push(&head(sequence), &payload(sequence)),
-        }
+        let (link, verdict) = (link(sequence), verdict(sequence));
+        let way = link.as_ref().map(|link| (link.exchange, &link.event_id[..]));
+        writer.push_message(&head(sequence), way, verdict.as_ref(), &payload(sequence));
         if sequence % 3 == 0 {
             writer.commit().expect("the disk takes it");
         }
@@ -70,6 +76,7 @@ fn sequences(path: &Path) -> (Vec<u64>, Tail, u64) {
         if record.head.kind == RecordKind::Message {
             assert_eq!(record.payload, payload(record.head.sequence));
             assert_eq!(record.link, link(record.head.sequence));
+            assert_eq!(record.verdict, verdict(record.head.sequence));
             sequences.push(record.head.sequence);
         }
     }
@@ -151,6 +158,31 @@ fn exchanges_stand_between_messages_and_are_not_counted() {
     let mut next = || reader.next_record().expect("it can be read").expect("there is another");
     assert_eq!((next().head, next().link.map(|link| link.event_id.len())), (request, Some(EVENT_ID_MAX)));
     assert_eq!((next().head, next().head), (answer, over));
+}
+
+/// The head of a response may say that this was all, which readers are told by itself.
+#[test]
+fn an_exchange_can_be_over_with_the_head_of_its_response() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let path = dir.path().join("s.mcpseg");
+    let mut writer = SegmentWriter::create(&path, &header()).expect("a segment can be begun");
+    let answer = RecordHead { kind: RecordKind::Exchange, correlated: 0, ..head(7) };
+    let last = RecordHead { flags: RecordHead::ENDS, ..answer };
+    let key = HeadKey { hash: 1, content_length: None };
+    for _ in 0..2 {
+        writer.push_exchange_head(&last, key, || b"HTTP/1.1 200 OK\r\n".to_vec());
+    }
+    writer.push_exchange_head(&answer, key, || unreachable!("it was written"));
+    writer.commit().expect("the disk takes it");
+    let mut reader = SegmentReader::open(&path).expect("its header is whole");
+    let mut found = Vec::new();
+    while let Some(record) = reader.next_record().expect("it can be read") {
+        found.push((record.head, String::from_utf8(record.payload.to_vec()).expect("text")));
+    }
+    let over = RecordHead { kind: RecordKind::ExchangeEnd, ..answer };
+    let text = |text: &str| text.to_owned();
+    let (answer, over) = ((answer, text("HTTP/1.1 200 OK\r\n")), (over, text("")));
+    assert_eq!(found, [answer.clone(), over.clone(), answer.clone(), over, answer]);
 }
 
 /// What became of a message follows it, and a crash in the middle of saying so costs only that.

@@ -1,9 +1,10 @@
-//! What rules decided about a message. Mostly that is known as the message is recorded, and stands right
-//! behind it, so that whoever reads the one has the other. What is decided later stands where it was.
+//! What rules decided about a message. Mostly that is known as the message is recorded, and is part of its record, so
+//! that whoever reads the one has the other. What is decided later stands where it was.
 
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -104,6 +105,14 @@ impl Verdict {
             fixed[12..].copy_from_slice(instance.as_bytes());
         }
         (fixed, rule)
+    }
+
+    /// Takes what was decided off the front of `payload`: its length, and that many bytes. `None` if they are not there.
+    pub(super) fn take(payload: &mut Bytes) -> Option<Option<Self>> {
+        let length = usize::from(u16::from_le_bytes(*payload.first_chunk()?));
+        let rest = payload.len().checked_sub(2 + length)?;
+        let verdict = payload.split_to(payload.len() - rest);
+        Some(Self::decode(&verdict[2..]))
     }
 
     /// `None` if no version of this program wrote this, or one that knows more kinds.

@@ -21,8 +21,6 @@ pub struct SegmentWriter {
     path: PathBuf,
     file: File,
     gather: Gather,
-    /// Where a record is put together.
-    run: Vec<u8>,
     /// Everything before this is whole; a failed write is cut back to it.
     whole_len: u64,
     /// Records gathered since the last commit, and how many of them are messages.
@@ -70,7 +68,6 @@ impl SegmentWriter {
                 path,
                 file,
                 gather,
-                run: Vec::new(),
                 whole_len: 0,
                 gathered: 0,
                 messages: 0,
@@ -110,15 +107,40 @@ impl SegmentWriter {
 
     /// Adds a record to the next commit. Large payloads are shared, not copied.
     pub fn push(&mut self, head: &RecordHead, payload: &Bytes) {
-        let head = RecordHead { flags: head.flags & !RecordHead::LINKED, ..*head };
+        let head = RecordHead { flags: head.flags & !(RecordHead::LINKED | RecordHead::JUDGED), ..*head };
         self.push_record(&head, &[], payload);
     }
 
     /// The same, for a message that came in an HTTP exchange, in the SSE event of this id if it has one.
     pub fn push_linked(&mut self, head: &RecordHead, exchange: u64, event_id: &[u8], payload: &Bytes) {
-        let head = RecordHead { flags: head.flags | RecordHead::LINKED, ..*head };
-        let event_id = &event_id[..event_id.len().min(EVENT_ID_MAX)];
-        self.push_record(&head, &[&Link::encode(exchange, event_id), event_id], payload);
+        self.push_message(head, Some((exchange, event_id)), None, payload);
+    }
+
+    /// The same for any message: the exchange and the event that it came in, if it did, and what rules decided about it.
+    pub fn push_message(
+        &mut self,
+        head: &RecordHead,
+        way: Option<(u64, &[u8])>,
+        verdict: Option<&Verdict>,
+        payload: &Bytes,
+    ) {
+        let (mut flags, none) = (head.flags & !(RecordHead::LINKED | RecordHead::JUDGED), &[][..]);
+        let (link, (fixed, rule));
+        let mut words = [none; 5];
+        if let Some((exchange, event_id)) = way {
+            flags |= RecordHead::LINKED;
+            let event_id = &event_id[..event_id.len().min(EVENT_ID_MAX)];
+            link = Link::encode(exchange, event_id);
+            (words[0], words[1]) = (&link, event_id);
+        }
+        let verdict_len;
+        if let Some(verdict) = verdict {
+            flags |= RecordHead::JUDGED;
+            (fixed, rule) = verdict.encode();
+            verdict_len = ((fixed.len() + rule.len()) as u16).to_le_bytes();
+            (words[2], words[3], words[4]) = (&verdict_len, &fixed, rule.as_bytes());
+        }
+        self.push_record(&RecordHead { flags, ..*head }, &words, payload);
     }
 
     /// Adds the head of an HTTP exchange. `text` is asked for only if no head like it was written.
@@ -166,8 +188,8 @@ impl SegmentWriter {
         self.push_record(&head, &[server.as_bytes()], &Bytes::new());
     }
 
-    /// Adds a record that says `words` and then `payload`. What is copied of it is put together first, so
-    /// that its checksum is taken and it is gathered in one go.
+    /// Adds a record that says `words` and then `payload`. What is copied of it is put together where it
+    /// waits, and its checksum is taken there in one go.
     fn push_record(&mut self, head: &RecordHead, words: &[&[u8]], payload: &Bytes) {
         if let Some(lost) = self.lost.filter(|_| self.gathered == 0) {
             let count = lost.to_string();
@@ -179,13 +201,15 @@ impl SegmentWriter {
         let (copied, shared): (&[u8], _) =
             if payload.len() < COPY_BELOW { (payload, None) } else { (&[], Some(payload)) };
         let length = words.iter().map(|word| word.len()).sum::<usize>() + payload.len();
-        self.run.clear();
-        self.run.extend_from_slice(&head.unchecked(length));
-        words.iter().for_each(|word| self.run.extend_from_slice(word));
-        self.run.extend_from_slice(copied);
-        let checksum = checksum(&self.run, shared.map_or(&[][..], |shared| shared));
-        self.run[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
-        self.gather.copy(&self.run);
+        self.gather.compose(|gathered| {
+            let start = gathered.len();
+            gathered.extend_from_slice(&head.unchecked(length));
+            words.iter().for_each(|word| gathered.extend_from_slice(word));
+            gathered.extend_from_slice(copied);
+            let record = &mut gathered[start..];
+            let checksum = checksum(record, shared.map_or(&[][..], |shared| shared));
+            record[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+        });
         if let Some(shared) = shared {
             self.gather.share(shared);
         }

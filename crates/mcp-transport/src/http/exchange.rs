@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming, SizeHint};
-use hyper::header::HeaderMap;
+use hyper::header::{self, HeaderMap};
 use hyper::{Method, StatusCode};
 use mcp_engine::conversation::Renamed;
 use mcp_engine::pipeline::{Injection, Outgoing};
 use mcp_engine::{Asked, Conversation, ExchangeMark, Lane, Outbox, Release, Side};
-use mcp_store::Transport;
+use mcp_store::{HeadKey, Transport};
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
 use mcp_wire::{Kind, Message, scan};
@@ -24,7 +24,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::body::{BodyError, poll_client_data};
 use super::gate::{Refused, refused};
 use super::heads;
-use super::hub::{Hub, OpenCall};
+use super::hub::{Hub, OpenCall, PlainHead};
 
 /// A body up to this size is waited for: it leaves in one write with its head. A larger one passes
 /// as it comes.
@@ -47,6 +47,8 @@ pub struct Exchange {
     call: RefCell<Option<OpenCall>>,
     /// How it ended, if not as it should.
     ended: Cell<&'static str>,
+    /// It is recorded as over already.
+    is_over: Cell<bool>,
     /// Why the client's body could not be passed on to its end.
     refused: RefCell<Option<Refused>>,
     /// What opened it was refused by rules, and its client is told so at once.
@@ -72,6 +74,7 @@ impl Exchange {
             lists_tools: Cell::default(),
             call: RefCell::default(),
             ended: Cell::default(),
+            is_over: Cell::default(),
             refused: RefCell::default(),
             is_refused: Cell::default(),
             can_ask: Cell::default(),
@@ -80,19 +83,45 @@ impl Exchange {
     }
 
     pub fn request_head(&self, method: &Method, target: &str, headers: &HeaderMap) {
-        let start = [method.as_str(), target];
-        self.head(Side::Client, &start, headers, || heads::request_text(method.as_str(), target, headers));
+        let key = || self.key_of(&[method.as_str(), target], headers);
+        self.head(Side::Client, key, || heads::request_text(method.as_str(), target, headers), false);
     }
 
     pub fn response_head(&self, status: StatusCode, headers: &HeaderMap) {
-        self.head(Side::Server, &[status.as_str()], headers, || heads::response_text(status, headers));
+        self.answer_head(status, headers, false);
     }
 
-    fn head(&self, from: Side, start: &[&str], headers: &HeaderMap, text: impl FnOnce() -> Vec<u8>) {
+    /// The same, for an answer that is there whole, so that nothing more is to be known of the exchange.
+    pub fn last_head(self: Rc<Self>, status: StatusCode, headers: &HeaderMap) {
+        let is_over = Rc::strong_count(&self) == 1 && self.ended.get().is_empty();
+        self.answer_head(status, headers, is_over);
+        self.is_over.set(is_over);
+    }
+
+    fn answer_head(&self, status: StatusCode, headers: &HeaderMap, is_over: bool) {
+        let key = || self.answer_key(status, headers);
+        self.head(Side::Server, key, || heads::response_text(status, headers), is_over);
+    }
+
+    fn head(&self, from: Side, key: impl FnOnce() -> HeadKey, text: impl FnOnce() -> Vec<u8>, is_over: bool) {
         if self.hub.look(|pipeline| pipeline.keeps_exchanges()) {
-            let key = heads::key(&self.hub.hash_state, &mut self.hub.scratch.borrow_mut(), start, headers);
-            self.hub.note(|pipeline| pipeline.exchange_head(&self.mark(from), key, text));
+            let key = key();
+            self.hub.note(|pipeline| pipeline.exchange_head(&self.mark(from), key, text, is_over));
         }
+    }
+
+    fn answer_key(&self, status: StatusCode, headers: &HeaderMap) -> HeadKey {
+        let key = || self.key_of(&[status.as_str()], headers);
+        let Some(media_type) = headers.get(header::CONTENT_TYPE).filter(|_| headers.len() == 1) else { return key() };
+        let mut known = self.hub.plain_head.borrow_mut();
+        match &*known {
+            Some(known) if known.status == status && known.media_type == media_type => known.key,
+            _ => known.insert(PlainHead { status, media_type: media_type.clone(), key: key() }).key,
+        }
+    }
+
+    fn key_of(&self, start: &[&str], headers: &HeaderMap) -> HeadKey {
+        heads::key(&self.hub.hash_state, &mut self.hub.scratch.borrow_mut(), start, headers)
     }
 
     fn mark(&self, from: Side) -> ExchangeMark {
@@ -265,6 +294,9 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         if let Some(asked) = self.asked.take().filter(|_| self.is_answered_here()) {
             self.talk.borrow_mut().remember(asked);
+        }
+        if self.is_over.get() {
+            return;
         }
         let how = self.ended.get();
         self.hub.note(|pipeline| pipeline.exchange_end(&self.mark(Side::Server), how));

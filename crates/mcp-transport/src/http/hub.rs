@@ -10,9 +10,12 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use foldhash::fast::RandomState;
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
 use mcp_engine::desk::next_order;
 use mcp_engine::pipeline::{Injection, Outgoing};
 use mcp_engine::{Bus, Outbox, Pipeline, Recorder, Release, StoreFailed};
+use mcp_store::HeadKey;
 use mcp_wire::mirror::ToolParams;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
@@ -61,6 +64,8 @@ pub struct Hub {
     /// For telling heads apart that were recorded before.
     pub hash_state: RandomState,
     pub scratch: RefCell<Vec<u8>>,
+    /// The last head of an answer that said no more than what its body is: nearly all are alike.
+    pub plain_head: RefCell<Option<PlainHead>>,
     tell: Box<dyn Fn(String)>,
     told: RefCell<HashSet<String>>,
 }
@@ -87,6 +92,13 @@ impl Drop for Decided<'_> {
             self.hub.outboxes.borrow_mut().push(out);
         }
     }
+}
+
+/// The head of an answer, by its status and the type of its body, and what it is told apart by.
+pub struct PlainHead {
+    pub status: StatusCode,
+    pub media_type: HeaderValue,
+    pub key: HeadKey,
 }
 
 type Waiter = Box<dyn FnOnce(Release)>;
@@ -131,6 +143,7 @@ impl Hub {
             tools: Rc::default(),
             hash_state: RandomState::default(),
             scratch: RefCell::default(),
+            plain_head: RefCell::default(),
             tell,
             told: RefCell::default(),
         })

@@ -26,13 +26,18 @@ pub(crate) struct ExchangeParts {
 impl ExchangeParts {
     /// Takes note of a record that is about the exchange. Of two the first counts.
     pub fn add(&mut self, head: &RecordHead, offset: u64) {
-        let part = match (head.kind, head.direction) {
-            (RecordKind::Exchange, Direction::ClientToServer) => &mut self.request,
-            (RecordKind::Exchange, Direction::ServerToClient) => &mut self.answer,
-            (RecordKind::ExchangeEnd, _) => &mut self.end,
-            _ => return,
-        };
-        *part = if *part == 0 { offset } else { *part };
+        let first = |part: &mut u64| *part = if *part == 0 { offset } else { *part };
+        match (head.kind, head.direction) {
+            (RecordKind::Exchange, Direction::ClientToServer) => first(&mut self.request),
+            (RecordKind::Exchange, Direction::ServerToClient) => {
+                first(&mut self.answer);
+                if head.flags & RecordHead::ENDS != 0 {
+                    first(&mut self.end);
+                }
+            }
+            (RecordKind::ExchangeEnd, _) => first(&mut self.end),
+            _ => {}
+        }
     }
 
     pub fn are_all(&self) -> bool {
