@@ -30,7 +30,8 @@ struct View {
 #[derive(Default)]
 struct Foreseen {
     has_messages: bool,
-    answer: Option<String>,
+    /// Where we are the server, its head is recorded after the message that it brings.
+    answer: Option<AnswerHead>,
 }
 
 #[derive(Default)]
@@ -61,10 +62,14 @@ impl Exchanges {
             SessionEntry::End(..) | SessionEntry::Amendment(_) => None,
         };
         let Some(exchange) = exchange else { return };
-        let known = self.foreseen.keep(exchange, &Headers::default());
+        let (known, none) = (&mut self.foreseen, Headers::default());
+        let known = match entry {
+            SessionEntry::Answer(_, head) => known.keep(exchange, &head.headers),
+            _ => known.keep(exchange, &none),
+        };
         match entry {
             SessionEntry::Message(_) => known.has_messages = true,
-            SessionEntry::Answer(_, head) => known.answer = Some(outcome(head)),
+            SessionEntry::Answer(_, head) => known.answer = Some(head.clone()),
             SessionEntry::Request(..) | SessionEntry::End(..) | SessionEntry::Amendment(_) => {}
         }
         while self.foreseen.pop_excess().is_some() {}
@@ -131,12 +136,14 @@ impl Exchanges {
         if !self.view.verbose {
             return Vec::new();
         }
-        let foreseen = self.foreseen.get(exchange).and_then(|known| known.answer.clone());
+        if open.answer.is_none() {
+            open.answer = self.foreseen.get(exchange).and_then(|known| known.answer.clone());
+        }
         let mut line = match &open.request {
             Some(_) => format!("exchange {exchange}: {}", open.name(exchange)),
             None => open.name(exchange),
         };
-        line.extend(open.answer.as_ref().map(outcome).or(foreseen).map(|answer| format!(" → {answer}")));
+        line.extend(open.answer.as_ref().map(|answer| format!(" → {}", outcome(answer))));
         if recorded.direction == Direction::ServerToClient {
             line.extend(open.stream(exchange).map(|stream| format!(", {stream}")));
         }
