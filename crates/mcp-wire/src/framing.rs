@@ -53,6 +53,13 @@ pub struct FrameRef<'a> {
     pub bom: bool,
 }
 
+impl<'a> FrameRef<'a> {
+    /// A message of our own, framed as its receiver likes it.
+    pub fn composed(bytes: &'a Bytes) -> Self {
+        Self { bytes, ending: Ending::Counted, bom: false }
+    }
+}
+
 impl<'a> From<&'a Frame> for FrameRef<'a> {
     fn from(frame: &'a Frame) -> Self {
         Self { bytes: &frame.bytes, ending: frame.ending, bom: frame.bom }

@@ -453,6 +453,10 @@ pub fn is_invalid_params(code: &[u8]) -> bool {
 
 /// Whether an answer is an error to a message whose id could not be told.
 pub fn is_without_id(answer: &[u8]) -> bool {
+    // Most answers begin with the id, and then no more need be read.
+    if answer.strip_prefix(b"{\"jsonrpc\":\"2.0\",\"id\":").is_some_and(|id| !id.starts_with(b"null")) {
+        return false;
+    }
     let glance = scan::glance(answer);
     glance.kind == Kind::Error && glance.id.is_none_or(|span| &answer[span.range()] == b"null")
 }
@@ -600,5 +604,21 @@ mod tests {
             error_without_id(&Refusal::UpstreamStatus { status: 502 }),
             r#"{"jsonrpc":"2.0","id":null,"error":{"code":5021,"data":{"mcp-proxy/reason":"upstream-status"},"message":"mcp-proxy: the server answered with HTTP status 502"}}"#
         );
+    }
+
+    #[test]
+    fn errors_to_nobody_are_told_from_others() {
+        let refusal = Refusal::Ending;
+        assert!(is_without_id(&error_without_id(&refusal)));
+        assert!(!is_without_id(&error(&Id::from_json(b"7"), &refusal)));
+        for (answer, expected) in [
+            (r#"{"error":{"code":1},"jsonrpc":"2.0","id":null}"#, true),
+            (r#"{"jsonrpc":"2.0","error":{"code":1}}"#, true),
+            (r#"{"error":{"code":1},"jsonrpc":"2.0","id":"null"}"#, false),
+            (r#"{"jsonrpc":"2.0","id":null,"result":{}}"#, false),
+            (r#"{"result":{},"jsonrpc":"2.0","id":1}"#, false),
+        ] {
+            assert_eq!(is_without_id(answer.as_bytes()), expected, "{answer}");
+        }
     }
 }

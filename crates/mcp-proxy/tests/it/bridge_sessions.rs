@@ -1,6 +1,7 @@
 //! Clients of Streamable HTTP in front of a server on pipes: sessions, and which stream a message of
 //! the server goes to.
 
+use mcp_store::segment::{RecordHead, RecordKind, SegmentReader};
 use serde_json::{Value, json};
 
 use crate::bridge_kit::{
@@ -53,6 +54,34 @@ fn a_session_begins_with_initialize_and_has_a_server_of_its_own() {
     assert_eq!(pids.len(), 3);
     proxy.end();
     assert!(!pids.into_iter().any(is_process));
+}
+
+/// Of an exchange whose answer was there whole, nothing follows the head of that answer.
+#[test]
+fn an_answered_call_ends_its_exchange_with_its_head() {
+    let sandbox = Sandbox::new();
+    let proxy = sandbox.listen_to_puppet();
+    let session = Session::open(&proxy);
+    session.tell(INITIALIZED);
+    for id in 1..=3 {
+        assert_eq!(session.ask(call(id, "hello")).json()["result"]["method"], "hello");
+    }
+    drop(session);
+    proxy.end();
+    // It is recorded behind the answer, and shown with it.
+    let shown = sandbox.stdout(["inspect", "-v", sandbox.segments()[0].to_str().unwrap()]);
+    assert_eq!(shown.matches("    < content-type: application/json").count(), 4, "{shown}");
+    let mut reader = SegmentReader::open(&sandbox.segments()[0]).unwrap();
+    let (mut answered, mut over) = (Vec::new(), Vec::new());
+    while let Some(head) = reader.next_head().unwrap() {
+        match head.kind {
+            RecordKind::Exchange if head.flags & RecordHead::ENDS != 0 => answered.push(head.sequence),
+            RecordKind::ExchangeEnd => over.push(head.sequence),
+            _ => {}
+        }
+    }
+    assert!(answered.len() >= 4, "the introduction and three calls: {answered:?} {over:?}");
+    assert!(answered.iter().all(|exchange| !over.contains(exchange)), "{answered:?} {over:?}");
 }
 
 #[test]

@@ -91,11 +91,17 @@ impl Calls {
     }
 
     /// Remembers who waits for the answer to `request`. What comes back is the request as the server
-    /// gets it: with another id or token only where an equal one is in flight.
-    pub fn remember(&mut self, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked: Asked, message: &Message) -> Bytes {
+    /// gets it, if that is another: with another id or token, where an equal one is in flight.
+    pub fn remember(
+        &mut self,
+        exchange: &Rc<Exchange>,
+        stream: &Rc<Stream>,
+        asked: Asked,
+        message: &Message,
+    ) -> Option<Bytes> {
         let method = message.glance().method.map(|span| message.slice(span)).unwrap_or_default();
         let (is_initialize, lists_tools) = (method == b"\"initialize\"", method == b"\"tools/list\"");
-        let mut request = message.bytes().clone();
+        let mut changed = None;
         // Somebody may have given it another id on its way.
         let (mut known, mut original_id) = match message.id() {
             Some(id) if id != asked.id => (id, Some(asked.id.to_string().into())),
@@ -105,15 +111,16 @@ impl Calls {
             && let Some(span) = message.glance().id
         {
             known = self.fresh_id();
-            original_id = original_id.or_else(|| Some(request.slice(span.range())));
-            request = splice(&request, span, known.to_string().as_bytes());
+            original_id = original_id.or_else(|| Some(message.bytes().slice(span.range())));
+            changed = Some(splice(message.bytes(), span, known.to_string().as_bytes()));
         }
         let (mut token, mut original_token) = (None, None);
-        if let Some((mut wanted, span)) = progress_token(&request) {
+        let request = changed.as_ref().unwrap_or(message.bytes());
+        if let Some((mut wanted, span)) = progress_token(request) {
             if self.tokens.contains_key(&wanted) {
                 wanted = self.fresh_id();
                 original_token = Some(request.slice(span.range()));
-                request = splice(&request, span, wanted.to_string().as_bytes());
+                changed = Some(splice(request, span, wanted.to_string().as_bytes()));
             }
             self.tokens.insert(wanted.clone(), known.clone());
             token = Some(wanted);
@@ -123,14 +130,17 @@ impl Calls {
         let call =
             Call { asked, original_id, original_token, token, exchange, stream, is_initialize, lists_tools, _open };
         self.open.insert(known, call);
-        request
+        changed
     }
 
     /// Remembers each request of a batch by itself.
     pub fn remember_batch(&mut self, exchange: &Rc<Exchange>, stream: &Rc<Stream>, batch: &Bytes) -> Bytes {
         replace_items(batch, |item| match (item.glance().kind, item.id()) {
             // The recording pairs the items of a batch by their ids.
-            (Kind::Request, Some(id)) => self.remember(exchange, stream, Asked { id, sequence: 0 }, item),
+            (Kind::Request, Some(id)) => {
+                let changed = self.remember(exchange, stream, Asked { id, sequence: 0 }, item);
+                changed.unwrap_or_else(|| item.bytes().clone())
+            }
             _ => item.bytes().clone(),
         })
     }

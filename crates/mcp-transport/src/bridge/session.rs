@@ -148,15 +148,17 @@ impl Session {
 
     /// Sends a message to the server, and remembers who waits for an answer to it.
     fn ask(&self, talk: &Talk, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked: Option<Asked>, message: &Message) {
-        let bytes = match (&asked, message.glance().kind) {
-            (Some(asked), Kind::Request) => self.calls.borrow_mut().remember(exchange, stream, asked.clone(), message),
-            (None, Kind::Batch) => self.calls.borrow_mut().remember_batch(exchange, stream, message.bytes()),
-            _ => message.bytes().clone(),
+        let sequence = asked.as_ref().map_or(0, |asked| asked.sequence);
+        let changed = match (asked, message.glance().kind) {
+            (Some(asked), Kind::Request) => self.calls.borrow_mut().remember(exchange, stream, asked, message),
+            (None, Kind::Batch) => Some(self.calls.borrow_mut().remember_batch(exchange, stream, message.bytes())),
+            _ => None,
         };
         self.give_up_oldest(talk);
-        let is_same = bytes.as_ptr() == message.bytes().as_ptr();
-        let message = if is_same { message.clone() } else { Message::new(bytes) };
-        talk.send(message, asked.map_or(0, |asked| asked.sequence));
+        match changed {
+            None => talk.send(message, sequence),
+            Some(changed) => talk.send(&changed.into(), sequence),
+        }
     }
 
     /// The call that a message takes back. It is given up, and named as the server knows it.

@@ -12,7 +12,7 @@ use mcp_engine::{Conversation, Lane, Outbox, Pipeline, Release, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_event;
 use mcp_wire::reply::Refusal;
-use mcp_wire::{Cut, Frame, FrameRef, Gather, Id, Message};
+use mcp_wire::{Cut, FrameRef, Gather, Id, Message};
 use tokio::sync::Notify;
 
 use super::child_link::ChildLink;
@@ -261,10 +261,10 @@ impl Talk {
     }
 
     /// Sends the server a message that was passed as `sequence`.
-    pub fn send(&self, message: Message, sequence: u64) {
+    pub fn send(&self, message: &Message, sequence: u64) {
         match self.server.get() {
-            Some(ServerEnd::Gateway(visitor)) => visitor.take(&message, sequence),
-            _ => self.send_frame((&Frame::composed(message.bytes().clone())).into()),
+            Some(ServerEnd::Gateway(visitor)) => visitor.take(message, sequence),
+            _ => self.send_frame(FrameRef::composed(message.bytes())),
         }
     }
 

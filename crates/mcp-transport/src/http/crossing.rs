@@ -28,7 +28,7 @@ use super::exchange::{Exchange, Received, receive};
 use super::gate::{Caller, Refused, refused, unauthorized};
 use super::heads::accepts_events;
 use super::hub::{Hub, OpenCall};
-use super::relay::json_response;
+use super::relay::{json_response, json_response_in};
 use super::site::{MESSAGE, Server, Site, not_allowed, plain, refusal_response, turn_away};
 use super::strict;
 use crate::bridge::child_link::{ChildLink, ChildOptions};
@@ -258,61 +258,67 @@ struct Opened {
 }
 
 /// Answers a POST of a client of Streamable HTTP.
-pub async fn post(
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an `async fn` has room for all that it is given twice, and this waits a lot"
+)]
+pub fn post(
     site: Rc<Site>,
     (peer, caller): (IpAddr, Caller),
     parts: Parts,
     body: Incoming,
-) -> Response<ToClient> {
-    if let Err(refused) = check_length(&caller, &body) {
-        return refuse(&refused);
-    }
-    let body = match receive_whole(&site, body).await {
-        Ok(body) => body,
-        Err(refused) => return refuse(&refused),
-    };
-    let (who, body) = match site.gate.admit_message(caller, body.clone()) {
-        Ok(admitted) => admitted,
-        Err(refusal) => return refuse_message(&body, &refusal),
-    };
-    let opened = match open(&site, (peer, &who), &parts, &body) {
-        Ok(opened) => opened,
-        Err(refused) => return refuse(&refused),
-    };
-    let Opened { talk, is_new, exchange, message } = opened;
-    let ClientEnd::Session(session) = &talk.client else {
-        return refuse(&refused(StatusCode::NOT_FOUND, "no such session"));
-    };
-    if session.era == Era::Modern
-        && let Err(what) = strict::check_all(&site.hub.tools.borrow(), &message, &parts.headers)
-    {
-        return mismatched(&exchange, body, what);
-    }
-    drop(parts);
-    talk.server_room().await;
-    let Some(stream) = session.from_client(&talk, &exchange, message) else {
-        return respond(&exchange, Response::new(ToClient::empty()), StatusCode::ACCEPTED);
-    };
-    let mut waiting =
-        Waiting { talk: Rc::clone(&talk), stream: Some(stream), unanswered: Some(site.crossings.unanswered()) };
-    let mut response = match waiting.first().await {
-        Some(First::Json(answer)) => answered(&site, session.era, &body, answer),
-        Some(First::Stream(outlet)) => waiting.stream(outlet),
-        Some(First::Late) => plain(StatusCode::GATEWAY_TIMEOUT, "no answer comes\n"),
-        None if site.hub.has_failed() => {
-            let (status, refusal) = (StatusCode::INTERNAL_SERVER_ERROR, Refusal::NotRecorded);
-            return refuse(&Refused { status, refusal });
+) -> impl Future<Output = Response<ToClient>> + use<> {
+    async move {
+        if let Err(refused) = check_length(&caller, &body) {
+            return refuse(&refused);
         }
-        None => plain(StatusCode::NOT_FOUND, "the session is over\n"),
-    };
-    if is_new
-        && !talk.is_over()
-        && let Some(id) = session.id
-    {
-        response.headers_mut().insert(SESSION, session_value(id));
+        let body = match receive_whole(&site, body).await {
+            Ok(body) => body,
+            Err(refused) => return refuse(&refused),
+        };
+        let (who, body) = match site.gate.admit_message(caller, &body) {
+            Ok((who, without_token)) => (who, without_token.unwrap_or(body)),
+            Err(refusal) => return refuse_message(&body, &refusal),
+        };
+        let opened = match open(&site, (peer, &who), &parts, &body) {
+            Ok(opened) => opened,
+            Err(refused) => return refuse(&refused),
+        };
+        let Opened { talk, is_new, exchange, message } = opened;
+        let ClientEnd::Session(session) = &talk.client else {
+            return refuse(&refused(StatusCode::NOT_FOUND, "no such session"));
+        };
+        if session.era == Era::Modern
+            && let Err(what) = strict::check_all(&site.hub.tools.borrow(), &message, &parts.headers)
+        {
+            return mismatched(&exchange, body, what);
+        }
+        let headers = emptied(parts);
+        talk.server_room().await;
+        let Some(stream) = session.from_client(&talk, &exchange, message) else {
+            return respond(&exchange, Response::new(ToClient::empty()), StatusCode::ACCEPTED);
+        };
+        let mut waiting =
+            Waiting { talk: Rc::clone(&talk), stream: Some(stream), unanswered: Some(site.crossings.unanswered()) };
+        let mut response = match waiting.first().await {
+            Some(First::Json(answer)) => answered(&site, session.era, &body, answer, headers),
+            Some(First::Stream(outlet)) => waiting.stream(outlet),
+            Some(First::Late) => plain(StatusCode::GATEWAY_TIMEOUT, "no answer comes\n"),
+            None if site.hub.has_failed() => {
+                let (status, refusal) = (StatusCode::INTERNAL_SERVER_ERROR, Refusal::NotRecorded);
+                return refuse(&Refused { status, refusal });
+            }
+            None => plain(StatusCode::NOT_FOUND, "the session is over\n"),
+        };
+        if is_new
+            && !talk.is_over()
+            && let Some(id) = session.id
+        {
+            response.headers_mut().insert(SESSION, session_value(id));
+        }
+        exchange.last_head(response.status(), response.headers());
+        response
     }
-    let status = response.status();
-    respond(&exchange, response, status)
 }
 
 /// Finds the conversation that a POST belongs to, or begins one.
@@ -336,7 +342,9 @@ fn open(
         },
     };
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, era);
-    exchange.can_ask.set(era == Era::Legacy && accepts_events(&parts.headers));
+    // Only rules ask.
+    let can_ask = || era == Era::Legacy && accepts_events(&parts.headers);
+    exchange.can_ask.set(site.hub.is_governed() && can_ask());
     exchange.request_head(&parts.method, target(parts), &parts.headers);
     Ok(Opened { talk, is_new, exchange, message })
 }
@@ -345,6 +353,14 @@ fn respond(exchange: &Exchange, mut response: Response<ToClient>, status: Status
     *response.status_mut() = status;
     exchange.response_head(status, response.headers());
     response
+}
+
+/// The headers of a request without what they said. Those of its answer are put there, and then, by hyper, those of
+/// the next request.
+fn emptied(parts: Parts) -> HeaderMap {
+    let mut headers = parts.headers;
+    headers.clear();
+    headers
 }
 
 fn target(parts: &Parts) -> &str {
@@ -449,13 +465,13 @@ fn mismatched(exchange: &Exchange, body: Bytes, what: String) -> Response<ToClie
     respond(exchange, json_response(StatusCode::BAD_REQUEST, Some(body)), StatusCode::BAD_REQUEST)
 }
 
-/// The response that an answer is sent with.
-fn answered(site: &Site, era: Era, request: &Bytes, answer: Bytes) -> Response<ToClient> {
+/// The response that an answer is sent with, whose headers go where there is room for them.
+fn answered(site: &Site, era: Era, request: &Bytes, answer: Bytes, room: HeaderMap) -> Response<ToClient> {
     let turned_away = match site.gate.has_entrance() && scan::glance(&answer).kind == Kind::Error {
         true => TurnedAway::told_by(&answer),
         false => None,
     };
-    let mut response = json_response(status_of(era, request, &answer), Some(answer));
+    let mut response = json_response_in(room, status_of(era, request, &answer), Some(answer));
     if let Some(why) = turned_away {
         turn_away(&mut response, why);
     }
@@ -667,8 +683,8 @@ pub async fn post_to_stream(site: &Rc<Site>, caller: Caller, parts: Parts, body:
         Ok(body) => body,
         Err(refused) => return refuse(&refused),
     };
-    let (who, body) = match site.gate.admit_message(caller, body.clone()) {
-        Ok(admitted) => admitted,
+    let (who, body) = match site.gate.admit_message(caller, &body) {
+        Ok((who, without_token)) => (who, without_token.unwrap_or(body)),
         Err(refusal) => return refuse_message(&body, &refusal),
     };
     let Some(talk) = find().filter(|talk| talk.belongs_to(&who)) else { return none_such() };

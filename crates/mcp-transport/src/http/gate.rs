@@ -112,13 +112,13 @@ impl Gate {
         Ok(caller)
     }
 
-    /// Whose message this is, and the message without the token that it may show. Where head and message
-    /// show one each, both are of the same client.
-    pub fn admit_message(&self, caller: Caller, message: Bytes) -> Result<(Rc<Principal>, Bytes), Refusal> {
+    /// Whose message this is, and, where messages may show tokens, the message without its own. Where head and
+    /// message show one each, both are of the same client.
+    pub fn admit_message(&self, caller: Caller, message: &Bytes) -> Result<(Rc<Principal>, Option<Bytes>), Refusal> {
         if self.entrance.is_none() {
-            return Ok((caller.ok_or(Unauthorized)?, message));
+            return Ok((caller.ok_or(Unauthorized)?, None));
         }
-        let message = Message::new(message);
+        let message = Message::new(message.clone());
         let who = match (caller, entrance::shown_in(&message)?) {
             (Some(caller), None) => caller,
             (None, None) => return Err(Refusal::Unauthorized),
@@ -130,7 +130,7 @@ impl Gate {
                 who
             }
         };
-        Ok((who, entrance::without_token(&message)))
+        Ok((who, Some(entrance::without_token(&message))))
     }
 
     fn check_host(&self, headers: &HeaderMap, is_open: bool) -> Result<(), Refused> {
@@ -366,9 +366,9 @@ mod tests {
         let ann = || Some(Rc::new(Principal::unrestricted("ann")));
         let check = |caller: Caller, proxy: &str, expected: Result<&str, Refusal>| {
             let message = format!("{{\"id\":1,\"method\":\"ping\",\"params\":{{{proxy}}}}}");
-            let admitted = gate.admit_message(caller, message.into());
+            let admitted = gate.admit_message(caller, &message.into());
             let admitted = admitted.map(|(who, message)| {
-                assert_eq!(message, br#"{"id":1,"method":"ping","params":{}}"#[..]);
+                assert_eq!(message.unwrap(), br#"{"id":1,"method":"ping","params":{}}"#[..]);
                 who.name.to_string()
             });
             assert_eq!(admitted, expected.map(str::to_owned));

@@ -224,8 +224,14 @@ fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient>
 }
 
 pub fn json_response(status: StatusCode, body: Option<Bytes>) -> Response<ToClient> {
+    json_response_in(HeaderMap::new(), status, body)
+}
+
+/// The same, with its headers where others were.
+pub fn json_response_in(room: HeaderMap, status: StatusCode, body: Option<Bytes>) -> Response<ToClient> {
     let mut response = Response::new(ToClient::Whole(body));
     *response.status_mut() = status;
+    *response.headers_mut() = room;
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     response
 }

@@ -102,7 +102,7 @@ pub(super) fn to_client(talk: &Talk, found: Found, release: Release) {
         return session.route(found, outgoing.frame().bytes);
     }
     if let Some(answer) = &release.back {
-        return talk.send(Message::new(answer.frame().bytes.clone()), answer.sequence());
+        return talk.send(&Message::new(answer.frame().bytes.clone()), answer.sequence());
     }
     found.calls().iter().for_each(|call| give_up_later(talk, &call.stream));
 }
