@@ -146,6 +146,12 @@ impl Intercept {
         self.armed
     }
 
+    /// Whether nothing is to be held, and nothing is parked that a message could take back.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.armed && self.parked.is_empty()
+    }
+
     /// Looks at a message, which `speaker`'s conversation brought. `server` is that of a gateway.
     pub(crate) fn look(
         &mut self,

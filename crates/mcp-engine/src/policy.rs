@@ -254,6 +254,12 @@ impl Policy {
         }
     }
 
+    /// Whether answers that list something are on their way.
+    #[inline]
+    pub(crate) fn awaits_list(&self) -> bool {
+        self.governed.as_ref().is_some_and(|governed| governed.lists.is_any_open())
+    }
+
     /// A message as whoever it is for may see it, and what it was if it is another now.
     pub(crate) fn show(&mut self, judged: Judged, speaker: &Speaker) -> (Judged, Option<Hidden>) {
         match &mut self.governed {
@@ -276,6 +282,7 @@ impl Policy {
         self.governed.as_ref()?.fit(message).err()
     }
 
+    #[inline]
     pub fn permit(&mut self, resolved: Resolved, speaker: &Speaker) -> Verdict {
         match &mut self.governed {
             None => Verdict::Permitted(Judged(resolved.message), Rulings::None),

@@ -230,7 +230,15 @@ fn subscribes(message: &Message, shape: &Shape) -> bool {
 
 /// Whether a name is plain text; `None` if there is none.
 fn named(message: &Message, span: Option<Span>) -> Option<bool> {
-    let name = text(message, span?);
+    let span = span?;
+    // Nearly every name needs no decoding to be seen to be plain.
+    if let [b'"', name @ .., b'"'] = message.slice(span)
+        && !name.is_empty()
+        && name.iter().all(|byte| matches!(byte, b' '..=b'~') && *byte != b'\\')
+    {
+        return Some(true);
+    }
+    let name = text(message, span);
     Some(name.is_some_and(|name| !name.is_empty() && !name.chars().any(char::is_control)))
 }
 

@@ -86,23 +86,23 @@ impl Pipeline {
         of_gateway.or_else(by_rules).or_else(|| self.audit.as_ref()?.server())
     }
 
-    /// Takes what a client says to us. What is for the server comes back.
-    pub(super) fn hear(
-        &mut self,
-        talk: &Conversation,
-        lane: Lane<'_>,
-        message: ProxyMessage,
-        out: &mut Outbox,
-    ) -> Option<ProxyMessage> {
-        if message.from == Side::Server || !self.policy.is_governed() {
-            return Some(message);
-        }
+    /// Takes what a client says to us.
+    pub(super) fn hear(&mut self, talk: &Conversation, lane: Lane<'_>, message: ProxyMessage, out: &mut Outbox) {
         match message.message.glance().kind {
-            Kind::Request if self.is_our_round(&message.message) => self.pass_round(talk, lane, message, out),
-            Kind::Response | Kind::Error if self.is_for_us(&message) => self.take_answer(lane, message, out),
-            _ => return Some(message),
+            Kind::Request => self.pass_round(talk, lane, message, out),
+            _ => self.take_answer(lane, message, out),
         }
-        None
+    }
+
+    /// Whether a message is an answer to what we asked.
+    pub(super) fn hears(&self, message: &ProxyMessage) -> bool {
+        message.from == Side::Client
+            && self.policy.is_governed()
+            && match message.message.glance().kind {
+                Kind::Request => self.is_our_round(&message.message),
+                Kind::Response | Kind::Error => self.is_for_us(message),
+                _ => false,
+            }
     }
 
     pub(super) fn approve(

@@ -65,7 +65,9 @@ impl Pipeline {
             out.withheld += 1;
             return;
         }
-        let Some(message) = self.hear(talk, lane, message, out) else { return };
+        if self.hears(&message) {
+            return self.hear(talk, lane, message, out);
+        }
         let known_id = talk.known_id(&message);
         if let Some(cancelled) = message.message.cancelled_id()
             && let Some(now) = talk.renamed_request(message.from, &cancelled)
@@ -82,10 +84,17 @@ impl Pipeline {
                 self.policy.learn(&judged);
                 (judged, None)
             }
+            _ if !self.policy.awaits_list() => (judged, None),
             _ => self.policy.show(judged, lane.speaker(talk)),
         };
-        let server = self.policy.server(talk.upstream()).map(|server| &**server);
-        match self.intercept.look(judged, lane.speaker(talk), server, lane.since) {
+        let passed = match self.intercept.is_idle() {
+            true => Passed::Onward(judged),
+            false => {
+                let server = self.policy.server(talk.upstream()).map(|server| &**server);
+                self.intercept.look(judged, lane.speaker(talk), server, lane.since)
+            }
+        };
+        match passed {
             Passed::Onward(judged) => match known_id {
                 None => {
                     self.keep_rulings(lane.speaker(talk), judged.message(), &rulings);

@@ -34,6 +34,7 @@ pub(super) struct Noted {
 }
 
 impl Pipeline {
+    #[inline]
     pub(super) fn judge(
         &mut self,
         talk: &Conversation,

@@ -93,6 +93,7 @@ impl Governed {
         tool.map(|tool| self.servers[upstream.index()].tools.of(tool)).unwrap_or_default()
     }
 
+    #[inline]
     pub fn judge(&mut self, message: ProxyMessage, speaker: &Speaker) -> Verdict {
         // Whatever goes wrong while a message is judged, it was not permitted.
         let judged = catch_unwind(AssertUnwindSafe(|| match message.message.kind() {

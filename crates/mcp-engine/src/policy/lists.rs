@@ -39,6 +39,10 @@ impl OpenLists {
         self.0.insert(message.sequence);
     }
 
+    pub fn is_any_open(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     /// Whether a message answers one of them.
     fn take(&mut self, answer: &ProxyMessage) -> bool {
         answer.from == Side::Server && answer.correlated.is_some_and(|request| self.0.remove(&request))
@@ -60,14 +64,14 @@ impl Rulings {
 impl Governed {
     /// Learns from an answer that lists something, of which nobody in particular is to see a part.
     pub(super) fn hear_list(&mut self, answer: &ProxyMessage) {
-        if !self.lists.0.is_empty() && self.lists.take(answer) {
+        if self.lists.is_any_open() && self.lists.take(answer) {
             self.learn(answer.upstream, answer.message.bytes());
         }
     }
 
     /// Learns from an answer that lists something, and takes out of it what its client is not to see.
     pub(super) fn show(&mut self, judged: Judged, speaker: &Speaker) -> (Judged, Option<Hidden>) {
-        if self.lists.0.is_empty() || !self.lists.take(&judged.0) {
+        if !self.lists.take(&judged.0) {
             return (judged, None);
         }
         let Judged(mut message) = judged;
