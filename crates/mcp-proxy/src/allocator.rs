@@ -4,10 +4,14 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
+use libmimalloc_sys::{mi_malloc, mi_realloc, mi_zalloc};
 use mimalloc::MiMalloc;
 
 /// From here on a piece is large.
 const LARGE: usize = 128 * 1024;
+/// Every piece of mimalloc that is as large as this is aligned to it. Where it is asked for no more, that is not looked
+/// at; where it is asked for any alignment at all, it takes the long way for all that is over a kilobyte.
+const ALIGNED: usize = 16;
 
 #[global_allocator]
 static ALLOCATOR: BySize = BySize;
@@ -19,14 +23,26 @@ struct BySize;
 unsafe impl GlobalAlloc for BySize {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the promises of this very function.
-        unsafe { if is_large(layout.size()) { System.alloc(layout) } else { MiMalloc.alloc(layout) } }
+        match way(layout) {
+            // SAFETY: the size is not zero, as the caller promises, and the piece is aligned as is asked for.
+            Way::Plain => unsafe { mi_malloc(layout.size()).cast() },
+            // SAFETY: the caller keeps the promises of this very function.
+            Way::Aligned => unsafe { MiMalloc.alloc(layout) },
+            // SAFETY: as above.
+            Way::System => unsafe { System.alloc(layout) },
+        }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
-        unsafe { if is_large(layout.size()) { System.alloc_zeroed(layout) } else { MiMalloc.alloc_zeroed(layout) } }
+        match way(layout) {
+            // SAFETY: as with `alloc`.
+            Way::Plain => unsafe { mi_zalloc(layout.size()).cast() },
+            // SAFETY: as above.
+            Way::Aligned => unsafe { MiMalloc.alloc_zeroed(layout) },
+            // SAFETY: as above.
+            Way::System => unsafe { System.alloc_zeroed(layout) },
+        }
     }
 
     #[inline]
@@ -40,6 +56,8 @@ unsafe impl GlobalAlloc for BySize {
         match (is_large(layout.size()), is_large(size)) {
             // SAFETY: as above.
             (true, true) => unsafe { System.realloc(piece, layout, size) },
+            // SAFETY: as above; it is aligned before and after, and mimalloc knows it by its address.
+            (false, false) if is_aligned(layout.align(), size) => unsafe { mi_realloc(piece.cast(), size).cast() },
             // SAFETY: as above.
             (false, false) => unsafe { MiMalloc.realloc(piece, layout, size) },
             // SAFETY: the caller promises that the size is none that overflows; both pieces have at least as many
@@ -56,6 +74,30 @@ unsafe impl GlobalAlloc for BySize {
     }
 }
 
+/// Where a piece comes from.
+enum Way {
+    /// From mimalloc, as it comes.
+    Plain,
+    /// From mimalloc, aligned to more than that is by itself.
+    Aligned,
+    System,
+}
+
+#[inline]
+fn way(layout: Layout) -> Way {
+    match () {
+        () if is_large(layout.size()) => Way::System,
+        () if is_aligned(layout.align(), layout.size()) => Way::Plain,
+        () => Way::Aligned,
+    }
+}
+
+/// Whether mimalloc aligns a piece of this size so without being asked.
+#[inline]
+fn is_aligned(align: usize, size: usize) -> bool {
+    align <= ALIGNED && align <= size
+}
+
 #[inline]
 fn is_large(size: usize) -> bool {
     size >= LARGE
@@ -63,6 +105,35 @@ fn is_large(size: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::alloc::{GlobalAlloc, Layout};
+
+    use super::{ALLOCATOR, LARGE};
+
+    /// Pieces are aligned as is asked for, whatever their size, and stay so as they grow and shrink.
+    #[test]
+    fn pieces_are_aligned() {
+        for align in [1, 2, 4, 8, 16, 32, 64, 128, 4096] {
+            for size in (1..600).chain([1_000, 1_112, 1_024, 1_025, 5_000, 70_000, LARGE - 1, LARGE, 2 * LARGE]) {
+                let layout = Layout::from_size_align(size, align).expect("a layout");
+                for grown in [size + 1, 2 * size, size / 2 + 1] {
+                    // SAFETY: no size is zero, and each piece is given back as what it is.
+                    unsafe {
+                        let piece = ALLOCATOR.alloc(layout);
+                        let zeros = ALLOCATOR.alloc_zeroed(layout);
+                        assert!(piece.addr().is_multiple_of(align) && zeros.addr().is_multiple_of(align));
+                        assert!((0..size).all(|at| *zeros.add(at) == 0));
+                        piece.write_bytes(7, size);
+                        let piece = ALLOCATOR.realloc(piece, layout, grown);
+                        assert!(piece.addr().is_multiple_of(align), "{align} {size} {grown}");
+                        assert!((0..size.min(grown)).all(|at| *piece.add(at) == 7));
+                        ALLOCATOR.dealloc(piece, Layout::from_size_align(grown, align).expect("a layout"));
+                        ALLOCATOR.dealloc(zeros, layout);
+                    }
+                }
+            }
+        }
+    }
+
     /// Bytes that are still there after a buffer has grown and shrunk across the border.
     #[test]
     fn a_buffer_keeps_what_it_holds_whatever_its_size() {
