@@ -12,6 +12,7 @@ pub mod gate;
 pub mod heads;
 pub mod health;
 pub mod hub;
+pub mod nearby;
 pub mod relay;
 pub mod resource;
 pub mod serve;

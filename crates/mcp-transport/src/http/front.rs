@@ -27,6 +27,7 @@ use tokio::time::{interval, sleep};
 use super::beats::{self, Beat, Beats};
 use super::body::{BodyError, ToClient};
 use super::gate::HEAD_BYTES_MAX;
+use super::nearby;
 use super::site::{Server, Site};
 
 /// Connections at a time, and from one address.
@@ -105,6 +106,9 @@ enum Order {
 
 impl Front {
     pub fn new(listener: TcpListener, site: Rc<Site>) -> Self {
+        if let Ok(address) = listener.local_addr() {
+            nearby::ease(&listener, address.ip());
+        }
         let connections = Rc::new(Connections {
             beats: Rc::clone(&site.hub.beats),
             all: RefCell::default(),

@@ -27,6 +27,7 @@ use tokio_rustls::client::TlsStream;
 use super::body::ToServer;
 use super::certificate;
 use super::hub::Hub;
+use super::nearby;
 use super::target::Target;
 
 /// For the address to be found and the connection, with its encryption, to stand.
@@ -167,6 +168,9 @@ impl Upstream {
     async fn open(&self) -> io::Result<Io> {
         let stream = TcpStream::connect((self.target.host.as_str(), self.target.port)).await?;
         stream.set_nodelay(true)?;
+        if let Ok(peer) = stream.peer_addr() {
+            nearby::ease(&stream, peer.ip());
+        }
         let Some(tls) = &self.tls else { return Ok(Io::Plain(TokioIo::new(stream))) };
         let name = ServerName::try_from(self.target.host.clone()).map_err(io::Error::other)?;
         Ok(Io::Tls(Box::new(TokioIo::new(tls.connect(name, stream).await?))))
