@@ -6,8 +6,10 @@
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{HashMap, HashSet};
+use std::future::poll_fn;
 use std::ops::Deref;
 use std::rc::Rc;
+use std::task::Poll;
 
 use foldhash::fast::RandomState;
 use hyper::StatusCode;
@@ -92,6 +94,20 @@ impl Drop for Decided<'_> {
             self.hub.outboxes.borrow_mut().push(out);
         }
     }
+}
+
+/// Goes on once everything that is to be done in this turn of the loop is done: what a message woke, such as the writer
+/// of the pipe that it goes to, comes behind whoever waited for this turn already.
+async fn let_others_go_first() {
+    let mut is_last = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut is_last, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// The head of an answer, by its status and the type of its body, and what it is told apart by.
@@ -305,6 +321,7 @@ impl Hub {
                     break;
                 }
             }
+            let_others_go_first().await;
             self.commit_now();
         }
     }
@@ -365,5 +382,42 @@ impl Hub {
         self.commit_now();
         let nothing = Pipeline::new(Recorder::off(), Bus::default(), self.message_bytes_max);
         (self.pipeline.replace(nothing), self.failed.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::{LocalSet, spawn_local, yield_now};
+
+    use super::*;
+
+    /// A message wakes the writer of a pipe. Whoever was to go next by then goes after that writer all the same.
+    #[tokio::test]
+    async fn what_is_woken_meanwhile_goes_first() {
+        let (order, written) = (Rc::new(RefCell::new(Vec::new())), Rc::new(Notify::new()));
+        let tell = |what| {
+            let order = Rc::clone(&order);
+            move || order.borrow_mut().push(what)
+        };
+        let (is_written, is_recorded) = (tell("written"), tell("recorded"));
+        let (wakes, is_woken) = (Rc::clone(&written), written);
+        let tasks = LocalSet::new();
+        tasks
+            .run_until(async {
+                let writer = spawn_local(async move {
+                    is_woken.notified().await;
+                    is_written();
+                });
+                yield_now().await;
+                spawn_local(async move { wakes.notify_one() });
+                let recorder = spawn_local(async move {
+                    let_others_go_first().await;
+                    is_recorded();
+                });
+                recorder.await.expect("it ends");
+                writer.await.expect("it ends");
+            })
+            .await;
+        assert_eq!(*order.borrow(), ["written", "recorded"]);
     }
 }
