@@ -109,18 +109,18 @@ pub fn give_back_large_buffers() {
     }
 }
 
-/// Lets go of the code that only starting took: the kernel keeps it for others, and brings back the little
-/// that is run again.
+/// Lets go of the code that only starting took, and of the constants beside it: the kernel keeps both for others, and
+/// brings back the little that is used again.
 pub fn let_go_of_code() {
     #[cfg(target_os = "linux")]
     for (start, end) in untouched_code(&std::fs::read_to_string("/proc/self/smaps").unwrap_or_default()) {
         // SAFETY: the kernel has just said that these pages are as they are in the file, and nothing of ours
-        // writes to memory that may be executed. Whoever does so from outside finds them as they were made.
+        // writes to memory that cannot be written to. Whoever does so from outside finds them as they were made.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
     }
 }
 
-/// Where code of the program and its libraries is that nobody has written to, as the kernel tells it.
+/// Where code and constants of the program and its libraries are that nobody has written to, as the kernel tells it.
 #[cfg(target_os = "linux")]
 fn untouched_code(smaps: &str) -> Vec<(usize, usize)> {
     let (mut found, mut code) = (Vec::new(), None);
@@ -134,7 +134,7 @@ fn untouched_code(smaps: &str) -> Vec<(usize, usize)> {
             None => {
                 // Offset, device, inode, path.
                 let path = words.nth(3).filter(|path| path.starts_with('/'));
-                code = path.filter(|_| second == Some("r-xp")).and_then(|_| {
+                code = path.filter(|_| matches!(second, Some("r-xp" | "r--p"))).and_then(|_| {
                     let (start, end) = first.split_once('-')?;
                     Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
                 });
@@ -168,9 +168,11 @@ mod tests {
     #[test]
     fn only_code_as_it_is_in_its_file_is_let_go_of() {
         let smaps = "\
-1000-2000 r--p 00000000 00:1a 77 /opt/x r-xp y/mcp-proxy
+1000-1800 r--p 00000000 00:1a 77 /opt/x r-xp y/mcp-proxy
 Size:                  4 kB
 Anonymous:             0 kB
+1800-2000 r--p 00000800 00:1a 77 /opt/x r-xp y/mcp-proxy
+Anonymous:             4 kB
 2000-5000 r-xp 00001000 00:1a 77 /opt/x r-xp y/mcp-proxy
 Rss:                   8 kB
 Anonymous:             0 kB
@@ -185,7 +187,7 @@ b000-c000 r-xp 00000000 00:00 0 [vdso]
 Anonymous:             0 kB
 VmFlags: rd ex
 ";
-        assert_eq!(untouched_code(smaps), [(0x2000, 0x5000)]);
+        assert_eq!(untouched_code(smaps), [(0x1000, 0x1800), (0x2000, 0x5000)]);
         assert!(!untouched_code(&std::fs::read_to_string("/proc/self/smaps").expect("it is there")).is_empty());
         let_go_of_code();
     }
