@@ -1,5 +1,6 @@
 """The Python SDK as a client, in either era or finding out which (`auto`)."""
 
+import collections
 import logging
 import sys
 import warnings
@@ -18,7 +19,21 @@ from pylib.orders import obey
 from pylib.session import Session
 
 warnings.simplefilter("ignore", MCPDeprecationWarning)  # the legacy half of the protocol is what we are here for
-logging.disable()  # one server sends a line that is not JSON, and the SDK would print a traceback for it
+
+
+class Complaints(logging.Handler):
+    """What the SDK complains about: told only if the client fails, for one server sends lines that are not JSON."""
+
+    def __init__(self):
+        super().__init__(logging.ERROR)
+        self.last = collections.deque(maxlen=3)
+
+    def emit(self, record):
+        self.last.append(self.format(record))
+
+
+complaints = Complaints()
+logging.basicConfig(handlers=[complaints])
 
 
 def transport_of(options):
@@ -58,5 +73,5 @@ if __name__ == "__main__":
         anyio.run(main, sys.argv[1:])
     except Exception as error:
         error = innermost(error)
-        print(f"py: {str(error) or repr(error)}", file=sys.stderr)  # some have no words
+        print(f"py: {str(error) or repr(error)}", *complaints.last, sep="\n", file=sys.stderr)  # some have no words
         sys.exit(1)
