@@ -9,6 +9,13 @@ use crate::kit::{Sandbox, children_of, peak_bytes, until};
 
 const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
+/// `{"jsonrpc":"2.0","id":1,"result":{}}`, compressed.
+const ZIPPED: &[u8] = &[
+    0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xab, 0x56, 0xca, 0x2a, 0xce, 0xcf, 0x2b, 0x2a, 0x48,
+    0x56, 0xb2, 0x52, 0x32, 0xd2, 0x33, 0x50, 0xd2, 0x51, 0xca, 0x4c, 0x51, 0xb2, 0x32, 0xd4, 0x51, 0x2a, 0x4a, 0x2d,
+    0x2e, 0xcd, 0x29, 0x51, 0xb2, 0xaa, 0xae, 0xad, 0x05, 0x00, 0x6c, 0xbd, 0x59, 0xc0, 0x24, 0x00, 0x00, 0x00,
+];
+
 #[test]
 fn what_is_refused_at_the_door_starts_no_server() {
     let sandbox = Sandbox::new();
@@ -22,6 +29,7 @@ fn what_is_refused_at_the_door_starts_no_server() {
         (format!("Host: localhost\r\nOrigin: null\r\n{typed}"), 403),
         ("Host: localhost\r\nContent-Type: text/plain\r\n".into(), 415),
         ("Host: localhost\r\n".into(), 415),
+        (format!("Host: localhost\r\nContent-Encoding: gzip\r\n{typed}"), 415),
         (format!("Host: localhost\r\nHost: localhost\r\n{typed}"), 400),
         (format!("Host: localhost\r\nMcp-Session-Id: a\r\nMcp-Session-Id: b\r\n{typed}"), 400),
         (format!("Host: localhost\r\nContent-Length: {}\r\n{typed}", length + 1), 400),
@@ -42,6 +50,33 @@ fn what_is_refused_at_the_door_starts_no_server() {
     }
     assert!(children_of(proxy.pid()).is_empty(), "nothing was started");
     assert_eq!(Session::open(&proxy).ask(call(1, "good")).status(), 200);
+    proxy.end();
+}
+
+/// A server on a pipe is told nothing of headers, and would have to make sense of the bytes.
+#[test]
+fn encoded_messages_reach_no_server_on_a_pipe() {
+    let sandbox = Sandbox::new();
+    let proxy = sandbox.listen_to_puppet();
+    let (session, mut stream) = (Session::open(&proxy), SseClient::open(&proxy));
+    let id = session.header();
+    for wrong in [&["Content-Encoding: gzip"][..], &["Content-Encoding: identity", "Content-Encoding: br"]] {
+        for (path, headers) in [("/mcp", [&[id.as_str()], wrong].concat()), (stream.endpoint.as_str(), wrong.to_vec())]
+        {
+            let refused = proxy.client().ask(&post(path, &headers, ZIPPED));
+            assert_eq!(refused.status(), 415, "{path} {wrong:?}");
+            assert_eq!(refused.error(), (-32600, json!(null)), "{path} {wrong:?}");
+        }
+    }
+    let plain = ["Content-Encoding: Identity", &id];
+    assert_eq!(proxy.client().ask(&post("/mcp", &plain, call(1, "good"))).status(), 200);
+    stream.tell(call(2, "seen"));
+    for seen in [session.ask(call(2, "seen")).json(), stream.json()] {
+        let lines = seen["result"]["lines"].as_array().expect("they are listed");
+        let is_message = |line: &serde_json::Value| line.as_str().is_some_and(|line| line.starts_with('{'));
+        assert!(lines.iter().all(is_message), "{seen}");
+    }
+    drop(stream);
     proxy.end();
 }
 
@@ -166,13 +201,6 @@ fn a_call_that_is_over_can_be_asked_for_by_its_own_session_only() {
 #[test]
 fn a_compressed_answer_is_no_answer_across_transports() {
     const MIB: usize = 1 << 20;
-    // `{"jsonrpc":"2.0","id":1,"result":{}}`
-    const ZIPPED: &[u8] = &[
-        0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xab, 0x56, 0xca, 0x2a, 0xce, 0xcf, 0x2b, 0x2a,
-        0x48, 0x56, 0xb2, 0x52, 0x32, 0xd2, 0x33, 0x50, 0xd2, 0x51, 0xca, 0x4c, 0x51, 0xb2, 0x32, 0xd4, 0x51, 0x2a,
-        0x4a, 0x2d, 0x2e, 0xcd, 0x29, 0x51, 0xb2, 0xaa, 0xae, 0xad, 0x05, 0x00, 0x6c, 0xbd, 0x59, 0xc0, 0x24, 0x00,
-        0x00, 0x00,
-    ];
     let mut pair = Pair::open();
     let json_zipped = &["Content-Type: application/json", "Content-Encoding: gzip"];
     pair.send(call(1, "x"));

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use super::body::ToClient;
 use super::exchange::{Exchange, Received, receive};
 use super::gate::{Caller, Refused, refused, unauthorized};
-use super::heads::accepts_events;
+use super::heads::{accepts_events, is_encoded};
 use super::hub::{Hub, OpenCall};
 use super::relay::{json_response, json_response_in};
 use super::site::{MESSAGE, Server, Site, not_allowed, plain, refusal_response, turn_away};
@@ -269,7 +269,7 @@ pub fn post(
     body: Incoming,
 ) -> impl Future<Output = Response<ToClient>> + use<> {
     async move {
-        if let Err(refused) = check_length(&caller, &body) {
+        if let Err(refused) = check_plain(&parts.headers).and_then(|()| check_length(&caller, &body)) {
             return refuse(&refused);
         }
         let body = match receive_whole(&site, body).await {
@@ -372,6 +372,14 @@ async fn receive_whole(site: &Site, body: Incoming) -> Result<Bytes, Refused> {
         Received::Whole(bytes) => Ok(bytes),
         Received::Rest(upload) => Box::pin(upload.whole()).await,
     }
+}
+
+/// Whether a body is the message itself: a server on another transport would not be told that it is not.
+fn check_plain(headers: &HeaderMap) -> Result<(), Refused> {
+    if !is_encoded(headers) {
+        return Ok(());
+    }
+    Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "an encoded body cannot be passed on to this server"))
 }
 
 /// Whether a message is worth reading: somebody who has not shown a token is not listened to for long.
@@ -676,7 +684,7 @@ pub async fn post_to_stream(site: &Rc<Site>, caller: Caller, parts: Parts, body:
     if caller.as_ref().is_some_and(|who| !find().is_some_and(|talk| talk.belongs_to(who))) {
         return none_such();
     }
-    if let Err(refused) = check_length(&caller, &body) {
+    if let Err(refused) = check_plain(&parts.headers).and_then(|()| check_length(&caller, &body)) {
         return refuse(&refused);
     }
     let body = match receive_whole(site, body).await {

@@ -42,6 +42,12 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
+/// Whether a body is something else than the bytes that come: compressed, mostly.
+pub fn is_encoded(headers: &HeaderMap) -> bool {
+    let codings = headers.get_all(header::CONTENT_ENCODING);
+    codings.iter().any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
 /// What makes a head the same as another, as far as a recording is concerned. Its parts are put side
 /// by side in `scratch` and hashed at once, which is a good deal faster than one by one.
 pub fn key(state: &RandomState, scratch: &mut Vec<u8>, start: &[&str], headers: &HeaderMap) -> HeadKey {

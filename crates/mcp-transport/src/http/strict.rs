@@ -10,11 +10,11 @@ use mcp_wire::revision::{self, Era};
 use mcp_wire::{Kind, Message};
 
 use super::gate::{Refused, refused};
+use super::heads::is_encoded;
 
 /// Whether a request can be read one way only, as far as its head tells.
 pub fn check_head(parts: &Parts) -> Result<(), Refused> {
-    let encoding = parts.headers.get(header::CONTENT_ENCODING);
-    if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+    if is_encoded(&parts.headers) {
         return Err(refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, "an encoded body cannot be judged"));
     }
     if parts.headers.get_all(header::CONTENT_TYPE).iter().any(|value| !is_utf8(value)) {
@@ -130,6 +130,8 @@ mod tests {
         for (coding, is_fine) in [("identity", true), ("gzip", false), ("identity, gzip", false), ("", false)] {
             assert_eq!(head("/mcp", &[("content-encoding", coding)]).is_ok(), is_fine, "{coding}");
         }
+        let twice = [("content-encoding", "identity"), ("content-encoding", "gzip")];
+        assert_eq!(head("/mcp", &twice), Err(StatusCode::UNSUPPORTED_MEDIA_TYPE));
     }
 
     #[test]
