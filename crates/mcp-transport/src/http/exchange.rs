@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use hyper::body::{Body, Incoming, SizeHint};
 use hyper::header::{self, HeaderMap};
 use hyper::{Method, StatusCode};
@@ -29,6 +29,8 @@ use super::hub::{Hub, OpenCall, PlainHead};
 /// A body up to this size is waited for: it leaves in one write with its head. A larger one passes
 /// as it comes.
 const WAITED_FOR: usize = 256 * 1024;
+/// What a body that does not come at once gets to begin with, whatever length it has according to its head.
+const FIRST_ROOM: usize = 64 * 1024;
 /// For more of a body.
 const BODY_FOR: Duration = Duration::from_secs(30);
 
@@ -373,7 +375,7 @@ async fn receive_more(
     hub: &Hub,
 ) -> Result<Received, Refused> {
     let limit = hub.message_bytes_max;
-    let (seen, exchange, stalled) = (BytesMut::new(), None, None);
+    let (seen, exchange, stalled) = (Vec::new(), None, None);
     let mut upload = Upload { first: VecDeque::new(), rest: body, seen, hint, limit, exchange, stalled };
     let first = match first {
         Some(first) => first,
@@ -387,19 +389,28 @@ async fn receive_more(
         return Ok(Received::Whole(first));
     }
     let wait_for = if hub.records_first || hub.watches() { limit } else { WAITED_FOR.min(limit) };
-    upload.seen.reserve(upload.hint.upper().map_or(0, |upper| upper.min(limit as u64) as usize));
-    upload.seen.extend_from_slice(&first);
+    upload.keep(&first);
     upload.first.push_back(first);
     while upload.seen.len() <= wait_for {
-        let Some(more) = upload.next().await else { return Ok(Received::Whole(upload.seen.freeze())) };
+        let Some(more) = upload.next().await else { return Ok(Received::Whole(upload.seen.into())) };
         let more = more.map_err(broken)?;
-        upload.seen.extend_from_slice(&more);
+        upload.keep(&more);
         upload.first.push_back(more);
     }
     if upload.seen.len() > limit {
         return Err(too_large(limit));
     }
     Ok(Received::Rest(Box::new(upload)))
+}
+
+/// How much room a body gets of which `held` bytes are there: twice that, or as much as was announced where that is not
+/// much more. What is only announced costs a client nothing, so it gets nothing for it.
+fn room_for(held: usize, announced: Option<u64>, limit: usize) -> usize {
+    let room = held.saturating_mul(2).max(FIRST_ROOM).min(limit.max(held));
+    match announced.and_then(|announced| usize::try_from(announced).ok()) {
+        Some(announced) if announced >= held && announced <= room.saturating_mul(2).min(limit) => announced,
+        _ => room,
+    }
 }
 
 fn broken(error: BodyFault) -> Refused {
@@ -426,7 +437,7 @@ pub fn too_large(limit: usize) -> Refused {
 pub struct Upload {
     first: VecDeque<Bytes>,
     rest: Incoming,
-    seen: BytesMut,
+    seen: Vec<u8>,
     hint: SizeHint,
     limit: usize,
     exchange: Option<Rc<Exchange>>,
@@ -443,13 +454,22 @@ impl Upload {
     /// All of it, for those who need it whole.
     pub async fn whole(mut self: Box<Self>) -> Result<Bytes, Refused> {
         loop {
-            let Some(more) = self.next().await else { return Ok(self.seen.freeze()) };
+            let Some(more) = self.next().await else { return Ok(self.seen.into()) };
             let more = more.map_err(broken)?;
-            self.seen.extend_from_slice(&more);
+            self.keep(&more);
             if self.seen.len() > self.limit {
                 return Err(too_large(self.limit));
             }
         }
+    }
+
+    /// Keeps what came, and has room for no more than what may well come.
+    fn keep(&mut self, data: &[u8]) {
+        let held = self.seen.len() + data.len();
+        if held > self.seen.capacity() {
+            self.seen.reserve_exact(room_for(held, self.hint.upper(), self.limit) - self.seen.len());
+        }
+        self.seen.extend_from_slice(data);
     }
 
     async fn next(&mut self) -> Option<Result<Bytes, BodyFault>> {
@@ -476,7 +496,7 @@ impl Upload {
         }
         match ready!(self.poll_next(cx)) {
             Some(Ok(data)) => {
-                self.seen.extend_from_slice(&data);
+                self.keep(&data);
                 if self.seen.len() > self.limit {
                     self.refuse(too_large(self.limit));
                     return Poll::Ready(Some(Err("the message is over the limit".into())));
@@ -508,7 +528,45 @@ impl Upload {
     /// The bytes leave as they come; what is still to be done is to know what they were.
     fn complete(&mut self) {
         if let Some(exchange) = self.exchange.take() {
-            let _ = exchange.from_client(self.seen.split().freeze());
+            let _ = exchange.from_client(std::mem::take(&mut self.seen).into());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+    const LIMIT: usize = 64 * MIB;
+
+    /// How much room a body has at last that comes in pieces, and how often it was moved for that.
+    fn grown(announced: Option<usize>, piece: usize, pieces: usize) -> (usize, usize) {
+        (1..=pieces).fold((0, 0), |(room, moves), count| match count * piece {
+            held if held <= room => (room, moves),
+            held => (room_for(held, announced.map(|announced| announced as u64), LIMIT), moves + 1),
+        })
+    }
+
+    #[test]
+    fn room_is_given_for_what_came_and_not_for_what_was_announced() {
+        for announced in [None, Some(MIB), Some(LIMIT), Some(usize::MAX)] {
+            assert_eq!(grown(announced, 10, 1), (FIRST_ROOM, 1), "{announced:?}");
+        }
+        assert_eq!(grown(Some(1000), 10, 1), (1000, 1));
+        let (room, _) = grown(Some(LIMIT), 8 * 1024, 128);
+        assert!(room <= 2 * MIB, "{room} bytes for one that is there");
+    }
+
+    #[test]
+    fn a_body_that_was_announced_fits_in_the_end() {
+        for length in [100_000, MIB, 10 * MIB, LIMIT] {
+            let (room, moves) = grown(Some(length), 4000, length.div_ceil(4000) - 1);
+            assert!(room == length && moves <= 11, "{length}: {room} bytes after {moves} moves");
+        }
+        // Of another nobody knows the end, but that the limit is one.
+        assert_eq!(grown(None, 4000, LIMIT / 4000).0, LIMIT);
+        assert_eq!(room_for(LIMIT + 1, None, LIMIT), LIMIT + 1);
+        assert_eq!(room_for(2000, Some(1000), LIMIT), FIRST_ROOM);
     }
 }
