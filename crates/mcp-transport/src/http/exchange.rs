@@ -31,8 +31,10 @@ use super::hub::{Hub, OpenCall, PlainHead};
 const WAITED_FOR: usize = 256 * 1024;
 /// What a body that does not come at once gets to begin with, whatever length it has according to its head.
 const FIRST_ROOM: usize = 64 * 1024;
-/// For more of a body.
+/// For more of a body, and for all of it beyond the time that it may take.
 const BODY_FOR: Duration = Duration::from_secs(30);
+/// What a body may take: bytes a second, on the worst of lines. A slower one is taken to be held open on purpose.
+const SLOWEST: u64 = 16 * 1024;
 
 pub struct Exchange {
     pub hub: Rc<Hub>,
@@ -375,10 +377,13 @@ async fn receive_more(
     hub: &Hub,
 ) -> Result<Received, Refused> {
     let limit = hub.message_bytes_max;
-    let (seen, exchange, stalled) = (Vec::new(), None, None);
-    let mut upload = Upload { first: VecDeque::new(), rest: body, seen, hint, limit, exchange, stalled };
+    let (seen, exchange, patience) = (Vec::new(), None, Patience::default());
+    let mut upload = Upload { first: VecDeque::new(), rest: body, seen, hint, limit, exchange, patience };
     let first = match first {
-        Some(first) => first,
+        Some(first) => {
+            upload.patience.came(first.as_ref().map_or(0, Bytes::len));
+            first
+        }
         None => match upload.next().await {
             Some(first) => first,
             None => return Ok(Received::Whole(Bytes::new())),
@@ -441,8 +446,40 @@ pub struct Upload {
     hint: SizeHint,
     limit: usize,
     exchange: Option<Rc<Exchange>>,
-    /// Runs while the client owes us more.
-    stalled: Option<Pin<Box<Sleep>>>,
+    patience: Patience,
+}
+
+/// How long a client is waited for that owes us more of a body. A piece now and then does not keep it up: bytes do.
+#[derive(Default)]
+struct Patience {
+    /// Of the body, so far.
+    came: u64,
+    /// In all. The time that a server takes to read is not the client's.
+    waited: Duration,
+    /// Since when, and for how long at most, while nothing comes.
+    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
+}
+
+impl Patience {
+    fn came(&mut self, bytes: usize) {
+        if let Some((since, _)) = self.waiting.take() {
+            self.waited += since.elapsed();
+        }
+        self.came += bytes as u64;
+    }
+
+    /// Ready when it is at an end.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let left = self.left();
+        let (_, end) = self.waiting.get_or_insert_with(|| (Instant::now(), Box::pin(sleep(left))));
+        end.as_mut().poll(cx)
+    }
+
+    /// How long nothing may come from now on.
+    fn left(&self) -> Duration {
+        let earned = Duration::from_millis(self.came.saturating_mul(1000) / SLOWEST);
+        (BODY_FOR + earned).saturating_sub(self.waited).min(BODY_FOR)
+    }
 }
 
 impl Upload {
@@ -478,11 +515,10 @@ impl Upload {
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyFault>>> {
         if let Poll::Ready(data) = poll_client_data(&mut self.rest, cx) {
-            self.stalled = None;
+            self.patience.came(data.as_ref().and_then(|data| data.as_ref().ok()).map_or(0, Bytes::len));
             return Poll::Ready(data.map(|data| data.map_err(BodyFault::Broken)));
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(BODY_FOR)));
-        ready!(stalled.as_mut().poll(cx));
+        ready!(self.patience.poll(cx));
         Poll::Ready(Some(Err(BodyFault::Late)))
     }
 

@@ -1,7 +1,7 @@
 //! Deadlines, on a clock that does not wait: it moves on whenever nobody has anything to do.
 
 use mcp_engine::{Bus, Pipeline, Recorder};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::task::LocalSet;
 
 use tokio::time::Instant;
@@ -132,6 +132,52 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
         })
         .await;
     }
+}
+
+/// Sends `at_once` and then `piece` every second, `times` times or until nobody reads any more.
+async fn drip(stream: &mut (impl AsyncWrite + Unpin), at_once: usize, piece: usize, times: usize) {
+    let head = format!("{HEAD}Content-Length: {}\r\n\r\n", at_once + piece * times);
+    stream.write_all(head.as_bytes()).await.expect("it reads");
+    stream.write_all(&vec![b' '; at_once]).await.expect("it reads");
+    for _ in 0..times {
+        sleep(Duration::from_secs(1)).await;
+        if stream.write_all(&vec![b' '; piece]).await.is_err() {
+            return;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_drips_is_not_waited_for() {
+    // The more there is of it, the longer it may have taken: a mebibyte earns 64 seconds.
+    for (at_once, expected) in [(0, 30), (10, 30), (1024 * 1024, 94)] {
+        with_listener(async |address| {
+            let stream = TcpStream::connect(address).await.expect("it listens");
+            let (mut reading, mut writing) = stream.into_split();
+            let dripping = tokio::task::spawn_local(async move { drip(&mut writing, at_once, 1, 100_000).await });
+            let begun = Instant::now();
+            let mut got = [0; 64];
+            let count = reading.read(&mut got).await.expect("it answers");
+            let (got, after) = (String::from_utf8_lossy(&got[..count]).into_owned(), begun.elapsed().as_secs());
+            assert!(
+                got.starts_with("HTTP/1.1 408 ") && is_about(after, Duration::from_secs(expected)),
+                "{after} s: {got}"
+            );
+            dripping.abort();
+        })
+        .await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_comes_slowly_is_waited_for() {
+    with_listener(async |address| {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        drip(&mut stream, 0, 16 * 1024, 300).await;
+        let answer = tokio::time::timeout(Duration::from_secs(3600), stream.read(&mut [0; 64])).await;
+        assert!(answer.is_err(), "it is whole, and its server thinks: {answer:?}");
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
