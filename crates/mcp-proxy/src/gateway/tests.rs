@@ -224,6 +224,7 @@ fn mistakes_are_shown_where_they_are() {
     check(&of("url = 'ftp://h'"), "2:7", "`url` cannot be used: only http://", "begins with http://");
     check(&of("url = 'http://u:p@h'"), "2:7", "`url` cannot be used: a name and a password", "`headers`");
     check(&of("url = 'http://h'\nheaders = {'a b' = 'c'}"), "3:20", "`a b`: that is no header name", "^");
+    check(&of("url = 'http://h'\nheaders = {TE = 'c'}"), "3:17", "`TE`: it says how a request is sent", "^");
     check(&of("command = 'x'\nqueue = -1"), "3:9", "`queue` is a whole number from 0", "^");
     check(&of("command = 'x'\nresponse_timeout = '5 parsecs'"), "3:20", "`response_timeout` is no duration", "500ms");
     check(&of("command = 'x'\nresponse_cap = 1"), "3:16", "`response_cap` is less than", "progress");

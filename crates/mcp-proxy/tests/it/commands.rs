@@ -163,6 +163,7 @@ fn errors_say_what_to_do() {
         &["proxy", "--transport", "sse", "--target-url", "http://user:secret@example.com/sse"],
         &["proxy", "--transport", "sse", "--target-url", "http://127.0.0.1:1/sse", "--listen", "0.0.0.0:0"],
         &["proxy", "--transport", "sse", "--target-url", "http://127.0.0.1:1/sse", "--header", "X-Key:"],
+        &["run", "--url", "http://127.0.0.1:1/mcp", "--header", "Content-Length: 5"],
         &["run", "--url", "https://127.0.0.1:1/mcp", "--ca-file", "no-such-file"],
         &["proxy", "--transport", "stdio", "--target-url", "http://127.0.0.1:1"],
         &["run", "--env", "novalue", "--", "true"],

@@ -25,6 +25,12 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 const SECRET: [HeaderName; 4] =
     [header::AUTHORIZATION, header::COOKIE, header::SET_COOKIE, header::PROXY_AUTHORIZATION];
 
+/// Whether a header says how a request is sent, which only its sender can say. Credentials may be meant for a proxy
+/// further on.
+pub fn is_framing(name: &HeaderName) -> bool {
+    *name == header::CONTENT_LENGTH || (HOP_BY_HOP.contains(name) && *name != header::PROXY_AUTHORIZATION)
+}
+
 /// Takes out what concerns this connection only, whatever `Connection` names included.
 pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     // Mostly there is nothing of the kind, and that is seen sooner than it is searched for.

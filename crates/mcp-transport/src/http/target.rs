@@ -5,6 +5,8 @@ use std::fmt;
 use hyper::Uri;
 pub use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
+use super::heads::is_framing;
+
 /// Where a server listens.
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -115,6 +117,9 @@ impl Target {
 pub fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     let (name, value) = text.split_once(':').ok_or("expected NAME: VALUE")?;
     let name: HeaderName = name.trim().parse().map_err(|_| "that is no header name".to_owned())?;
+    if is_framing(&name) {
+        return Err("it says how a request is sent, which only the proxy knows; leave it out".into());
+    }
     let value = value.trim();
     let is_bare_scheme = name == hyper::header::AUTHORIZATION
         && ["basic", "bearer", "token"].iter().any(|scheme| value.eq_ignore_ascii_case(scheme));
@@ -152,6 +157,17 @@ mod tests {
         assert_eq!(target("http://h").endpoint(None), "/");
         for wrong in ["", "/mcp", "localhost:80/mcp", "http://", "ftp://h/", "http://u:p@h/", "http://h h/"] {
             assert!(Target::parse(wrong, HeaderMap::new()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn headers_that_frame_a_request_cannot_be_given() {
+        for name in ["Content-Length", "transfer-encoding", "Connection", "Keep-Alive", "TE", "Trailer", "UPGRADE"] {
+            assert!(parse_header(&format!("{name}: 5")).is_err(), "{name}");
+        }
+        assert!(parse_header("Proxy-Connection : close").is_err());
+        for fine in ["Host: a.example", "Content-Language: de", "Proxy-Authorization: Basic abc", "X-Key: a:b"] {
+            assert!(parse_header(fine).is_ok(), "{fine}");
         }
     }
 
