@@ -121,19 +121,22 @@ pub fn let_go_of_code() {
 }
 
 /// Where code and constants of the program and its libraries are that nobody has written to, as the kernel tells it.
+/// What was written to is in memory or was moved out of it, so both have to be said to be nothing.
 #[cfg(target_os = "linux")]
 fn untouched_code(smaps: &str) -> Vec<(usize, usize)> {
-    let (mut found, mut code) = (Vec::new(), None);
+    let (mut found, mut code, mut clean) = (Vec::new(), None, None);
     for line in smaps.lines() {
         let mut words = line.split_ascii_whitespace();
         let (Some(first), second) = (words.next(), words.next()) else { continue };
         match first.strip_suffix(':') {
             // What follows is about the mapping before it.
-            Some("Anonymous") if second == Some("0") => found.extend(code.take()),
+            Some("Anonymous") => clean = code.take().filter(|_| second == Some("0")),
+            Some("Swap") => found.extend(clean.take().filter(|_| second == Some("0"))),
             Some(_) => {}
             None => {
                 // Offset, device, inode, path.
                 let path = words.nth(3).filter(|path| path.starts_with('/'));
+                clean = None;
                 code = path.filter(|_| matches!(second, Some("r-xp" | "r--p"))).and_then(|_| {
                     let (start, end) = first.split_once('-')?;
                     Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
@@ -171,21 +174,37 @@ mod tests {
 1000-1800 r--p 00000000 00:1a 77 /opt/x r-xp y/mcp-proxy
 Size:                  4 kB
 Anonymous:             0 kB
+Swap:                  0 kB
+SwapPss:               0 kB
 1800-2000 r--p 00000800 00:1a 77 /opt/x r-xp y/mcp-proxy
 Anonymous:             4 kB
+Swap:                  0 kB
 2000-5000 r-xp 00001000 00:1a 77 /opt/x r-xp y/mcp-proxy
 Rss:                   8 kB
 Anonymous:             0 kB
 AnonHugePages:         0 kB
+Swap:                  0 kB
 5000-6000 rw-p 00004000 00:1a 77 /opt/x r-xp y/mcp-proxy
 Anonymous:             0 kB
+Swap:                  0 kB
 6000-9000 r-xp 00000000 00:1a 78 /lib/hooked.so
 Anonymous:             4 kB
+Swap:                  0 kB
 9000-a000 r-xp 00000000 00:00 0
 Anonymous:             0 kB
+Swap:                  0 kB
 b000-c000 r-xp 00000000 00:00 0 [vdso]
 Anonymous:             0 kB
+Swap:                  0 kB
 VmFlags: rd ex
+c000-d000 r--p 00000000 00:1a 78 /lib/moved_out.so
+Anonymous:             0 kB
+Swap:                  4 kB
+SwapPss:               0 kB
+d000-e000 r-xp 00000000 00:1a 78 /lib/not_told.so
+Anonymous:             0 kB
+e000-f000 r-xp 00000000 00:1a 78 /lib/half_told.so
+Swap:                  0 kB
 ";
         assert_eq!(untouched_code(smaps), [(0x1000, 0x1800), (0x2000, 0x5000)]);
         assert!(!untouched_code(&std::fs::read_to_string("/proc/self/smaps").expect("it is there")).is_empty());
