@@ -453,8 +453,9 @@ pub fn is_invalid_params(code: &[u8]) -> bool {
 
 /// Whether an answer is an error to a message whose id could not be told.
 pub fn is_without_id(answer: &[u8]) -> bool {
-    // Most answers begin with the id, and then no more need be read.
-    if answer.strip_prefix(b"{\"jsonrpc\":\"2.0\",\"id\":").is_some_and(|id| !id.starts_with(b"null")) {
+    // Most answers begin with the id, and then no more need be read. White space may stand before a `null`.
+    let id = answer.strip_prefix(b"{\"jsonrpc\":\"2.0\",\"id\":").and_then(|id| id.first());
+    if matches!(id, Some(b'0'..=b'9' | b'-' | b'"')) {
         return false;
     }
     let glance = scan::glance(answer);
@@ -614,6 +615,11 @@ mod tests {
         for (answer, expected) in [
             (r#"{"error":{"code":1},"jsonrpc":"2.0","id":null}"#, true),
             (r#"{"jsonrpc":"2.0","error":{"code":1}}"#, true),
+            (r#"{"jsonrpc":"2.0","id": null,"error":{"code":1}}"#, true),
+            ("{\"jsonrpc\":\"2.0\",\"id\":\n\tnull ,\"error\":{\"code\":1}}", true),
+            (r#"{"jsonrpc":"2.0","id": 1,"error":{"code":1}}"#, false),
+            (r#"{"jsonrpc":"2.0","id":-1,"error":{"code":1}}"#, false),
+            (r#"{"jsonrpc":"2.0","id":"null","error":{"code":1}}"#, false),
             (r#"{"error":{"code":1},"jsonrpc":"2.0","id":"null"}"#, false),
             (r#"{"jsonrpc":"2.0","id":null,"result":{}}"#, false),
             (r#"{"result":{},"jsonrpc":"2.0","id":1}"#, false),
