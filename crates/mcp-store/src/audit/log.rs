@@ -180,9 +180,15 @@ impl AuditLog {
     /// Drops what waits. Numbers that were given to others are never given again; the next line says
     /// which of them are missing, and goes on from the last that is there.
     fn give_up_waiting(&mut self) {
+        let newest = self.chain.head.seq;
         self.chain.waiting.clear();
-        self.chain.head.hash = self.written.hash;
-        let (time_ns, lost_from) = (self.time_ns, self.written.seq + 1);
+        self.chain.head = self.written;
+        if self.part.whole_len == 0 {
+            // What its part begins with waited too, and is not lost: nothing else can stand there.
+            self.push_begin();
+        }
+        let (time_ns, lost_from) = (self.time_ns, self.chain.head.seq + 1);
+        self.chain.head.seq = newest;
         let text = "the audit log could not be written for too long: records are missing here";
         // Right behind the gap: calls that came back meanwhile get their line after it.
         self.chain.push_next("note", |composer, line| composer.note(line, time_ns, text, Some(lost_from)));
@@ -193,7 +199,7 @@ impl AuditLog {
         let (time_ns, instance, server) = (self.time_ns, self.instance, server.as_deref());
         let begin = Begin { time_ns, instance, program, server, rules_version };
         let part = self.part.number;
-        self.chain.push("begin", |composer, line| composer.begin(line, &begin, part));
+        self.chain.push_next("begin", |composer, line| composer.begin(line, &begin, part));
     }
 
     fn write_waiting(&mut self) -> io::Result<()> {

@@ -266,6 +266,33 @@ fn calls_that_come_back_while_nothing_can_be_written_stand_behind_the_gap() {
     assert!(numbers.is_sorted() && numbers[2] == numbers[0] + 2, "{numbers:?}");
 }
 
+/// A disk may fill up between the end of one part and the beginning of the next.
+#[test]
+fn a_part_begins_as_parts_do_even_if_what_waited_for_it_is_given_up() {
+    let place = Place::new();
+    let mut log = place.begin(PART_BYTES_MAX);
+    log.decision(&decision("delete_file"));
+    log.push("end", 1, |composer, line| composer.end(line, 1, Some(2)));
+    log.flush().expect("it still fits");
+    log.part = Part::create(&part_path(&place.audit(), &place.instance, 2), 2, PART_BYTES_MAX).expect("a part");
+    while_full(&mut log, |log| {
+        log.push_begin();
+        for _ in 0..30_000 {
+            log.decision(&decision("read_file"));
+        }
+        assert!(log.flush().is_err());
+    });
+    log.end(1).expect("written");
+    let lines = check_chain(&[place.part(1), place.part(2)].concat());
+    let kinds: Vec<_> = lines.iter().take(5).map(|line| line["kind"].as_str().expect("a kind")).collect();
+    assert_eq!(kinds, ["begin", "decision", "end", "begin", "note"]);
+    assert_eq!((&lines[3]["seq"], &lines[3]["part"], &lines[4]["lost_from"]), (&4.into(), &2.into(), &5.into()));
+    let log = crate::audit::logs(&place.audit()).expect("a directory").pop().expect("a log");
+    let step = &mut |_| std::ops::ControlFlow::Continue(());
+    let verified = crate::audit::verify(&log, &[], step).expect("readable").expect("not interrupted");
+    assert_eq!(verified.fault, None);
+}
+
 #[test]
 fn where_no_other_part_can_be_begun_the_log_goes_on_in_the_one_there_is() {
     let place = Place::new();
