@@ -165,12 +165,7 @@ impl Composer {
             milliseconds(line, value!("held_ms"), decision.held_ns);
         }
         if let Some(why) = decision.why {
-            let masked = self.words.masked();
             self.text(line, text!("why"), why);
-            if self.words.masked() != masked {
-                // A secret that was found is found everywhere from now on.
-                self.tails.forget();
-            }
         }
         self.name_session(&decision.session);
         let Self { words, tails, instance, session, .. } = self;
@@ -238,9 +233,14 @@ impl Composer {
     }
 
     fn text(&mut self, line: &mut Vec<u8>, name: &[u8], value: &str) {
+        let masked = self.words.masked();
         line.extend_from_slice(name);
         self.words.add_text(value, line);
         line.push(b'"');
+        if self.words.masked() != masked {
+            // A secret that was found is found everywhere from now on.
+            self.tails.forget();
+        }
     }
 }
 

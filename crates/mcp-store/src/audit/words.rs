@@ -61,12 +61,7 @@ impl Words {
             return line.extend_from_slice(&known.escaped);
         }
         let start = line.len();
-        let masked = self.redactor.masked();
         self.add(name, NAME_BYTES_MAX, line);
-        if self.redactor.masked() != masked {
-            // A secret that was found under a name is found everywhere from now on.
-            self.slots.iter_mut().for_each(|slot| *slot = None);
-        }
         self.slots[slot] = Some(Known { name: name.into(), escaped: line[start..].into() });
     }
 
@@ -77,7 +72,12 @@ impl Words {
 
     fn add(&mut self, text: &str, bytes_max: usize, line: &mut Vec<u8>) {
         let seen = &text[..text.floor_char_boundary(SEEN_BYTES_MAX)];
+        let masked = self.redactor.masked();
         let redacted = self.redactor.text(seen);
+        if self.redactor.masked() != masked {
+            // A secret that was found anywhere is found everywhere from now on.
+            self.slots.iter_mut().for_each(|slot| *slot = None);
+        }
         let kept = &redacted[..redacted.floor_char_boundary(bytes_max)];
         escape(kept, line);
         if kept.len() < redacted.len() || seen.len() < text.len() {
@@ -155,6 +155,12 @@ mod tests {
         words.add_name("x?password=zq81xk4w9", &mut line);
         line.clear();
         words.add_name("tool_zq81xk4w9", &mut line);
+        assert_eq!(String::from_utf8_lossy(&line), "tool_***");
+        // A longer text may give one away just as well.
+        words.add_name("tool_7hd02mmq5", &mut line);
+        words.add_text("because of password=7hd02mmq5", &mut line);
+        line.clear();
+        words.add_name("tool_7hd02mmq5", &mut line);
         assert_eq!(String::from_utf8_lossy(&line), "tool_***");
     }
 }
