@@ -28,6 +28,21 @@ impl Written {
         } else {
             drop(log);
         }
+        Self::found(dir)
+    }
+
+    /// A log of calls that came back together.
+    fn sharing(calls: u64) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut log = begin(dir.path(), WHOLE);
+        let open: Vec<CallOutcome> = (1..=calls).map(|number| decided(&mut log, number)).collect();
+        log.flush().expect("written");
+        open.iter().for_each(|outcome| log.outcome(outcome));
+        log.end(1).expect("written");
+        Self::found(dir)
+    }
+
+    fn found(dir: tempfile::TempDir) -> Self {
         let log = logs(dir.path()).expect("a directory").pop().expect("a log");
         Self { dir, log }
     }
@@ -76,6 +91,12 @@ fn begin(dir: &Path, part_bytes_max: u64) -> AuditLog {
 }
 
 fn call(log: &mut AuditLog, number: u64) {
+    let outcome = decided(log, number);
+    log.outcome(&outcome);
+}
+
+/// Notes a decision, and says what is to come of it.
+fn decided(log: &mut AuditLog, number: u64) -> CallOutcome {
     let session = Uuid::nil();
     let of = log.decision(&Decision {
         time_ns: number,
@@ -96,7 +117,7 @@ fn call(log: &mut AuditLog, number: u64) {
         held_ns: 0,
     });
     let status = "ok";
-    log.outcome(&CallOutcome { of, time_ns: number, session, sequence: number * 2, status, code: None, latency_ns: 1 });
+    CallOutcome { of, time_ns: number, session, sequence: number * 2, status, code: None, latency_ns: 1 }
 }
 
 const WHOLE: u64 = u64::MAX;
@@ -127,7 +148,13 @@ fn a_running_log_is_sound() {
 
 #[test]
 fn any_changed_byte_is_found_and_its_record_named() {
-    let written = Written::new(1, WHOLE, true);
+    check_every_byte(&Written::new(1, WHOLE, true));
+    let shared = Written::sharing(3);
+    assert_eq!((shared.lines(1).len(), shared.verify().decisions), (6, 3), "they share a line");
+    check_every_byte(&shared);
+}
+
+fn check_every_byte(written: &Written) {
     let lines = written.lines(1);
     for (at, line) in lines.iter().enumerate() {
         for byte in 0..line.len() {
@@ -150,7 +177,10 @@ fn any_changed_byte_is_found_and_its_record_named() {
 
 #[test]
 fn any_record_that_is_dropped_doubled_or_moved_is_found() {
-    let written = Written::new(4, WHOLE, true);
+    [Written::new(4, WHOLE, true), Written::sharing(4)].iter().for_each(check_every_place);
+}
+
+fn check_every_place(written: &Written) {
     let count = written.lines(1).len();
     for at in 0..count - 1 {
         let number = at as u64 + 1;
