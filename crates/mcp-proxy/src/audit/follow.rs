@@ -1,7 +1,7 @@
 //! `audit --follow`: decisions as they are made, by every proxy there is, those that are yet to start
 //! included. A call is shown when it is decided about, and again when it has come back.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,7 +14,8 @@ use uuid::Uuid;
 
 use super::table::Table;
 use super::{Choice, SHOWN_BEFORE};
-use crate::failure::Failure;
+use crate::failure::{Failure, exit};
+use crate::progress::is_interrupted;
 use crate::report::{ColorChoice, Page};
 
 /// How often logs are looked at: as fast as people read, and no load.
@@ -32,10 +33,10 @@ pub fn follow(
 ) -> Result<ExitCode, Failure> {
     let table = Table::open();
     let shown = Shown { choice, as_json, table, page: Page::new(color), young: HashMap::new(), old: HashMap::new() };
-    let mut following =
-        Following { dir: state.audit(), seen_ns: None, tails: HashMap::new(), is_first_look: true, shown };
+    let mut following = Following { dir: state.audit(), seen_ns: None, known: None, tails: HashMap::new(), shown };
     following.shown.begin(ledger)?;
-    loop {
+    // Whoever read the logs before has taken Ctrl-C for itself.
+    while !is_interrupted() {
         following.look_for_logs(ledger)?;
         for tail in following.tails.values_mut().filter(|tail| !tail.is_over) {
             tail.read(&mut following.shown)?;
@@ -43,14 +44,16 @@ pub fn follow(
         following.shown.page.flush()?;
         std::thread::sleep(LOOK_EVERY);
     }
+    Ok(exit::INTERRUPTED.into())
 }
 
 struct Following<'a> {
     dir: PathBuf,
     /// When the directory was last changed.
     seen_ns: Option<SystemTime>,
+    /// The logs that there were then; nothing before the first look.
+    known: Option<HashSet<Uuid>>,
     tails: HashMap<Uuid, Tail>,
-    is_first_look: bool,
     shown: Shown<'a>,
 }
 
@@ -61,18 +64,22 @@ impl Following<'_> {
         if changed.is_none() || changed == self.seen_ns {
             return Ok(());
         }
+        let is_first_look = self.known.is_none();
+        let known = self.known.get_or_insert_default();
         for log in logs(&self.dir)? {
             let is_meant = self.shown.choice.wanted.instance.is_none_or(|instance| instance == log.instance);
-            let place = ledger.place(&log.instance)?;
-            // Of those that were there before, only what is being written can have more to say. One that
-            // is neither in the rows nor known yet began in between.
-            let is_new = !self.is_first_look && !self.tails.contains_key(&log.instance) && place.is_none();
-            if is_meant && (is_new || (self.is_first_look && (place.is_none() || log.is_live()))) {
+            if !known.insert(log.instance) || !is_meant {
+                continue;
+            }
+            // One that was begun since is read from its beginning, whoever has put it into the rows meanwhile.
+            let place = if is_first_look { ledger.place(&log.instance)? } else { None };
+            // Of those that were there before, only what is being written can have more to say.
+            if place.is_none() || log.is_live() {
                 let (part, place) = place.unwrap_or((1, 0));
                 self.tails.insert(log.instance, Tail { log, part, place, reader: None, is_over: false });
             }
         }
-        (self.seen_ns, self.is_first_look) = (changed, false);
+        self.seen_ns = changed;
         Ok(())
     }
 }

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use mcp_store::Direction;
 use mcp_store::audit::{AuditLog, Begin, CallOutcome, Decision, logs};
+use rustix::process::Signal;
 use uuid::Uuid;
 
-use crate::kit::{Sandbox, outcomes, until, wait};
+use crate::kit::{Sandbox, outcomes, signal, until, wait};
 
 const SECOND: u64 = 1_000_000_000;
 /// 2026-02-01, midnight.
@@ -263,10 +264,13 @@ fn decisions_are_followed_in_every_log_there_will_be() {
     log.outcome(&returned(open));
     log.flush().unwrap();
     shown.push(next());
-    // Another proxy starts.
+    // Another proxy starts, and somebody else looks first.
+    signal(child.id(), Signal::STOP);
     let mut other = begin(&sandbox, 2);
     open = other.decision(&call("list_directory"));
     other.flush().unwrap();
+    sandbox.stdout(["audit"]);
+    signal(child.id(), Signal::CONT);
     shown.push(next());
     // The first ends; what the second does is still seen.
     log.note(MIDNIGHT + 14 * SECOND, "good bye");
@@ -275,8 +279,8 @@ fn decisions_are_followed_in_every_log_there_will_be() {
     other.outcome(&returned(open));
     other.flush().unwrap();
     shown.push(next());
-    child.kill().unwrap();
-    wait(child);
+    signal(child.id(), Signal::INT);
+    assert_eq!(wait(child).code(), Some(130));
     settings().bind(|| insta::assert_snapshot!("audit_follow", shown.join("\n")));
 }
 
