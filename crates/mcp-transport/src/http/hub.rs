@@ -26,7 +26,7 @@ use super::beats::Beats;
 
 /// Messages of this many bytes are not left to wait for the end of a turn: an exchange that always has
 /// more to do makes a turn long, and what waits is held in memory.
-const UNCOMMITTED_BYTES_MAX: usize = 1024 * 1024;
+const UNCOMMITTED_BYTES_MAX: usize = 512 * 1024;
 /// Different things that are said once; a server that goes wrong in a new way each time fills no log.
 const TOLD_MAX: usize = 16;
 
