@@ -8,20 +8,25 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use mcp_store::audit::{AuditLog, CallOutcome, Decision};
 use mcp_store::story::Status;
+use mcp_wire::{Id, Message};
 use uuid::Uuid;
 
 use crate::conversation::Speaker;
-use crate::envelope::ProxyMessage;
+use crate::envelope::{ProxyMessage, Side};
 
 /// Calls that wait for their outcome, in two halves; when the young one is full, the old one is forgotten.
 /// A call that its client gave up may never have one.
 const OPEN_MAX: usize = 65_536;
+/// Calls that came in batches, and wait for theirs. Those that are more have none.
+const OPEN_ITEMS_MAX: usize = 4_096;
 
 pub struct Audit {
     log: AuditLog,
     instance: Uuid,
     server: Option<Arc<str>>,
     open: OpenCalls,
+    /// Items of batches: by conversation, sender and id.
+    open_items: HashMap<(u32, Side, Id), Open, RandomState>,
     /// Messages of this batch that must not leave before the log is written.
     unsealed: Vec<u64>,
     is_failing: bool,
@@ -39,15 +44,26 @@ struct OpenCalls {
 }
 
 impl OpenCalls {
-    fn insert(&mut self, sequence: u64, open: Open) {
+    /// What it was that was open under this number before comes back.
+    fn insert(&mut self, sequence: u64, open: Open) -> Option<Open> {
         if self.young.len() >= OPEN_MAX / 2 {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(sequence, open);
+        let before = self.young.insert(sequence, open);
+        if self.old.is_empty() { before } else { before.or_else(|| self.old.remove(&sequence)) }
     }
 
     fn remove(&mut self, sequence: u64) -> Option<Open> {
         self.young.remove(&sequence).or_else(|| self.old.remove(&sequence))
+    }
+
+    /// Takes out those of which this is true.
+    fn take_where(&mut self, is_meant: impl Fn(&Open) -> bool) -> Vec<Open> {
+        let mut taken = Vec::new();
+        for half in [&mut self.young, &mut self.old] {
+            taken.extend(half.extract_if(|_, open| is_meant(open)).map(|(_, open)| open));
+        }
+        taken
     }
 }
 
@@ -55,6 +71,7 @@ impl OpenCalls {
 struct Open {
     number: u64,
     time_ns: u64,
+    conversation: u32,
 }
 
 /// Something that was decided, besides what the message itself tells.
@@ -76,8 +93,10 @@ pub(crate) struct Decided<'a> {
     pub held_ns: u64,
     /// It goes on, once this is written.
     pub goes_on: bool,
-    /// What becomes of it is to be known. Of an item of a batch it cannot be.
+    /// What becomes of it is to be known.
     pub is_call: bool,
+    /// Its id, if it is an item of a batch.
+    pub item: Option<Id>,
 }
 
 /// Where messages are found: a session, and how many messages of this run came before it. Messages count
@@ -96,6 +115,7 @@ impl Audit {
             instance,
             server,
             open: OpenCalls::default(),
+            open_items: HashMap::default(),
             unsealed: Vec::new(),
             is_failing: false,
             trouble: None,
@@ -139,8 +159,15 @@ impl Audit {
             held_ns: decided.held_ns,
         });
         if decided.goes_on {
-            if decided.is_call {
-                self.open.insert(message.sequence, Open { number, time_ns });
+            let open = Open { number, time_ns, conversation: message.conversation };
+            if let Some(id) = &decided.item {
+                if self.open_items.len() < OPEN_ITEMS_MAX {
+                    self.open_items.insert((message.conversation, message.from, id.clone()), open);
+                }
+            } else if decided.is_call
+                && let Some(before) = self.open.insert(message.sequence, open)
+            {
+                self.log.outcome(&without_answer(before, "replaced", decided.recording, time_ns));
             }
             self.unsealed.push(message.sequence);
         }
@@ -150,8 +177,27 @@ impl Audit {
     /// The request `sequence` has an answer.
     #[inline]
     pub(crate) fn answered(&mut self, request: u64, recording: Recording, answer: &ProxyMessage) {
-        let Some(open) = self.open.remove(request) else { return };
-        let status = Status::of_answer(&answer.message);
+        if let Some(open) = self.open.remove(request) {
+            self.returned(open, recording, answer, &answer.message);
+        }
+    }
+
+    /// Whether calls that came in batches have no answer yet.
+    #[inline]
+    pub(crate) fn awaits_items(&self) -> bool {
+        !self.open_items.is_empty()
+    }
+
+    /// An answer, or one of a batch of them, may be to a call that came in a batch.
+    pub(crate) fn answered_item(&mut self, recording: Recording, answer: &ProxyMessage, item: &Message) {
+        let Some(id) = item.id() else { return };
+        if let Some(open) = self.open_items.remove(&(answer.conversation, answer.from.other(), id)) {
+            self.returned(open, recording, answer, item);
+        }
+    }
+
+    fn returned(&mut self, open: Open, recording: Recording, answer: &ProxyMessage, said: &Message) {
+        let status = Status::of_answer(said);
         self.log.outcome(&CallOutcome {
             of: open.number,
             time_ns: answer.time_ns,
@@ -201,11 +247,25 @@ impl Audit {
         flushed
     }
 
-    /// A call did not go on after all, because what was decided could not be written. It may be written yet,
-    /// and then says this as well.
-    pub(crate) fn stopped(&mut self, sequence: u64, recording: Recording, time_ns: u64) {
-        let Some(Open { number, time_ns: began_ns }) = self.open.remove(sequence) else { return };
-        self.log.outcome(&without_answer(number, "stopped", recording, began_ns, time_ns));
+    /// A call did not go on after all.
+    pub(crate) fn ended(&mut self, sequence: u64, status: &'static str, recording: Recording, time_ns: u64) {
+        if let Some(open) = self.open.remove(sequence) {
+            self.log.outcome(&without_answer(open, status, recording, time_ns));
+        }
+    }
+
+    /// Nothing more comes back in a conversation.
+    pub(crate) fn lost(&mut self, conversation: u32, recording: Recording, time_ns: u64) {
+        self.lose(|open| open.conversation == conversation, recording, time_ns);
+    }
+
+    fn lose(&mut self, is_meant: impl Fn(&Open) -> bool, recording: Recording, time_ns: u64) {
+        let mut lost: Vec<Open> = self.open.take_where(&is_meant);
+        lost.extend(self.open_items.extract_if(|_, open| is_meant(open)).map(|(_, open)| open));
+        lost.sort_by_key(|open| open.number);
+        for open in lost {
+            self.log.outcome(&without_answer(open, "lost", recording, time_ns));
+        }
     }
 
     pub(crate) fn take_trouble(&mut self) -> Option<String> {
@@ -214,25 +274,14 @@ impl Audit {
 
     /// Closes the log.
     pub(crate) fn finish(mut self, recording: Recording, time_ns: u64) -> io::Result<()> {
-        let OpenCalls { young, old } = self.open;
-        let mut open: Vec<Open> = young.into_values().chain(old.into_values()).collect();
-        open.sort_by_key(|open| open.number);
-        for Open { number, time_ns: began_ns } in open {
-            self.log.outcome(&without_answer(number, "lost", recording, began_ns, time_ns));
-        }
+        self.lose(|_| true, recording, time_ns);
         self.log.end(time_ns)
     }
 }
 
-fn without_answer(
-    of: u64,
-    status: &'static str,
-    Recording { session, .. }: Recording,
-    began_ns: u64,
-    time_ns: u64,
-) -> CallOutcome {
-    let latency_ns = time_ns.saturating_sub(began_ns);
-    CallOutcome { of, time_ns, session, sequence: 0, status, code: None, latency_ns }
+fn without_answer(open: Open, status: &'static str, recording: Recording, time_ns: u64) -> CallOutcome {
+    let latency_ns = time_ns.saturating_sub(open.time_ns);
+    CallOutcome { of: open.number, time_ns, session: recording.session, sequence: 0, status, code: None, latency_ns }
 }
 
 fn word(status: &Status) -> &'static str {
@@ -250,8 +299,8 @@ mod tests {
     #[test]
     fn calls_that_never_return_do_not_keep_others_from_their_outcome() {
         let mut open = OpenCalls::default();
-        let call = |number| Open { number, time_ns: 0 };
-        (0..10 * OPEN_MAX as u64).for_each(|number| open.insert(number, call(number)));
+        let call = |number| Open { number, time_ns: 0, conversation: 0 };
+        (0..10 * OPEN_MAX as u64).for_each(|number| assert!(open.insert(number, call(number)).is_none()));
         assert!(open.young.len() + open.old.len() <= OPEN_MAX);
         let last = 10 * OPEN_MAX as u64 - 1;
         assert_eq!(open.remove(last).map(|open| open.number), Some(last));

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::conversation::{Conversation, Speaker};
 
 /// Where a message came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     Client,
     Server,

@@ -254,6 +254,12 @@ impl Policy {
         }
     }
 
+    /// From now on something goes wrong whenever a message is judged.
+    #[cfg(test)]
+    pub(crate) fn go_wrong(&mut self) {
+        self.governed.iter_mut().for_each(|governed| governed.is_faulty = true);
+    }
+
     /// Whether answers that list something are on their way.
     #[inline]
     pub(crate) fn awaits_list(&self) -> bool {

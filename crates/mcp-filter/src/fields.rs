@@ -87,8 +87,18 @@ const KINDS: &[Choice] = &[
     word("noise"),
     word("event"),
 ];
-const STATUSES: &[Choice] =
-    &[word("ok"), Choice { word: "err", also: &["error"] }, Choice { word: "input_required", also: &["input"] }];
+const STATUSES: &[Choice] = &[
+    word("ok"),
+    Choice { word: "err", also: &["error"] },
+    Choice { word: "input_required", also: &["input"] },
+    // What the audit says of calls that have no answer.
+    word("lost"),
+    word("stopped"),
+    word("replaced"),
+    word("answered"),
+    word("dropped"),
+    word("cancelled"),
+];
 const OPERATIONS: &[Choice] = &[word("read"), word("write"), word("delete"), word("execute"), word("admin")];
 pub(crate) const HINTS: &[Choice] = &[
     Choice { word: "readonly", also: &["readOnlyHint"] },
@@ -149,7 +159,7 @@ pub const FIELDS: &[Field] = &[
         "status",
         Values::Words(STATUSES),
         "status:err",
-        "How it went, of an answer. `err` is a JSON-RPC error, or a tool's result that says `isError`.",
+        "How it went, of an answer. `err` is a JSON-RPC error, or a tool's result that says `isError`. The words behind `input_required` are those of the audit.",
     ),
     field(Asks::Code, "code", Values::Number(Measure::Whole), "code:-32602", "The code of a JSON-RPC error."),
     field(

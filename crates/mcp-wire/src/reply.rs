@@ -322,9 +322,10 @@ pub struct Denied<'a> {
 impl Denied<'_> {
     /// Models read this, so it says what to do.
     fn text(&self) -> String {
-        let mut text = match self.rule {
-            Some(rule) => format!("Permission denied by rule \"{rule}\""),
-            None => "Permission denied: no rule permits this".to_owned(),
+        let mut text = match (self.rule, self.why) {
+            (Some(rule), _) => format!("Permission denied by rule \"{rule}\""),
+            (None, None) => "Permission denied: no rule permits this".to_owned(),
+            (None, Some(_)) => "Permission denied".to_owned(),
         };
         for more in [self.message, self.why].into_iter().flatten() {
             text.push_str(": ");

@@ -16,6 +16,7 @@ use mcp_wire::revision::Era;
 use mcp_wire::scan::Word;
 
 use super::holds::{Ends, request_id};
+use super::judge::NOT_WRITTEN;
 use super::{Outbox, ParkedMark, Pipeline};
 use crate::conversation::{Conversation, Part, Speaker};
 use crate::envelope::{Lane, ProxyMessage, Side, Upstream};
@@ -119,7 +120,8 @@ impl Pipeline {
         let answered = self.lasting_answer(sequence, lasting, Permission::Allow, by)?;
         if let Some(raw) = changed {
             let (message, speaker) = (parked.message().clone(), parked.speaker.clone());
-            let judged = self.judge_edited(&speaker, message, edited(&raw, false)?, by)?;
+            let held_ns = parked.held_ns();
+            let judged = self.judge_edited(&speaker, message, edited(&raw, false)?, by, held_ns)?;
             let Some(parked) = self.intercept.take(sequence) else { return Ok(()) };
             if self.is_sealed() {
                 self.end_edited(parked, judged, false, by, "approved");
@@ -217,7 +219,7 @@ impl Pipeline {
     }
 
     pub(super) fn end_unaudited(&mut self, parked: Parked) {
-        self.note_stopped(parked.message().sequence);
+        self.note_ended(parked.message().sequence, NOT_WRITTEN);
         let answer = request_id(parked.message()).map(|id| reply::error(&id, &Refusal::NotAudited));
         let why = "the audit could not be written";
         self.end(parked, OutcomeKind::Refused, "", why, Ends { answer, ..Ends::default() });

@@ -59,6 +59,9 @@ impl Pipeline {
         if let Some(request) = message.correlated {
             self.note_answer(request, &message);
         }
+        if self.audit.as_ref().is_some_and(|audit| audit.awaits_items()) {
+            self.note_item_answers(&message);
+        }
         if talk.keeps(&message) {
             self.recorder.message(&message, lane, 0);
             self.tell(&message, lane, Origin::Peer);
@@ -266,8 +269,8 @@ impl Pipeline {
     /// denies it, nothing has happened.
     fn replace(&mut self, sequence: u64, edited: Message, raw_headers: bool, by: &str) -> Result<(), DecideError> {
         let Some(parked) = self.intercept.get(sequence) else { return Ok(()) };
-        let (message, speaker) = (parked.message().clone(), parked.speaker.clone());
-        let judged = self.judge_edited(&speaker, message, edited, by)?;
+        let (message, speaker, held_ns) = (parked.message().clone(), parked.speaker.clone(), parked.held_ns());
+        let judged = self.judge_edited(&speaker, message, edited, by, held_ns)?;
         let Some(parked) = self.intercept.take(sequence) else { return Ok(()) };
         match self.is_sealed() {
             true => self.end_edited(parked, judged, raw_headers, by, ""),
@@ -310,6 +313,10 @@ impl Pipeline {
         let is_edited = edited.is_some();
         let outcome = Outcome { what, by: by.into(), why: why.into(), held_ns: parked.held_ns(), edited };
         self.keep_outcome(message, outcome);
+        if !ends.goes_on {
+            // Whatever its sender is told, its receiver never saw it.
+            self.note_ended(sequence, audited(what));
+        }
         let request = ends.request.unwrap_or_else(|| request_id(message));
         if ends.goes_on && request.is_some() {
             self.intercept.spend(sequence, parked.since.elapsed());
@@ -411,6 +418,7 @@ impl Pipeline {
         let is_its = |held: &Held| held.conversation == conversation || held.behalf == Some(conversation);
         self.discard_held(is_its, Why::ClientGone);
         self.rounds.forget(conversation);
+        self.note_lost(conversation);
     }
 
     /// A message was parked that had left already.
@@ -554,6 +562,16 @@ pub(super) struct Ends {
     pub answer: Option<bytes::Bytes>,
     /// The id of the request as it came, if that is not what it has now.
     pub request: Option<Option<Id>>,
+}
+
+/// How the audit puts it that a call did not go on.
+fn audited(what: OutcomeKind) -> &'static str {
+    match what {
+        OutcomeKind::Answered => "answered",
+        OutcomeKind::Cancelled => "cancelled",
+        OutcomeKind::Dropped | OutcomeKind::Refused => "dropped",
+        _ => "lost",
+    }
 }
 
 /// An answer under the id that its receiver knows, if it has the one that only its sender knows.

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use mcp_store::{Outcome, OutcomeKind, VerdictKind};
 use mcp_wire::reply::{self, Denied, Refusal};
 use mcp_wire::revision::Era;
-use mcp_wire::{Ending, Id, Kind, Message};
+use mcp_wire::{Ending, Id, Kind, Message, scan};
 
 use super::holds::request_id;
 use super::{Outbox, Outgoing, ParkedMark, Pipeline, Release};
@@ -20,6 +20,10 @@ use crate::resolve::resolve;
 
 /// What asks for something that lists name, and may be kept from them.
 const IS_LISTED: [&str; 4] = ["tools/call", "prompts/get", "resources/read", "resources/subscribe"];
+
+/// How a call ended that did not go on because the audit could not be written. It may be written yet, and then says
+/// this as well.
+pub(super) const NOT_WRITTEN: &str = "stopped";
 
 /// What goes no further, at least for now.
 pub(super) enum Stopped {
@@ -99,6 +103,23 @@ impl Pipeline {
         }
     }
 
+    /// Requests that came in a batch have their answers, in a batch as well or one by one.
+    #[cold]
+    pub(super) fn note_item_answers(&mut self, answer: &ProxyMessage) {
+        let Some(audit) = &mut self.audit else { return };
+        let (recording, message) = (recording(&self.recorder, audit), &answer.message);
+        match message.glance().kind {
+            Kind::Batch => scan::batch_items(message.bytes()).for_each(|span| {
+                let item = Message::new(message.bytes().slice(span.range()));
+                if item.glance().kind.is_response() {
+                    audit.answered_item(recording, answer, &item);
+                }
+            }),
+            kind if kind.is_response() => audit.answered_item(recording, answer, message),
+            _ => {}
+        }
+    }
+
     /// Writes down a decision, beside the message too unless it is about a part of it. Its number in the
     /// audit comes back.
     pub(super) fn note_decision(
@@ -140,6 +161,10 @@ impl Pipeline {
             held_ns,
             goes_on: verdict == "allow",
             is_call: said.glance().kind == Kind::Request && message.message.glance().kind == Kind::Request,
+            item: match (said.glance().kind, message.message.glance().kind) {
+                (Kind::Request, Kind::Batch) => said.id(),
+                _ => None,
+            },
         };
         for rule in &ruling.observed {
             let observed = Decided {
@@ -150,6 +175,7 @@ impl Pipeline {
                 why: None,
                 held_ns: 0,
                 goes_on: false,
+                item: None,
                 ..decided
             };
             audit.decide(time_ns, &observed);
@@ -283,7 +309,10 @@ impl Pipeline {
         let (mut answers, mut first) = (Vec::new(), None);
         for (item, ruling) in items {
             let is_denied = ruling.verdict == RuleVerdict::Deny;
-            let why = (!is_denied).then_some("another item of the same batch is denied");
+            let why = (!is_denied).then_some(match self.policy.rules().is_some_and(|rules| rules.hide_denied) {
+                true => "another item of the same batch is not available",
+                false => "another item of the same batch is denied",
+            });
             let actor = if is_denied { ruling.decider() } else { "rule" };
             let noted = self.note_decision(speaker, batch, item, ruling, ("deny", actor, why), 0);
             if is_denied && first.is_none() {
@@ -378,6 +407,7 @@ impl Pipeline {
         message: ProxyMessage,
         edited: Message,
         by: &str,
+        held_ns: u64,
     ) -> Result<Judged, DecideError> {
         let message = ProxyMessage { message: edited, ..message };
         let (judged, ruling) = match self.policy.permit(resolve(message), speaker) {
@@ -398,16 +428,25 @@ impl Pipeline {
             }
         };
         let message = judged.message();
-        self.note_decision(speaker, message, &message.message, &ruling, ("allow", by, None), 0);
+        self.note_decision(speaker, message, &message.message, &ruling, ("allow", by, Some("edited")), held_ns);
         Ok(judged)
     }
 
-    /// A call that was allowed does not go on, because the audit could not be written.
-    pub(super) fn note_stopped(&mut self, sequence: u64) {
+    /// A call that was allowed does not go on after all.
+    pub(super) fn note_ended(&mut self, sequence: u64, status: &'static str) {
         let time_ns = self.clock.recent_ns();
         if let Some(audit) = &mut self.audit {
             let recording = recording(&self.recorder, audit);
-            audit.stopped(sequence, recording, time_ns);
+            audit.ended(sequence, status, recording, time_ns);
+        }
+    }
+
+    /// Nothing that is under way in a conversation comes back.
+    pub(super) fn note_lost(&mut self, conversation: u32) {
+        let time_ns = self.clock.recent_ns();
+        if let Some(audit) = &mut self.audit {
+            let recording = recording(&self.recorder, audit);
+            audit.lost(conversation, recording, time_ns);
         }
     }
 
@@ -435,7 +474,7 @@ impl Pipeline {
             for outgoing in stays {
                 let Outgoing::Message(judged) = outgoing else { continue };
                 let message = judged.into_message();
-                self.note_stopped(message.sequence);
+                self.note_ended(message.sequence, NOT_WRITTEN);
                 let answer = request_id(&message).map(|id| reply::error(&id, &Refusal::NotAudited));
                 self.end_refused(lane, message, answer, "the audit could not be written", out);
             }

@@ -31,6 +31,9 @@ pub(super) struct Governed {
     /// What is known of servers: of the only one first, then of those of a gateway in their order.
     servers: Vec<Server>,
     pub(super) lists: OpenLists,
+    /// As if there were a fault in here.
+    #[cfg(test)]
+    pub(super) is_faulty: bool,
 }
 
 /// What is known of a server. One never learns from another, whatever their tools are called.
@@ -66,7 +69,14 @@ impl Governed {
     pub fn new(rules: Arc<Rules>, gateway: &[Arc<str>]) -> Self {
         let keys = judged_keys(&rules);
         let servers = [Server::default()].into_iter().chain(gateway.iter().map(Server::new)).collect();
-        Self { rules, keys, servers, lists: OpenLists::default() }
+        Self {
+            rules,
+            keys,
+            servers,
+            lists: OpenLists::default(),
+            #[cfg(test)]
+            is_faulty: false,
+        }
     }
 
     pub fn replace(&mut self, rules: Arc<Rules>) {
@@ -97,6 +107,8 @@ impl Governed {
     pub fn judge(&mut self, message: ProxyMessage, speaker: &Speaker) -> Verdict {
         // Whatever goes wrong while a message is judged, it was not permitted.
         let judged = catch_unwind(AssertUnwindSafe(|| match message.message.kind() {
+            #[cfg(test)]
+            _ if self.is_faulty => panic!("something went wrong"),
             Kind::Batch => self.judge_batch(&message, speaker),
             Kind::Response if message.from == Side::Server && wanted::may_want(&message.message) => {
                 self.judge_wanted(&message, speaker)

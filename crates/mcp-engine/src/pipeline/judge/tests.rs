@@ -177,6 +177,17 @@ fn what_can_be_read_two_ways_is_refused() {
 }
 
 #[test]
+fn where_judging_goes_wrong_nothing_is_permitted() {
+    let mut play = Play::by(rules(Vec::new()));
+    play.pipeline.policy.go_wrong();
+    play.calls(1, "read_file");
+    assert_eq!(play.got(Side::Server), [""; 0]);
+    let told = play.got(Side::Client);
+    assert!(told[0].contains("the rules could not be applied to it"), "{told:?}");
+    assert_eq!(play.audited()[1], "decision read_file deny proxy");
+}
+
+#[test]
 fn plumbing_passes_a_rule_that_denies_everything() {
     let mut play = Play::by(rules(vec![rule("nothing", "", RuleVerdict::Deny)]));
     for text in [
@@ -385,13 +396,19 @@ fn batches_are_judged_item_by_item_where_there_are_any() {
     );
     play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26"}}"#);
     drop((play.got(Side::Server), play.got(Side::Client)));
-    let batch = format!("[{},{}]", call(2, "list_repos"), call(3, "read_file"));
+    let batch = format!("[{},{},{}]", call(2, "list_repos"), call(3, "read_file"), call(6, "read_log"));
     play.sends(Side::Client, &batch);
     assert_eq!(play.got(Side::Server), [batch]);
+    // Answers may come together, or one by one.
+    play.sends(Side::Server, r#"[{"jsonrpc":"2.0","id":3,"error":{"code":-1,"message":"no"}}]"#);
+    play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
+    drop(play.got(Side::Client));
     play.sends(Side::Client, &format!("[{},{}]", call(4, "list_repos"), call(5, "delete_repo")));
     assert_eq!(play.got(Side::Server), [""; 0]);
     let answers: Vec<serde_json::Value> = serde_json::from_str(&play.got(Side::Client)[0]).expect("an array");
     assert_eq!(answers.iter().map(|answer| &answer["id"]).collect::<Vec<_>>(), [4, 5]);
+    let told = answers[0]["error"]["message"].as_str().expect("a text");
+    assert!(told.starts_with("Permission denied: ask Ann") || told.starts_with("Permission denied: another item"));
     insta::assert_snapshot!(play.audited().join("\n"));
 }
 
@@ -513,6 +530,42 @@ async fn an_edited_message_is_written_down_before_it_leaves() {
     let raw = Bytes::from(call(1, "read_other"));
     assert_eq!(play.decides(Decision::Modify { raw, raw_headers: false, not_json_rpc: false }), Ok(()));
     assert!(!play.pipeline.audit.as_ref().expect("an audit").is_unsealed());
+}
+
+/// What a breakpoint holds was permitted, and yet it may never reach the server as it was.
+#[tokio::test]
+async fn what_somebody_does_to_a_permitted_call_is_its_outcome() {
+    let check = |decision: Decision, expected: &[&str]| {
+        let mut play = Play::by(rules(Vec::new()));
+        let filter = Filter::parse("tool:read_held").expect("a filter");
+        play.pipeline.add_breakpoint(None, filter, crate::intercept::Owner::Command).expect("a breakpoint");
+        play.calls(1, "read_held");
+        assert_eq!(play.decides(decision), Ok(()));
+        play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        let audited = play.audited();
+        assert_eq!(audited[2..audited.len() - 1], *expected, "{audited:?}");
+    };
+    let raw = Bytes::from(call(1, "read_other"));
+    let other = ["decision read_other read allow Ann", "outcome replaced", "outcome ok"];
+    check(Decision::Modify { raw, raw_headers: false, not_json_rpc: false }, &other);
+    check(Decision::Drop { error: None }, &["outcome dropped"]);
+    check(Decision::Drop { error: Some((1, "no".into())) }, &["outcome dropped"]);
+    check(Decision::Answer(Answer::Result(Bytes::from_static(b"{}"))), &["outcome answered"]);
+    check(Decision::Forward, &["outcome ok"]);
+}
+
+#[test]
+fn calls_of_a_client_that_is_gone_are_lost_at_once() {
+    let mut play = Play::by(rules(Vec::new()));
+    play.calls(1, "read_file");
+    play.pipeline.client_is_gone(play.talk.number() + 1);
+    play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    play.calls(2, "read_file");
+    play.pipeline.client_is_gone(play.talk.number());
+    play.calls(3, "read_log");
+    let decided = |tool| format!("decision {tool} read allow default");
+    let expected = ["begin", &decided("read_file"), "outcome ok", &decided("read_file"), "outcome lost"];
+    assert_eq!(play.audited()[..5], expected);
 }
 
 #[test]
