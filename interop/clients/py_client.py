@@ -50,22 +50,34 @@ def transport_of(options):
 async def main(arguments):
     options = parse(arguments)
     session = Session(Journal(), transport_of(options), options.era)
-    async with session.client:
-        if options.through_tool:
-            session.client = ThroughTool(session.client, options.through_tool)
-        if options.orders:
-            return await obey(session)
-        if options.together:
-            print("CONNECTED", file=sys.stderr, flush=True)
-            await anyio.to_thread.run_sync(sys.stdin.read)
-        visits, profiles = {}, {name: load_profile(name, options) for name in options.profile.split(",")}
-        session.unsolicited = sum("unsolicited_then_logged" in p.get("roots", {}) for p in profiles.values())
-        for name, profile in profiles.items():
-            try:
-                visits[name] = await observe(session, profile, options.features)
-            except RuntimeError as error:
-                raise RuntimeError(f"{name}: {error}") from error
-    print_document("py", options, visits)
+    visits, is_observed = {}, False
+    try:
+        async with session.client:
+            await attend(session, options, visits)
+            is_observed = True
+    except Exception as error:
+        # What answers a cancelled call may come while the SDK closes, which it trips over.
+        if not (is_observed and isinstance(innermost(error), anyio.ClosedResourceError)):
+            raise
+    if not options.orders:
+        print_document("py", options, visits)
+
+
+async def attend(session, options, visits):
+    if options.through_tool:
+        session.client = ThroughTool(session.client, options.through_tool)
+    if options.orders:
+        return await obey(session)
+    if options.together:
+        print("CONNECTED", file=sys.stderr, flush=True)
+        await anyio.to_thread.run_sync(sys.stdin.read)
+    profiles = {name: load_profile(name, options) for name in options.profile.split(",")}
+    session.unsolicited = sum("unsolicited_then_logged" in p.get("roots", {}) for p in profiles.values())
+    for name, profile in profiles.items():
+        try:
+            visits[name] = await observe(session, profile, options.features)
+        except RuntimeError as error:
+            raise RuntimeError(f"{name}: {error}") from error
 
 
 if __name__ == "__main__":
