@@ -91,7 +91,10 @@ fn in_any_way<T>(
         } else if let (Some(status), false) = (refused.or(turned_away.filter(|_| is_hopeless)), ended.interrupted) {
             return Err(told::turned_away(status));
         } else {
-            return finish(ended, Err(told::failure(&error)));
+            // It may have ended before it was asked anything, so that there was nothing to answer for it.
+            let status = ended.status.as_deref().filter(|_| error.is_hang_up());
+            let failure = status.map_or_else(|| told::failure(&error), told::ended);
+            return finish(ended, Err(failure));
         }
     }
 }

@@ -31,6 +31,12 @@ pub fn failure(error: &ClientError) -> Failure {
     }
 }
 
+/// A server ended as it began.
+pub fn ended(status: &str) -> Failure {
+    Failure::new(exit::CANNOT_RUN, "the server did not introduce itself")
+        .because(&format!("the server ended before it answered ({status})"))
+}
+
 /// The servers whose capabilities are missing in lists, if there are any.
 pub fn absent<'a>(lists: impl IntoIterator<Item = &'a Listing>) -> Option<String> {
     let absent: BTreeSet<&str> = lists.into_iter().flat_map(|list| &list.absent).map(String::as_str).collect();
