@@ -1,11 +1,12 @@
 //! `policy explain`: how a tool got its operation, which rules match a call of it, and which decides.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use clap::Args;
+use mcp_engine::policy::Answered;
 use mcp_engine::policy::explain::{Case, Explained, explain as explained};
 use mcp_engine::policy::operation::{Annotations, Classifier};
 use mcp_engine::policy::rules::{Denial, Permission, Rule, RuleVerdict, Rules};
@@ -15,6 +16,7 @@ use mcp_wire::Message;
 use mcp_wire::visible::visible;
 use serde_json::{Map, Value, json};
 
+use crate::answers::AnswersFile;
 use crate::cli::pair;
 use crate::config::expand_home;
 use crate::failure::{Failure, exit, quoted};
@@ -96,19 +98,23 @@ pub fn explain(args: &ExplainArgs, page: &mut Page) -> Result<ExitCode, Failure>
         is_whole: !args.arguments.is_empty(),
     };
     let told = explained(&rules, &case);
+    let answered = match &path {
+        Some(path) => args.answered(path, &rules, &told)?,
+        None => None,
+    };
+    let verdict = answered.as_ref().map(|answered| of_default(answered.permission)).or_else(|| decision(&rules, &told));
     if args.json {
-        page.line(&args.document(&rules, &told).to_string())?;
+        page.line(&args.document(&rules, &told, verdict).to_string())?;
     } else {
         args.tell_class(&told, page)?;
         if let Some(path) = &path {
             let rules_line = format!("{}: {} (version {})", quoted(path), count(&rules), rules.version);
             page.line(&format!("\n{}", page.styled(Style::Heading, &rules_line)))?;
             tell_rules(&rules, &told, page)?;
-            tell_decision(&rules, &told, page)?;
+            tell_decision(&rules, &told, answered.as_ref(), verdict, page)?;
         }
     }
-    let is_denied = decision(&rules, &told) == Some(RuleVerdict::Deny);
-    Ok(if is_denied { ExitCode::from(exit::NEGATIVE) } else { ExitCode::SUCCESS })
+    Ok(if verdict == Some(RuleVerdict::Deny) { ExitCode::from(exit::NEGATIVE) } else { ExitCode::SUCCESS })
 }
 
 fn no_rules(server: Option<&str>) -> Rules {
@@ -181,7 +187,20 @@ impl ExplainArgs {
         Ok(page.line(&format!("{subject} is {class}"))?)
     }
 
-    fn document(&self, rules: &Rules, told: &Explained) -> Value {
+    /// What somebody answered for good to the rule that would ask.
+    fn answered(&self, path: &Path, rules: &Rules, told: &Explained) -> Result<Option<Answered>, Failure> {
+        let asking = told.deciding.last().map(|at| &rules.rules[*at]);
+        let Some(asking) = asking.filter(|_| decision(rules, told) == Some(RuleVerdict::Ask)) else { return Ok(None) };
+        let is_meant = |answered: &Answered| {
+            answered.rule == asking.name
+                && *answered.method == *self.method
+                && answered.subject.as_deref() == self.tool.as_deref()
+                && answered.server.as_deref().is_none_or(|server| self.server.as_deref() == Some(server))
+        };
+        Ok(AnswersFile::beside(path).read()?.into_iter().rev().find(is_meant))
+    }
+
+    fn document(&self, rules: &Rules, told: &Explained, verdict: Option<RuleVerdict>) -> Value {
         let each = rules.rules.iter().zip(&told.matches).map(|(rule, matches)| {
             json!({
                 "name": &*rule.name,
@@ -204,7 +223,7 @@ impl ExplainArgs {
             "rules": each.collect::<Vec<_>>(),
             "deciding": deciding,
             "default": told.default.map(Permission::as_str),
-            "verdict": self.rules.as_ref().and_then(|_| decision(rules, told)).map(RuleVerdict::as_str),
+            "verdict": self.rules.as_ref().and(verdict).map(RuleVerdict::as_str),
         })
     }
 }
@@ -240,7 +259,13 @@ fn of_default(default: Permission) -> RuleVerdict {
     }
 }
 
-fn tell_decision(rules: &Rules, told: &Explained, page: &mut Page) -> Result<(), Failure> {
+fn tell_decision(
+    rules: &Rules,
+    told: &Explained,
+    answered: Option<&Answered>,
+    verdict: Option<RuleVerdict>,
+    page: &mut Page,
+) -> Result<(), Failure> {
     let certain = told.default.is_none().then(|| told.deciding.last()).flatten().map(|at| &rules.rules[*at]);
     let open = &told.deciding[..told.deciding.len() - usize::from(certain.is_some())];
     let otherwise = match (certain, told.default) {
@@ -248,9 +273,13 @@ fn tell_decision(rules: &Rules, told: &Explained, page: &mut Page) -> Result<(),
         (None, Some(default)) => format!("{} by default", default.as_str()),
         (None, None) => "allow".into(),
     };
-    let text = match open {
-        [] => otherwise,
-        open => {
+    let text = match (open, answered) {
+        (_, Some(Answered { permission, rule, by, .. })) => {
+            let (rule, by) = (visible(rule), visible(by));
+            format!("{} by an answer to rule `{rule}` that counts for good, of {by}", permission.as_str())
+        }
+        ([], None) => otherwise,
+        (open, None) => {
             let each: Vec<String> = open
                 .iter()
                 .map(|at| &rules.rules[*at])
@@ -259,7 +288,7 @@ fn tell_decision(rules: &Rules, told: &Explained, page: &mut Page) -> Result<(),
             format!("it depends on the arguments: {}, else {otherwise}", each.join(", else "))
         }
     };
-    let style = match decision(rules, told) {
+    let style = match verdict {
         Some(RuleVerdict::Deny) => Style::Bad,
         Some(RuleVerdict::Allow) => Style::Good,
         _ => Style::Heading,

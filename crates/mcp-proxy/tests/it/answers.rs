@@ -147,6 +147,13 @@ fn an_answer_for_good_survives_a_restart() {
     assert_eq!(mode & 0o777, 0o600);
     let checked = sandbox.stdout(["policy", "check", "rules.json"]);
     assert!(checked.contains("tools/call [write_file] allowed by "), "{checked}");
+    for (tool, code, verdict) in [("write_file", 0, "allow"), ("write_log", 1, "deny"), ("write_else", 0, "ask")] {
+        let explained = sandbox.output(["policy", "explain", tool, "--rules", "rules.json"]);
+        let text = String::from_utf8_lossy(&explained.stdout).into_owned();
+        assert_eq!(explained.status.code(), Some(code), "{text}");
+        let by = if verdict == "ask" { "rule `writes`" } else { "an answer to rule `writes` that counts for good" };
+        assert!(text.contains(&format!("decision: {verdict} by {by}")), "{text}");
+    }
     piped(&sandbox, &[], |client| {
         client.call(1, "write_file", "b");
         is_result(&client.answer(1));
