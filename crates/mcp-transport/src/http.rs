@@ -2,6 +2,7 @@
 //! exchanges between them.
 
 pub mod beats;
+mod bodies;
 pub mod body;
 pub mod certificate;
 pub mod conversations;

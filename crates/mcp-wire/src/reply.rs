@@ -254,7 +254,7 @@ impl Refusal {
             Self::UpstreamGarbled => "the server's answer is not a JSON-RPC message",
             Self::StreamLost => "the connection to the server broke before it answered",
             Self::SessionLost => "the server no longer knows this session",
-            Self::Overloaded => "the proxy holds as many sessions as it may; try again later",
+            Self::Overloaded => "the proxy holds as many sessions or messages as it may; try again later",
             Self::Unauthorized => "Unauthorized",
             Self::Dropped => "the message was held, and whoever watches this proxy did not let it go on",
         };

@@ -80,6 +80,40 @@ fn encoded_messages_reach_no_server_on_a_pipe() {
     proxy.end();
 }
 
+/// Each of these bodies may come, but there is no room for all of them at once.
+#[test]
+fn bodies_that_come_at_once_have_so_much_room_together() {
+    const MIB: usize = 1 << 20;
+    const LAST: usize = 10;
+    let sandbox = Sandbox::new();
+    let limit = (8 * MIB).to_string();
+    let proxy = sandbox.listen_to_fixture(&["puppet"], &["--message-limit", &limit]);
+    let session = Session::open(&proxy);
+    let padding = " ".repeat(7 * MIB);
+    let requests: Vec<Vec<u8>> =
+        (1..=10).map(|id| post("/mcp", &[&session.header()], format!("{}{padding}", call(id, "good")))).collect();
+    let mut clients: Vec<_> = requests.iter().map(|_| proxy.client()).collect();
+    for (client, request) in clients.iter_mut().zip(&requests) {
+        // Whoever is refused need not be listened to any longer.
+        let _ = client.try_send(&request[..request.len() - LAST]);
+    }
+    let mut statuses: Vec<u16> = Vec::new();
+    for (client, request) in clients.iter_mut().zip(&requests) {
+        let _ = client.try_send(&request[request.len() - LAST..]);
+        let response = client.response();
+        statuses.push(response.status());
+        if response.status() == 503 {
+            assert_eq!((response.error().0, response.head.get("retry-after").as_deref()), (5031, Some("5")));
+        }
+    }
+    statuses.sort_unstable();
+    assert_eq!(statuses, [[200; 9].as_slice(), &[503]].concat());
+    // There is room again.
+    assert_eq!(proxy.client().ask(&requests[0]).status(), 200);
+    drop(clients);
+    proxy.end();
+}
+
 const TOOL: &str = "echo";
 
 /// A call of the newest revision, with other headers than it should have.

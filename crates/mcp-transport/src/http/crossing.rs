@@ -51,8 +51,6 @@ const CHILDREN_MAX: usize = 64;
 const SESSIONS_MAX: usize = 10_000;
 /// A session in which nothing passed for this long is over.
 const IDLE_FOR: Duration = Duration::from_secs(30 * 60);
-/// What a client should wait before it asks for a session again.
-const RETRY_AFTER: &str = "5";
 /// Of somebody who has not shown a token, a message that is longer than this is not read to see whether it does.
 const UNKNOWN_BYTES_MAX: u64 = 1024 * 1024;
 /// Capabilities a client declares are compared up to here.
@@ -240,14 +238,6 @@ fn begin(site: &Rc<Site>, owner: Option<&Rc<Principal>>, client: ClientEnd) -> R
     Ok(talk)
 }
 
-fn refuse(refused: &Refused) -> Response<ToClient> {
-    let mut response = refusal_response(refused);
-    if refused.status == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
-    }
-    response
-}
-
 /// What a POST opened.
 struct Opened {
     talk: Rc<Talk>,
@@ -270,11 +260,11 @@ pub fn post(
 ) -> impl Future<Output = Response<ToClient>> + use<> {
     async move {
         if let Err(refused) = check_plain(&parts.headers).and_then(|()| check_length(&caller, &body)) {
-            return refuse(&refused);
+            return refusal_response(&refused);
         }
         let body = match receive_whole(&site, body).await {
             Ok(body) => body,
-            Err(refused) => return refuse(&refused),
+            Err(refused) => return refusal_response(&refused),
         };
         let (who, body) = match site.gate.admit_message(caller, &body) {
             Ok((who, without_token)) => (who, without_token.unwrap_or(body)),
@@ -282,11 +272,11 @@ pub fn post(
         };
         let opened = match open(&site, (peer, &who), &parts, &body) {
             Ok(opened) => opened,
-            Err(refused) => return refuse(&refused),
+            Err(refused) => return refusal_response(&refused),
         };
         let Opened { talk, is_new, exchange, message } = opened;
         let ClientEnd::Session(session) = &talk.client else {
-            return refuse(&refused(StatusCode::NOT_FOUND, "no such session"));
+            return refusal_response(&refused(StatusCode::NOT_FOUND, "no such session"));
         };
         if session.era == Era::Modern
             && let Err(what) = strict::check_all(&site.hub.tools.borrow(), &message, &parts.headers)
@@ -306,7 +296,7 @@ pub fn post(
             Some(First::Late) => plain(StatusCode::GATEWAY_TIMEOUT, "no answer comes\n"),
             None if site.hub.has_failed() => {
                 let (status, refusal) = (StatusCode::INTERNAL_SERVER_ERROR, Refusal::NotRecorded);
-                return refuse(&Refused { status, refusal });
+                return refusal_response(&Refused { status, refusal });
             }
             None => plain(StatusCode::NOT_FOUND, "the session is over\n"),
         };
@@ -531,7 +521,7 @@ fn error_code(answer: &Bytes) -> Option<&[u8]> {
 
 /// Answers a GET of a client of Streamable HTTP.
 pub fn get(site: &Rc<Site>, who: &Principal, parts: &Parts) -> Response<ToClient> {
-    listen(site, who, parts).unwrap_or_else(|refused| refuse(&refused))
+    listen(site, who, parts).unwrap_or_else(|refused| refusal_response(&refused))
 }
 
 fn listen(site: &Rc<Site>, who: &Principal, parts: &Parts) -> Result<Response<ToClient>, Refused> {
@@ -563,7 +553,7 @@ fn listen(site: &Rc<Site>, who: &Principal, parts: &Parts) -> Result<Response<To
 
 /// Answers a DELETE of a client of Streamable HTTP.
 pub fn delete(site: &Rc<Site>, who: &Principal, parts: &Parts) -> Response<ToClient> {
-    end(site, who, parts).unwrap_or_else(|refused| refuse(&refused))
+    end(site, who, parts).unwrap_or_else(|refused| refusal_response(&refused))
 }
 
 fn end(site: &Rc<Site>, who: &Principal, parts: &Parts) -> Result<Response<ToClient>, Refused> {
@@ -655,7 +645,7 @@ pub fn open_stream(site: &Rc<Site>, who: &Rc<Principal>, parts: &Parts) -> Respo
     let outlet = Outlet::new(Rc::new(Notify::new()));
     let talk = match begin(site, Some(who), ClientEnd::Stream(Rc::clone(&outlet))) {
         Ok(talk) => talk,
-        Err(refused) => return refuse(&refused),
+        Err(refused) => return refusal_response(&refused),
     };
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::Sse, Era::Legacy);
     exchange.request_head(&parts.method, target(parts), &parts.headers);
@@ -685,11 +675,11 @@ pub async fn post_to_stream(site: &Rc<Site>, caller: Caller, parts: Parts, body:
         return none_such();
     }
     if let Err(refused) = check_plain(&parts.headers).and_then(|()| check_length(&caller, &body)) {
-        return refuse(&refused);
+        return refusal_response(&refused);
     }
     let body = match receive_whole(site, body).await {
         Ok(body) => body,
-        Err(refused) => return refuse(&refused),
+        Err(refused) => return refusal_response(&refused),
     };
     let (who, body) = match site.gate.admit_message(caller, &body) {
         Ok((who, without_token)) => (who, without_token.unwrap_or(body)),

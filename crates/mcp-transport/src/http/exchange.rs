@@ -21,6 +21,7 @@ use mcp_wire::revision::Era;
 use mcp_wire::{Kind, Message, scan};
 use tokio::time::{Instant, Sleep, sleep};
 
+use super::bodies::Held;
 use super::body::{BodyError, poll_client_data};
 use super::gate::{Refused, refused};
 use super::heads;
@@ -378,7 +379,8 @@ async fn receive_more(
 ) -> Result<Received, Refused> {
     let limit = hub.message_bytes_max;
     let (seen, exchange, patience) = (Vec::new(), None, Patience::default());
-    let mut upload = Upload { first: VecDeque::new(), rest: body, seen, hint, limit, exchange, patience };
+    let held = hub.bodies.begin();
+    let mut upload = Upload { first: VecDeque::new(), rest: body, seen, held, hint, limit, exchange, patience };
     let first = match first {
         Some(first) => {
             upload.patience.came(first.as_ref().map_or(0, Bytes::len));
@@ -394,12 +396,12 @@ async fn receive_more(
         return Ok(Received::Whole(first));
     }
     let wait_for = if hub.records_first || hub.watches() { limit } else { WAITED_FOR.min(limit) };
-    upload.keep(&first);
+    upload.keep(&first)?;
     upload.first.push_back(first);
     while upload.seen.len() <= wait_for {
         let Some(more) = upload.next().await else { return Ok(Received::Whole(upload.seen.into())) };
         let more = more.map_err(broken)?;
-        upload.keep(&more);
+        upload.keep(&more)?;
         upload.first.push_back(more);
     }
     if upload.seen.len() > limit {
@@ -443,6 +445,7 @@ pub struct Upload {
     first: VecDeque<Bytes>,
     rest: Incoming,
     seen: Vec<u8>,
+    held: Held,
     hint: SizeHint,
     limit: usize,
     exchange: Option<Rc<Exchange>>,
@@ -493,7 +496,7 @@ impl Upload {
         loop {
             let Some(more) = self.next().await else { return Ok(self.seen.into()) };
             let more = more.map_err(broken)?;
-            self.keep(&more);
+            self.keep(&more)?;
             if self.seen.len() > self.limit {
                 return Err(too_large(self.limit));
             }
@@ -501,12 +504,15 @@ impl Upload {
     }
 
     /// Keeps what came, and has room for no more than what may well come.
-    fn keep(&mut self, data: &[u8]) {
+    fn keep(&mut self, data: &[u8]) -> Result<(), Refused> {
         let held = self.seen.len() + data.len();
         if held > self.seen.capacity() {
-            self.seen.reserve_exact(room_for(held, self.hint.upper(), self.limit) - self.seen.len());
+            let room = room_for(held, self.hint.upper(), self.limit);
+            self.held.grow_to(room)?;
+            self.seen.reserve_exact(room - self.seen.len());
         }
         self.seen.extend_from_slice(data);
+        Ok(())
     }
 
     async fn next(&mut self) -> Option<Result<Bytes, BodyFault>> {
@@ -532,7 +538,10 @@ impl Upload {
         }
         match ready!(self.poll_next(cx)) {
             Some(Ok(data)) => {
-                self.keep(&data);
+                if let Err(overloaded) = self.keep(&data) {
+                    self.refuse(overloaded);
+                    return Poll::Ready(Some(Err("there is no room for the message".into())));
+                }
                 if self.seen.len() > self.limit {
                     self.refuse(too_large(self.limit));
                     return Poll::Ready(Some(Err("the message is over the limit".into())));

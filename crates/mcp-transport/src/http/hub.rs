@@ -23,6 +23,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
 use super::beats::Beats;
+use super::bodies::Bodies;
 
 /// Messages of this many bytes are not left to wait for the end of a turn: an exchange that always has
 /// more to do makes a turn long, and what waits is held in memory.
@@ -41,6 +42,8 @@ const OUTBOX_KEPT: usize = 256;
 pub struct Hub {
     pipeline: RefCell<Pipeline>,
     pub message_bytes_max: usize,
+    /// Of clients, on their way in.
+    pub bodies: Rc<Bodies>,
     /// Whether a message must be on disk before it leaves, and so be held until it is whole.
     pub records_first: bool,
     /// Whether anything is written at all.
@@ -143,6 +146,7 @@ impl Hub {
         Rc::new(Self {
             pipeline: RefCell::new(pipeline),
             message_bytes_max,
+            bodies: Bodies::new(message_bytes_max),
             records_first,
             writes,
             uncommitted: Cell::new(false),

@@ -36,6 +36,9 @@ pub const ENDPOINT: &str = "/mcp";
 pub const STREAM: &str = "/sse";
 pub const MESSAGE: &str = "/message";
 
+/// What a client should wait that found no room, in seconds.
+const RETRY_AFTER: &str = "5";
+
 /// Calls that go on without their client, at most.
 const CARRIED_ON_MAX: usize = 1_024;
 /// SSE connections at a time.
@@ -323,6 +326,9 @@ pub fn refusal_response(refused: &Refused) -> Response<ToClient> {
     let mut response = json_response(refused.status, Some(reply::error_without_id(&refused.refusal)));
     if let Some(turned_away) = TurnedAway::of(&refused.refusal) {
         turn_away(&mut response, turned_away);
+    }
+    if refused.status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
     }
     response
 }
