@@ -17,6 +17,8 @@ def signalled(stage):
     stage.sit_down()
     stage.attach().hold("> tool:echo")
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        # A face draws a moment before it is in control, and until then nothing is held for it.
+        stage.shell.until("the breakpoint to hold", lambda: stage.shell.listed("ps")[0]["breakpoints_that_hold"] == 1)
         call = client.call("echo", {"message": number.name})
         Face(stage.terminal).held("echo")
         stage.terminal.signal(number)
