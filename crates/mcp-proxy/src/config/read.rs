@@ -75,9 +75,10 @@ impl<'a> Reading<'a> {
         duration
     }
 
-    /// Notes members that nobody asks for.
+    /// Notes unknown members. A comment is none.
     pub fn only(&mut self, members: &[Member], known: &[&str]) {
-        for member in members.iter().filter(|member| !known.contains(&member.key.as_str())) {
+        let is_known = |member: &Member| known.contains(&member.key.as_str()) || member.is_comment();
+        for member in members.iter().filter(|member| !is_known(member)) {
             let what = format!("unknown key {}", said(&member.key));
             self.mistakes.add(Mistake::at(member.key_span.clone(), what).meant(&member.key, known));
         }

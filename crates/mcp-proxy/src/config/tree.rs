@@ -31,6 +31,13 @@ pub struct Member {
     pub value: Located,
 }
 
+impl Member {
+    /// `_comment`: a remark in a format that has no comments.
+    pub fn is_comment(&self) -> bool {
+        self.key == "_comment"
+    }
+}
+
 impl Value {
     /// What kind of thing it is, as people say it.
     pub fn kind(&self) -> &'static str {

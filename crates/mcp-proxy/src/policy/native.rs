@@ -193,7 +193,7 @@ fn operations(table: &Located, reading: &mut Reading<'_>) -> Vec<(String, Operat
     let choices = Operation::ALL.map(|operation| (operation.name(), operation));
     let members = reading.table(table, "`operations`").unwrap_or_default();
     let mut overrides = Vec::new();
-    for member in members {
+    for member in members.iter().filter(|member| !member.is_comment()) {
         if let Some(operation) = reading.word(&member.value, "operation", &choices) {
             overrides.push((member.key.clone(), operation));
         }

@@ -1,9 +1,10 @@
 //! Which of a file's services a server is, and the rules that follow: those of the one that is named, of each
-//! server of a gateway its own, or else of each tool the service that its name begins with.
+//! server of a gateway its own, or else of each tool the service that its name begins with. A tool whose name
+//! begins with none could be any service's, so the strictest verdict of all counts for it.
 
 use std::sync::Arc;
 
-use mcp_engine::policy::operation::Classifier;
+use mcp_engine::policy::operation::{Classifier, Operation};
 use mcp_engine::policy::rules::{Denial, Permission, Rule, RuleVerdict, Rules};
 use mcp_filter::{Filter, nearest};
 use mcp_wire::visible::visible;
@@ -41,18 +42,33 @@ impl Services {
     /// The rules for this server.
     pub fn apply(&self, source: &Source, naming: Naming<'_>) -> Result<Read, Failure> {
         let whose = self.whose(source, naming)?;
-        let rules = self.entries.iter().filter_map(|entry| match whose {
-            Whose::One(service) => (service == entry.service).then(|| rule(entry, "")),
-            Whose::EachServers => server_is(&entry.service).map(|server| rule(entry, &server)),
-            Whose::EachTools => Some(rule(entry, &self.tools_of(&entry.service))),
-        });
+        let mut rules = Vec::new();
+        for entry in &self.entries {
+            let of = match whose {
+                Whose::One(service) if service != entry.service => continue,
+                Whose::One(_) => String::new(),
+                Whose::EachServers => match server_is(&entry.service) {
+                    Some(server) => server,
+                    None => continue,
+                },
+                Whose::EachTools => self.tools_of(&entry.service),
+            };
+            rules.push(rule(entry, &of).ok_or_else(|| self.too_many(source))?);
+        }
+        for unknown in self.for_unknown(&whose) {
+            let of = match whose {
+                Whose::EachServers => self.server_of_none(),
+                Whose::EachTools | Whose::One(_) => self.tools_of_none(),
+            };
+            rules.push(unknown.rule(&of).ok_or_else(|| self.too_many(source))?);
+        }
         let server = match whose {
             Whose::One(service) => Some(service),
             Whose::EachServers => naming.name,
             Whose::EachTools => naming.service.or(naming.name),
         };
         let rules = Rules {
-            rules: rules.collect(),
+            rules,
             default: self.default,
             classifier: Classifier::default(),
             hide_denied: false,
@@ -110,25 +126,83 @@ impl Services {
             .hint(format!("name the service with --service: one of {}", self.list()))
     }
 
+    /// One filter has to name them all.
+    fn too_many(&self, source: &Source) -> Failure {
+        let count = self.names.len();
+        Failure::usage(format!("{} has too many services ({count}) to tell them apart", quoted(source.path())))
+            .hint("give --service, or a file with fewer services")
+    }
+
+    /// The rules for what belongs to no service.
+    fn for_unknown(&self, whose: &Whose<'_>) -> Vec<Unknown> {
+        match (whose, self.unknown) {
+            (Whose::One(_), _) | (Whose::EachServers, None) => Vec::new(),
+            (_, Some(permission)) => vec![Unknown { operation: None, permission }],
+            (Whose::EachTools, None) => {
+                let strictest = Operation::ALL.map(|operation| (operation, self.strictest(operation)));
+                let stricter = strictest.into_iter().filter(|(_, permission)| *permission != self.default);
+                stricter.map(|(operation, permission)| Unknown { operation: Some(operation), permission }).collect()
+            }
+        }
+    }
+
+    /// The strictest verdict of any service. One that says nothing of the operation has the default.
+    fn strictest(&self, operation: Operation) -> Permission {
+        let said: Vec<_> = self.entries.iter().filter(|entry| entry.operation == operation).collect();
+        if said.iter().any(|entry| entry.permission == Permission::Deny) {
+            Permission::Deny
+        } else if said.len() < self.names.len() || self.names.is_empty() {
+            self.default
+        } else {
+            Permission::Allow
+        }
+    }
+
     fn note(&self, whose: &Whose<'_>, naming: Naming<'_>) -> Option<String> {
         match whose {
-            Whose::One(service) => Some(format!("those of the service `{}`", visible(service))),
+            Whose::One(service) => Some(match self.without(|name| name == *service) {
+                None => format!("those of the service `{}`", visible(service)),
+                Some(others) => format!("those of the service `{}`, and none of {others}", visible(service)),
+            }),
             Whose::EachServers => {
-                let absent = self.names.iter().filter(|name| !is_server(name, naming));
-                let absent: Vec<String> = absent.map(|name| format!("`{}`", visible(name))).take(LISTED_MAX).collect();
-                let of = "each server's by the service of its name";
-                Some(match absent.is_empty() {
-                    true => of.to_owned(),
-                    false => format!("{of}; no server is called {}", absent.join(", ")),
-                })
+                let absent = self.without(|name| is_server(name, naming));
+                let absent = absent.map(|absent| format!("; no server is called {absent}")).unwrap_or_default();
+                let unknown = self.unknown.map(|unknown| format!("; {} of all other servers", unknown.as_str()));
+                Some(format!("each server's by the service of its name{absent}{}", unknown.unwrap_or_default()))
             }
             Whose::EachTools if self.names.is_empty() => None,
             Whose::EachTools => Some(format!(
-                "each tool's by the service that its name begins with ({}); other tools get the default, unless \
-                 --service names theirs",
-                self.list()
+                "each tool's by the service that its name begins with ({}); a tool of none of them gets {}",
+                self.list(),
+                self.unknown_gets()
             )),
         }
+    }
+
+    /// The verdict for a tool of no known service, and how to have another.
+    fn unknown_gets(&self) -> String {
+        if let Some(unknown) = self.unknown {
+            return format!("{} (`unknown_service`)", unknown.as_str());
+        }
+        let strictest = Operation::ALL.map(|operation| (operation, self.strictest(operation)));
+        let denied = strictest.iter().filter(|(_, permission)| *permission == Permission::Deny);
+        let denied: Vec<&str> = denied.map(|(operation, _)| operation.name()).collect();
+        let strictest = match denied.as_slice() {
+            [] => "allow".to_owned(),
+            all if all.len() == strictest.len() => "deny".to_owned(),
+            denied => format!("deny for {}", denied.join(", ")),
+        };
+        format!(
+            "the strictest verdict of any ({strictest}), unless --service names its service or the file has \
+             `unknown_service`"
+        )
+    }
+
+    /// The services but for some, as people read them.
+    fn without(&self, is_left_out: impl Fn(&str) -> bool) -> Option<String> {
+        let names = self.names.iter().filter(|name| !is_left_out(name));
+        let names: Vec<String> = names.map(|name| format!("`{}`", visible(name))).take(LISTED_MAX).collect();
+        (!names.is_empty()).then(|| names.join(", "))
     }
 
     fn list(&self) -> String {
@@ -143,27 +217,66 @@ impl Services {
     /// The filter of tools whose names begin with the service, and not with a longer one: of `google`
     /// and `google_drive`, a tool is the longer one's.
     fn tools_of(&self, service: &str) -> String {
-        let mut filter = format!(" {}", begins_with(service));
-        for longer in self.names.iter().filter(|name| name.len() > service.len() && is_begun_by(name, service)) {
+        let mut filter = format!(" {}", begins_with([service]));
+        let longer = self.names.iter().filter(|name| name.len() > service.len() && is_begun_by(name, service));
+        let longer: Vec<&str> = longer.map(String::as_str).collect();
+        if !longer.is_empty() {
             filter.push_str(&format!(" not {}", begins_with(longer)));
         }
         filter
     }
+
+    /// The filter of tools whose names begin with no service.
+    fn tools_of_none(&self) -> String {
+        match self.names.is_empty() {
+            true => String::new(),
+            false => format!(" not {}", begins_with(self.names.iter().map(String::as_str))),
+        }
+    }
+
+    /// The filter of servers of a gateway that are called like no service.
+    fn server_of_none(&self) -> String {
+        self.names.iter().filter_map(|name| server_is(name)).map(|server| format!(" not{server}")).collect()
+    }
 }
 
-fn rule(entry: &Entry, tools: &str) -> Rule {
-    let filter = format!("op:{}{tools}", entry.operation);
-    Rule {
-        name: kept(&format!("{}.{}", entry.service, entry.operation)),
-        filter: Filter::parse(&filter).expect("it is made of letters that stand for themselves"),
-        verdict: match entry.permission {
+/// What counts for a tool, or a server of a gateway, that belongs to none of the services.
+struct Unknown {
+    /// Every one, where the file says what counts.
+    operation: Option<Operation>,
+    permission: Permission,
+}
+
+impl Unknown {
+    fn rule(&self, of: &str) -> Option<Rule> {
+        let (name, operations) = match self.operation {
+            Some(operation) => (format!("unknown_service.{operation}"), operation.to_string()),
+            None => ("unknown_service".to_owned(), Operation::ALL.map(Operation::name).join(",")),
+        };
+        let message = "The rules are for several services, and this belongs to none of them.";
+        let message = (self.permission == Permission::Deny).then(|| kept(message));
+        new_rule(&name, &format!("op:{operations}{of}"), self.permission, message)
+    }
+}
+
+fn rule(entry: &Entry, of: &str) -> Option<Rule> {
+    let name = format!("{}.{}", entry.service, entry.operation);
+    new_rule(&name, &format!("op:{}{of}", entry.operation), entry.permission, entry.reason.as_deref().map(kept))
+}
+
+/// `None` if the filter is too long. Its letters stand for themselves, so nothing else is wrong with it.
+fn new_rule(name: &str, filter: &str, permission: Permission, message: Option<Arc<str>>) -> Option<Rule> {
+    Some(Rule {
+        name: kept(name),
+        filter: Filter::parse(filter).ok()?,
+        verdict: match permission {
             Permission::Allow => RuleVerdict::Allow,
             Permission::Deny => RuleVerdict::Deny,
         },
-        message: entry.reason.as_deref().map(kept),
+        message,
         timeout: None,
         on_timeout: Permission::Deny,
-    }
+    })
 }
 
 fn is_server(service: &str, naming: Naming<'_>) -> bool {
@@ -187,12 +300,20 @@ fn is_begun_by(name: &str, service: &str) -> bool {
     name.get(..service.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(service))
 }
 
-/// In any case, up to the end of the name, to what is no letter or digit, or to the next word of a name
-/// such as `githubListRepos`.
-fn begins_with(service: &str) -> String {
+/// The filter of names that begin with one of the services: in any case, up to the end of the name, to what is
+/// no letter or digit, or to the next word of a name such as `githubListRepos`.
+fn begins_with<'a>(services: impl IntoIterator<Item = &'a str>) -> String {
+    let patterns: Vec<String> = services.into_iter().map(begins_with_one).collect();
+    match patterns.as_slice() {
+        [only] => format!("tool~\"^{only}\""),
+        patterns => format!("tool~\"^(?:{})\"", patterns.join("|")),
+    }
+}
+
+fn begins_with_one(service: &str) -> String {
     let (body, last) = service.split_at(service.len() - 1);
     let (body, last, small) = (pattern(body), pattern(last), pattern(&last.to_ascii_lowercase()));
-    format!("tool~\"^(?i:{body})(?:(?i:{last})(?:[^A-Za-z0-9]|$)|{small}[A-Z])\"")
+    format!("(?i:{body})(?:(?i:{last})(?:[^A-Za-z0-9]|$)|{small}[A-Z])")
 }
 
 fn pattern(text: &str) -> String {

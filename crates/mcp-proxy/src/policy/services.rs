@@ -15,6 +15,8 @@ use super::file::{PERMISSIONS, RULES_MAX};
 /// What a file of this form says.
 pub struct Services {
     pub default: Permission,
+    /// The verdict for what belongs to none of the services, if the file says.
+    pub unknown: Option<Permission>,
     /// In the order of the file.
     pub names: Vec<String>,
     pub entries: Vec<Entry>,
@@ -28,18 +30,20 @@ pub struct Entry {
 }
 
 pub fn read(root: &Located, members: &[Member], reading: &mut Reading<'_>) -> Option<Services> {
-    let mut services = Services { default: Permission::Allow, names: Vec::new(), entries: Vec::new() };
+    let (names, entries) = (Vec::new(), Vec::new());
+    let mut services = Services { default: Permission::Allow, unknown: None, names, entries };
     let mut seen = HashMap::new();
-    if members.is_empty() {
+    if members.iter().all(Member::is_comment) {
         reading.mistakes.add(Mistake::at(root.span.clone(), "there are no rules in this file"));
     }
     let is_list_of_rules =
         member(members, "rules").is_some_and(|member| !matches!(member.value.value, Value::Table(_)));
-    for member in each(members) {
+    for member in each(members).filter(|member| !member.is_comment()) {
         match member.key.as_str() {
             "default" => {
                 services.default = reading.word(&member.value, "permission", &PERMISSIONS).unwrap_or_default();
             }
+            "unknown_service" => services.unknown = reading.word(&member.value, "permission", &PERMISSIONS),
             "rules" if is_list_of_rules => services.read_list(&member.value, &mut seen, reading),
             "mcpServers" => reading.mistakes.add(
                 Mistake::at(member.key_span.clone(), "this is a client's config, and not rules")
@@ -47,9 +51,10 @@ pub fn read(root: &Located, members: &[Member], reading: &mut Reading<'_>) -> Op
             ),
             _ if is_list_of_rules => {
                 let what = format!("unknown key {}", said(&member.key));
-                reading
-                    .mistakes
-                    .add(Mistake::at(member.key_span.clone(), what).meant(&member.key, &["rules", "default"]));
+                reading.mistakes.add(
+                    Mistake::at(member.key_span.clone(), what)
+                        .meant(&member.key, &["rules", "default", "unknown_service"]),
+                );
             }
             _ => services.read_service(member, &mut seen, reading),
         }
@@ -79,7 +84,7 @@ impl Services {
             return;
         };
         self.name(&member.key);
-        for permitted in each(permissions) {
+        for permitted in each(permissions).filter(|permitted| !permitted.is_comment()) {
             let operation = operation(&permitted.key, &permitted.key_span, reading);
             let permission = permission(&permitted.value, reading);
             if let (Some(operation), Some(permission)) = (operation, permission) {
@@ -90,7 +95,11 @@ impl Services {
 
     /// `"rules": [{"service": "github", "operations": ["delete"], "permission": "deny", "reason": "…"}]`
     fn read_list(&mut self, list: &Located, seen: &mut Seen, reading: &mut Reading<'_>) {
-        for item in reading.list(list, "`rules`").unwrap_or_default() {
+        let Some(items) = reading.list(list, "`rules`") else { return };
+        if items.is_empty() {
+            reading.mistakes.add(Mistake::at(list.span.clone(), "there are no rules in this list"));
+        }
+        for item in items {
             self.read_rule(item, seen, reading);
         }
     }
@@ -117,7 +126,12 @@ impl Services {
         let service = service.and_then(|value| reading.text(value, "`service`"));
         let permitted = permitted.and_then(|value| permission(value, reading));
         let reason = member(members, "reason").and_then(|member| reading.text(&member.value, "`reason`"));
-        let operations = reading.list(operations?, "`operations`")?;
+        let place = operations?;
+        let operations = reading.list(place, "`operations`")?;
+        if operations.is_empty() {
+            let mistake = Mistake::at(place.span.clone(), "a rule without operations matches nothing");
+            reading.mistakes.add(mistake.help("name some of read, write, delete, execute, admin"));
+        }
         let mut known = Vec::new();
         for value in operations {
             let written = reading.text(value, "an operation");

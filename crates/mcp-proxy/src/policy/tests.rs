@@ -140,6 +140,12 @@ fn wrong_files_are_refused() {
     check("r.json", r#"{"policy": []}"#, "`policy` is a table, and this is a list");
     check("r.json", r#"{"policy": {"rules": {}}}"#, "`rules` is a list, and this is a table");
     check("r.json", r#"{"rules": "x"}"#, "`rules` is a list, and this is text");
+    check("r.json", r#"{"rules": []}"#, "r.json:1:11: there are no rules in this list");
+    check("r.json", r#"{"rules": [{}]}"#, "r.json:1:12: this rule has no `service`");
+    let nothing = r#"{"rules": [{"service": "github", "operations": [], "permission": "deny"}]}"#;
+    check("r.json", nothing, "r.json:1:48: a rule without operations matches nothing");
+    check("r.json", r#"{"_comment": "later"}"#, "r.json:1:1: there are no rules in this file");
+    check("r.json", r#"{"a": {"read": "deny"}, "unknown_service": "ask"}"#, "no such permission: `ask`");
     check("r.json", r#"{"default": {"read": "deny"}}"#, "permission is text, and this is a table");
     check("r.yaml", "policy: {rules: [{name: \"a\\u202eb\", match: x, verdict: deny}]}", "that cannot be seen");
     check("r.yaml", "policy: {rules: [{name: ' ', match: x, verdict: deny}]}", "`name` is empty");
@@ -153,6 +159,20 @@ fn wrong_files_are_refused() {
     let many = (0..=file::RULES_MAX).map(|n| format!("{{name: a{n}, match: x, verdict: deny}},"));
     let many = format!("policy: {{rules: [{}]}}", many.collect::<String>());
     check("r.yaml", &many, "there are more than 10000 rules");
+}
+
+#[test]
+fn comments_are_no_rules() {
+    for text in [
+        r#"{"_comment": "x", "github": {"_comment": ["y"], "delete": "deny"}, "default": "allow"}"#,
+        r#"{"_comment": {}, "rules": [{"_comment": 1, "service": "github", "operations": ["delete"], "permission": "deny"}]}"#,
+    ] {
+        let rules = read("rules.json", text).rules;
+        assert_eq!(rules.iter().map(|rule| &*rule.name).collect::<Vec<_>>(), ["github.delete"]);
+    }
+    let native = r#"{"_comment": "x", "policy": {"_comment": "x", "operations": {"_comment": "x", "a": "read"},
+        "rules": [{"_comment": "x", "name": "a", "match": "", "verdict": "deny"}]}}"#;
+    assert_eq!(read("rules.json", native).rules.len(), 1);
 }
 
 /// The caret is inside the filter, escapes or not.

@@ -18,10 +18,10 @@ fn check_says_what_it_read() {
     insta::assert_snapshot!(checked, @"
     native.toml: 1 rule, default deny (version 06bc31095aba)
     [home]/github.json: 3 rules, default allow (version 0967ac20b994); those of the service `github`
-    two.yaml: 2 rules, default deny (version a8e3ebc7bf18); each tool's by the service that its name begins with (`github`, `slack`); other tools get the default, unless --service names theirs
+    two.yaml: 2 rules, default deny (version a8e3ebc7bf18); each tool's by the service that its name begins with (`github`, `slack`); a tool of none of them gets the strictest verdict of any (deny), unless --service names its service or the file has `unknown_service`
     ");
     let one = sandbox.stdout(["policy", "check", "two.yaml", "--service", "slack"]);
-    insta::assert_snapshot!(one, @"two.yaml: 1 rule, default deny (version a8e3ebc7bf18); those of the service `slack`");
+    insta::assert_snapshot!(one, @"two.yaml: 1 rule, default deny (version a8e3ebc7bf18); those of the service `slack`, and none of `github`");
 }
 
 #[test]

@@ -68,6 +68,8 @@ fn the_service_is_named_in_this_order() {
     let server = |naming| read(TWO, naming).unwrap().rules.server.map(|server| server.to_string());
     let (service, name) = (Some("slack"), Some("github"));
     assert_eq!(server(Naming { service, servers: &[], name }).as_deref(), Some("slack"));
+    let note = read(TWO, Naming { service, servers: &[], name }).unwrap().note.unwrap();
+    insta::assert_snapshot!(note, @"those of the service `slack`, and none of `github`");
     assert_eq!(server(Naming { service: None, servers: &[], name }).as_deref(), Some("github"));
     // What the file does not list names nobody's rules.
     assert_eq!(server(Naming { service: None, servers: &[], name: Some("files") }).as_deref(), Some("files"));
@@ -111,7 +113,7 @@ fn a_service_that_no_tool_can_be_told_by_must_be_named() {
 #[test]
 fn a_tool_belongs_to_the_service_its_name_begins_with() {
     let Read { rules, note } = read(TWO, Naming::default()).unwrap();
-    assert!(note.unwrap().contains("unless --service names theirs"));
+    assert!(note.unwrap().contains("unless --service names its service"));
     for tool in
         ["github_delete", "github-delete", "GitHub.delete", "github__delete", "githubDelete", "github", "github/x"]
     {
@@ -119,6 +121,7 @@ fn a_tool_belongs_to_the_service_its_name_begins_with() {
     }
     for tool in ["githubber_delete", "my_github_delete", "delete_github", "git_hub", "GITHUBDELETE", ""] {
         check(&rules, tool, "delete", None);
+        assert_eq!(rules.default, Permission::Deny, "which is the strictest");
     }
     check(&rules, "slack_delete", "delete", None);
     check(&rules, "slack_send", "write", Some("slack.write"));
@@ -159,4 +162,73 @@ fn each_server_of_a_gateway_has_the_rules_of_its_name() {
 
     hint: the rules are about `github`, `slack`, and the servers are `a`, `b`
     ");
+}
+
+/// The strictest verdict that any service has for the operation counts where no service can be told.
+#[test]
+fn a_tool_of_no_known_service_gets_the_strictest_verdict() {
+    let of = |text| read(text, Naming::default()).unwrap();
+    let Read { rules, note } = of(r#"{"github": {"delete": "deny"}, "slack": {"write": "deny", "read": "allow"}}"#);
+    insta::assert_snapshot!(note.unwrap(), @"each tool's by the service that its name begins with (`github`, `slack`); a tool of none of them gets the strictest verdict of any (deny for write, delete), unless --service names its service or the file has `unknown_service`");
+    for tool in ["delete_repo", "gh__github_delete_repo", "mcp__github__delete_repo", "githubber_delete", "slackdelete"]
+    {
+        check(&rules, tool, "delete", Some("unknown_service.delete"));
+        check(&rules, tool, "write", Some("unknown_service.write"));
+        check(&rules, tool, "read", None);
+    }
+    check(&rules, "github_delete_repo", "delete", Some("github.delete"));
+    for (tool, operation) in [("github_write", "write"), ("githubWrite", "write"), ("slack_delete", "delete")] {
+        check(&rules, tool, operation, None);
+    }
+    let deny = of(r#"{"a": {"read": "allow"}, "b": {"read": "allow", "write": "allow"}, "default": "deny"}"#).rules;
+    check(&deny, "x", "read", Some("unknown_service.read"));
+    assert_eq!(deny.rules.last().unwrap().verdict, RuleVerdict::Allow);
+    check(&deny, "x", "write", None);
+    // One service is whatever the server's tools are called.
+    check(&of(r#"{"github": {"delete": "deny"}}"#).rules, "delete_repo", "delete", Some("github.delete"));
+}
+
+#[test]
+fn a_file_says_what_counts_for_tools_of_no_known_service() {
+    let of = |unknown: &str, naming| {
+        let text = format!(
+            r#"{{"github": {{"delete": "deny"}}, "slack": {{"write": "deny"}}, "unknown_service": "{unknown}"}}"#
+        );
+        read(&text, naming).unwrap()
+    };
+    for (unknown, verdict) in [("allow", RuleVerdict::Allow), ("deny", RuleVerdict::Deny)] {
+        let Read { rules, note } = of(unknown, Naming::default());
+        assert!(note.unwrap().ends_with(&format!("a tool of none of them gets {unknown} (`unknown_service`)")));
+        for operation in ["read", "delete"] {
+            check(&rules, "delete_repo", operation, Some("unknown_service"));
+        }
+        assert_eq!(rules.rules.last().unwrap().verdict, verdict);
+        check(&rules, "github_write", "write", None);
+    }
+    // A server of a gateway is known by its id.
+    let servers = ["github", "files"].map(Arc::from);
+    let Read { rules, note } = of("deny", Naming { service: None, servers: &servers, name: None });
+    insta::assert_snapshot!(note.unwrap(), @"each server's by the service of its name; no server is called `slack`; deny of all other servers");
+    let decides = |server| {
+        let call = CallOf(server, Call("github_get", "read"));
+        rules.rules.iter().find(|rule| rule.filter.matches(&call)).map(|rule| &*rule.name)
+    };
+    assert_eq!((decides("files"), decides("github")), (Some("unknown_service"), None));
+}
+
+/// They are told apart by one filter, which has a bound.
+#[test]
+fn any_number_of_services_is_told_apart_or_refused() {
+    let of = |count: usize| {
+        let services = (0..count).map(|n| format!(r#""google_service_{n}": {{"delete": "deny"}}"#));
+        read(
+            &format!(r#"{{"google": {{"write": "deny"}},{}}}"#, services.collect::<Vec<_>>().join(",")),
+            Naming::default(),
+        )
+    };
+    let rules = of(100).unwrap().rules;
+    check(&rules, "google_service_7_x", "delete", Some("google_service_7.delete"));
+    check(&rules, "google_x", "delete", None);
+    check(&rules, "x", "delete", Some("unknown_service.delete"));
+    assert!(of(1_000).unwrap_err().to_string().contains("has too many services (1001) to tell them apart"));
 }
