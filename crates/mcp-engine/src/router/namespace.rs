@@ -2,7 +2,7 @@
 //!
 //! | what | is given out as |
 //! |---|---|
-//! | tool, prompt | `<id>__<name>`, of 64 characters at most |
+//! | tool, prompt | `<id>__<name>`, of 64 characters at most; a long id is shortened, too |
 //! | resource | `proxy://resource/<base64url of {"server","uri"}>` |
 //! | template | `proxy://template/<id>/<original text>`, so that what it expands to routes back as well |
 //! | resource of a user interface | `ui://proxy/resource/<base64url…>`: clients know these by their scheme |
@@ -24,6 +24,10 @@ pub(super) const NAME_CHARS_MAX: usize = 64;
 /// only ones it has to part.
 const HASH_CHARS: usize = 10;
 const SEPARATOR: &str = "__";
+/// Of an id that names begin with: the separator, `_` and the hash still fit behind it.
+const ID_CHARS_MAX: usize = NAME_CHARS_MAX - SEPARATOR.len() - 1 - HASH_CHARS;
+/// Of a longer id, what stays before its hash; the rest of the room is for the name.
+const ID_HEAD_CHARS: usize = 24;
 const RESOURCE: &str = "proxy://resource/";
 const TEMPLATE: &str = "proxy://template/";
 const UI_RESOURCE: &str = "ui://proxy/resource/";
@@ -34,6 +38,8 @@ const UI_SCHEME: &str = "ui://";
 #[derive(Clone, Debug)]
 pub struct Namespace {
     id: Arc<str>,
+    /// The id as names begin with it: a long one is shortened with a hash, so that names fit behind it.
+    label: Arc<str>,
     prefix: bool,
 }
 
@@ -41,7 +47,14 @@ impl Namespace {
     /// `id` has letters, digits, `-` and `_`, but never `__`. Without `prefix` names and addresses are given
     /// out as they are; task ids are not, since nobody lists them and nothing else would tell whose they are.
     pub fn new(id: Arc<str>, prefix: bool) -> Self {
-        Self { id, prefix }
+        let label = match id.chars().nth(ID_CHARS_MAX) {
+            None => Arc::clone(&id),
+            Some(_) => {
+                let head: String = id.chars().take(ID_HEAD_CHARS).collect();
+                format!("{}-{}", head.trim_end_matches('_'), short_hash(&id)).into()
+            }
+        };
+        Self { id, label, prefix }
     }
 
     pub fn id(&self) -> &Arc<str> {
@@ -58,7 +71,7 @@ impl Namespace {
         if !self.prefix {
             return original.to_owned();
         }
-        let whole = format!("{}{SEPARATOR}{original}", self.id);
+        let whole = format!("{}{SEPARATOR}{original}", self.label);
         if whole.chars().nth(NAME_CHARS_MAX).is_none() { whole } else { self.shortened(original) }
     }
 
@@ -94,7 +107,7 @@ impl Namespace {
 
     /// The name behind the prefix. It may be a shortened one.
     pub(super) fn unprefixed<'a>(&self, given: &'a str) -> Option<&'a str> {
-        let name = given.strip_prefix(&*self.id)?.strip_prefix(SEPARATOR)?;
+        let name = given.strip_prefix(&*self.label)?.strip_prefix(SEPARATOR)?;
         (self.prefix && !name.is_empty()).then_some(name)
     }
 
@@ -112,15 +125,17 @@ impl Namespace {
 
     fn shortened(&self, original: &str) -> String {
         let head: String = original.chars().take(self.head_chars()).collect();
-        let hash = blake3::hash(original.as_bytes()).to_hex();
-        format!("{}{SEPARATOR}{head}_{}", self.id, &hash[..HASH_CHARS])
+        format!("{}{SEPARATOR}{head}_{}", self.label, short_hash(original))
     }
 
-    /// How much of a name is left in its short form. An id that is too long for any of it stays whole, since
-    /// nothing would route back without it.
+    /// How much of a name is left in its short form.
     fn head_chars(&self) -> usize {
-        NAME_CHARS_MAX.saturating_sub(self.id.chars().count() + SEPARATOR.len() + 1 + HASH_CHARS)
+        ID_CHARS_MAX - self.label.chars().count()
     }
+}
+
+fn short_hash(text: &str) -> String {
+    blake3::hash(text.as_bytes()).to_hex()[..HASH_CHARS].to_owned()
 }
 
 #[derive(Serialize, Deserialize)]

@@ -8,7 +8,7 @@ mod request;
 pub use super::place::Edits;
 pub use links::{answer, notification};
 pub use list::{Item, Page, page};
-pub use request::{RefKind, completion_ref, request};
+pub use request::{RefKind, completion_ref, request, respelled};
 
 #[cfg(test)]
 mod tests;

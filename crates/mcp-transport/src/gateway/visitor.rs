@@ -163,6 +163,8 @@ impl Visitor {
         if let Some(kind) = ListKind::from_method(&method) {
             return self.list(message, kind, era);
         }
+        let respelled = rewrite::respelled(message, &method);
+        let message = respelled.as_ref().unwrap_or(message);
         match (&*method, era) {
             ("tools/call", _) if self.means_proxy_tool(message) => self.use_proxy_tool(message, era, sequence),
             ("tools/call", _) => self

@@ -27,12 +27,25 @@ fn names_are_prefixed_and_cut() {
 }
 
 #[test]
-fn an_id_stays_whole_however_long_it_is() {
-    let long = Namespace::new("i".repeat(70).into(), true);
-    let given = long.name("tool");
-    assert!(given.starts_with(&format!("{}__", "i".repeat(70))), "{given}");
-    assert!(long.looks_shortened(long.unprefixed(&given).unwrap()));
-    assert_ne!(given, long.name("loot"));
+fn names_of_servers_with_long_ids_fit_as_well() {
+    for chars in [40, 50, 51, 52, 53, 60, 64] {
+        let ids = ["i".repeat(chars), format!("{}j", "i".repeat(chars - 1))];
+        let [long, other] = ids.map(|id| Namespace::new(id.into(), true));
+        for name in ["tool", "a_longer_name_of_a_tool", &"x".repeat(100)] {
+            let given = long.name(name);
+            assert!(given.chars().count() <= 64, "{chars}: {given}");
+            assert!(long.unprefixed(&given).is_some() && other.unprefixed(&given).is_none(), "{given}");
+            assert_ne!(given, other.name(name));
+            assert_ne!(given, long.name("loot"));
+        }
+        let short = long.name(&"x".repeat(100));
+        assert!(long.looks_shortened(long.unprefixed(&short).unwrap()), "{short}");
+        assert!(!long.looks_shortened("tool"));
+    }
+    // Ids that fit stay whole, and names of them what they were.
+    assert_eq!(Namespace::new("i".repeat(51).into(), true).name("tool"), format!("{}__tool", "i".repeat(51)));
+    // Stable for ever, as well.
+    assert_eq!(Namespace::new("i".repeat(52).into(), true).name("tool"), "iiiiiiiiiiiiiiiiiiiiiiii-1f13d9ffe1__tool");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use bytes::Bytes;
+use mcp_wire::splice::splice_all;
 use mcp_wire::{Message, Span, scan};
 
 use super::links::may_have_links;
@@ -41,6 +43,30 @@ pub fn request(ns: &Namespace, message: &Message, method: &str, original: &str) 
         }
     }
     edits
+}
+
+/// A call that names its subject as `toolName` or `promptName`, with the protocol's `name` in its place. `None`
+/// of all others.
+pub fn respelled(message: &Message, method: &str) -> Option<Message> {
+    let spelling = match method {
+        "tools/call" => "toolName",
+        "prompts/get" => "promptName",
+        _ => return None,
+    };
+    let peek = message.peek();
+    if peek.name.is_some() || peek.is_opaque() {
+        return None;
+    }
+    let bytes = message.bytes();
+    let params = scan::member_at(bytes, ["params"])?.range();
+    let mut named = scan::whole_members(&bytes[params.clone()]).filter(|(key, ..)| key.as_deref() == Some(spelling));
+    let (_, whole, value) = named.next()?;
+    let is_text = scan::decode_string(&bytes[value.shifted(params.start).range()]).is_some();
+    if !is_text || named.next().is_some() {
+        return None;
+    }
+    let before_value = Span::new(whole.range().start..value.range().start).shifted(params.start);
+    Some(Message::new(splice_all(bytes, &mut [(before_value, Bytes::from_static(b"\"name\":"))])))
 }
 
 /// Where a request says what it is about.

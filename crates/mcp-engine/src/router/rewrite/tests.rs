@@ -358,6 +358,29 @@ fn requests_name_what_their_server_knows() {
 }
 
 #[test]
+fn subjects_have_one_spelling_behind_the_gateway() {
+    let respelled = |method: &str, params: &str| {
+        let text = format!(r#"{{"id":1,"method":"{method}","params":{params}}}"#);
+        let respelled = respelled(&Message::new(text.into()), method)?;
+        let text = String::from_utf8(respelled.bytes().to_vec()).unwrap();
+        Some(text.split_once(r#""params":"#).unwrap().1.trim_end_matches('}').to_owned())
+    };
+    let renamed = Some(r#"{ "x":1, "name":"t""#.to_owned());
+    assert_eq!(respelled("tools/call", r#"{ "x":1, "toolName" : "t"}"#), renamed);
+    assert_eq!(respelled("prompts/get", r#"{ "x":1, "prompt\u004eame":"t"}"#), renamed);
+    for (method, params) in [
+        ("tools/call", r#"{"promptName":"t"}"#),
+        ("tools/call", r#"{"toolName":"t","name":"u"}"#),
+        ("tools/call", r#"{"toolName":"t","toolName":"u"}"#),
+        ("tools/call", r#"{"toolName":{"name":"t"}}"#),
+        ("tools/call", "[]"),
+        ("vendor/call", r#"{"toolName":"t"}"#),
+    ] {
+        assert_eq!(respelled(method, params), None, "{params}");
+    }
+}
+
+#[test]
 fn completions_say_what_they_are_about() {
     let about = |reference: &str| {
         let text = format!(r#"{{"id":1,"method":"completion/complete","params":{{"ref":{reference}}}}}"#);
