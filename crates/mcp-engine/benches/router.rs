@@ -36,7 +36,8 @@ fn lists(c: &mut Criterion) {
             let cut = cursor::cut(ListKind::Tools, &page.items, |item| &item.given, &digest, None, 1_000);
             let items = &page.items[cut.expect("it is the first page").items];
             let (kind, era) = (ListKind::Tools, Era::Modern);
-            let listing = Listing { kind, next: None, absent: &[], era, ttl_ms: 0, is_public: false, own: &OWN };
+            let listing =
+                Listing { kind, next: None, absent: &[], cut: &[], era, ttl_ms: 0, is_public: false, own: &OWN };
             merge::list(items.iter().map(|item| &item.bytes), black_box(&listing))
         });
     });

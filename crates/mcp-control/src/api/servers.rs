@@ -37,7 +37,7 @@ pub struct Server {
     /// Until it is started again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
-    /// Why it is not there, or was not when that was looked at last.
+    /// The reason that it is not ready or was not at the last look, or that its lists are cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// The end of what it wrote to its standard error before it last ended.

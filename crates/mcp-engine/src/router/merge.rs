@@ -50,11 +50,11 @@ impl Own<'_> {
     }
 }
 
-/// A server that is not in a list.
+/// A server that is missing from a merged list, in whole or in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Absent {
+pub struct Missing {
     pub server: String,
-    /// In a few words for whoever reads the list; no addresses, commands or secrets.
+    /// In a few words for the client; no addresses, commands or secrets.
     pub reason: String,
 }
 
@@ -92,7 +92,9 @@ pub fn discover(id: &Id, parts: &[Part<'_>], missing: usize, own: &Own<'_>) -> B
 pub struct Listing<'a> {
     pub kind: ListKind,
     pub next: Option<&'a str>,
-    pub absent: &'a [Absent],
+    pub absent: &'a [Missing],
+    /// Servers of which only the first items are listed.
+    pub cut: &'a [Missing],
     /// The client's.
     pub era: Era,
     pub ttl_ms: u64,
@@ -113,8 +115,10 @@ pub fn list<'a>(items: impl IntoIterator<Item = &'a Bytes>, listing: &Listing<'_
     if listing.era == Era::Modern {
         meta.push((SERVER_INFO, listing.own.info()));
     }
-    if !listing.absent.is_empty() {
-        meta.push((meta::ABSENT, absent(listing.absent)));
+    for (key, servers) in [(meta::ABSENT, listing.absent), (meta::CUT, listing.cut)] {
+        if !servers.is_empty() {
+            meta.push((key, missing(servers)));
+        }
     }
     if !meta.is_empty() {
         result.push(("_meta", composed(&meta)));
@@ -139,9 +143,9 @@ fn array<'a>(items: impl IntoIterator<Item = &'a Bytes>) -> Bytes {
     array.into()
 }
 
-fn absent(absent: &[Absent]) -> Bytes {
-    let each = |absent: &Absent| composed(&[("server", quoted(&absent.server)), ("reason", quoted(&absent.reason))]);
-    array(&absent.iter().map(each).collect::<Vec<_>>())
+fn missing(servers: &[Missing]) -> Bytes {
+    let each = |it: &Missing| composed(&[("server", quoted(&it.server)), ("reason", quoted(&it.reason))]);
+    array(&servers.iter().map(each).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -132,7 +132,24 @@ pub const TOP: &[Key] = &[
         about: "How long a client that begins waits for servers that have not come up; its answer leaves out the rest.",
     },
     Key { name: "list_wait", takes: Takes::Duration, default: "5s", about: "The same for whoever asks for a list." },
-    Key { name: "page_size", takes: CALLS, default: "1000", about: "Items on a page of a merged list." },
+    Key {
+        name: "page_size",
+        takes: CALLS,
+        default: "1000",
+        about: "Items on a page of a merged list; a client's `limit` may ask for fewer.",
+    },
+    Key {
+        name: "list_pages",
+        takes: CALLS,
+        default: "50",
+        about: "Pages of one server's list that are read. The rest is cut, and `_meta` of the merged list says so.",
+    },
+    Key {
+        name: "list_items",
+        takes: CALLS,
+        default: "10000",
+        about: "Items of one server's list that are kept; the same beyond it.",
+    },
     Key {
         name: "notifications",
         takes: Takes::Notifications,

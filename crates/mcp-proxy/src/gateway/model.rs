@@ -36,6 +36,8 @@ pub const LIST_WAIT: Duration = Duration::from_secs(5);
 pub const HEALTHCHECK_INTERVAL: Duration = Duration::from_secs(30);
 pub const HEALTHCHECK_TIMEOUT: Duration = Duration::from_secs(10);
 pub const PAGE_SIZE: usize = 1000;
+pub const LIST_PAGES: usize = 50;
+pub const LIST_ITEMS: usize = 10_000;
 pub const IN_FLIGHT_PER_CLIENT: usize = 256;
 pub const DRAIN: Duration = Duration::from_secs(10);
 
@@ -63,6 +65,8 @@ pub struct Gateway {
     pub initialize_wait: Duration,
     pub list_wait: Duration,
     pub page_size: usize,
+    pub list_pages: usize,
+    pub list_items: usize,
     pub notifications: Notifications,
     pub healthcheck_interval: Option<Duration>,
     pub healthcheck_timeout: Duration,
@@ -199,6 +203,8 @@ impl Gateway {
             healthcheck_interval: self.healthcheck_interval,
             healthcheck_timeout: self.healthcheck_timeout,
             page_size: self.page_size,
+            list_pages: self.list_pages,
+            list_items: self.list_items,
             in_flight_per_client: self.in_flight_per_client,
             notifications: self.notifications.clone(),
             drain: self.drain,

@@ -63,6 +63,8 @@ pub fn read(root: &Located, reader: &mut Reader<'_>) -> Option<Gateway> {
         initialize_wait: top.duration("initialize_wait", reader).unwrap_or(model::INITIALIZE_WAIT),
         list_wait: top.duration("list_wait", reader).unwrap_or(model::LIST_WAIT),
         page_size: top.count("page_size", reader).map_or(model::PAGE_SIZE, whole),
+        list_pages: top.count("list_pages", reader).map_or(model::LIST_PAGES, whole),
+        list_items: top.count("list_items", reader).map_or(model::LIST_ITEMS, whole),
         notifications: notifications(&top, &servers, reader),
         healthcheck_interval: healthcheck_interval.unwrap_or(Some(model::HEALTHCHECK_INTERVAL)),
         healthcheck_timeout: top.duration("healthcheck_timeout", reader).unwrap_or(model::HEALTHCHECK_TIMEOUT),

@@ -54,6 +54,8 @@ pub fn shown(gateway: &Gateway) -> Shown {
     top.put("initialize_wait", gateway.initialize_wait);
     top.put("list_wait", gateway.list_wait);
     top.put("page_size", gateway.page_size as u64);
+    top.put("list_pages", gateway.list_pages as u64);
+    top.put("list_items", gateway.list_items as u64);
     top.put("notifications", notifications(&gateway.notifications));
     top.put("healthcheck_interval", or_off(gateway.healthcheck_interval));
     top.put("healthcheck_timeout", gateway.healthcheck_timeout);

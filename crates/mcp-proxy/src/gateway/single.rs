@@ -89,6 +89,8 @@ fn settings(name: String, server: ServerSettings) -> Settings {
         healthcheck_interval: Some(model::HEALTHCHECK_INTERVAL),
         healthcheck_timeout: model::HEALTHCHECK_TIMEOUT,
         page_size: model::PAGE_SIZE,
+        list_pages: model::LIST_PAGES,
+        list_items: model::LIST_ITEMS,
         in_flight_per_client: model::IN_FLIGHT_PER_CLIENT,
         notifications: Notifications::default(),
         drain: model::DRAIN,

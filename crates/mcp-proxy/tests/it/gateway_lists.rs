@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::gateway_kit::{StdioClient, code_of, fake, names_in};
-use crate::kit::Sandbox;
+use crate::kit::{Sandbox, until};
 
 const CHANGED: &str = "notifications/tools/list_changed";
 
@@ -135,8 +135,11 @@ fn pages_that_never_end_are_read_up_to_a_point() {
         let sandbox = Sandbox::new();
         let fakes = [fake("a").script("paging", paging), fake("b")];
         let mut client = StdioClient::open(&sandbox, &fakes, json!({ "page_size": 1000 }));
-        let names = names_in(&client.ask("tools/list", json!({})), "tools", "name");
+        let listed = client.ask("tools/list", json!({}));
+        let names = names_in(&listed, "tools", "name");
         assert!(names.contains(&"a__x".to_owned()) && names.contains(&"b__x".to_owned()), "{names:?}");
+        let cut = &listed["result"]["_meta"]["io.github.mcp-proxy/cut"];
+        assert_eq!((cut[0]["server"].as_str(), cut.as_array().map(Vec::len)), (Some("a"), Some(1)), "{cut}");
         assert_eq!(client.says("a__x", "1"), "a:x:1");
         client.end();
         let asked = sandbox.seen("a", "tools/list").len();
@@ -214,4 +217,115 @@ fn an_address_without_a_prefix_is_read_where_its_template_is() {
     assert_eq!(read["result"]["contents"][0]["text"], "b:demo://text/3", "{read}");
     client.end();
     assert!(sandbox.seen("a", "resources/read").is_empty());
+}
+
+#[test]
+fn a_list_that_a_bound_cut_says_so() {
+    let sandbox = Sandbox::new();
+    let names: Vec<String> = (0..30).map(|number| format!("t{number:02}")).collect();
+    let fakes = |paged: u64| [fake("a").list("tools", json!(names)).script("page_size", paged), fake("b")];
+    for (paged, bounds, kept, named) in [
+        (10, json!({ "list_items": 15 }), 15, "`list_items`"),
+        (100, json!({ "list_items": 29 }), 29, "`list_items`"),
+        (10, json!({ "list_pages": 2 }), 20, "`list_pages`"),
+    ] {
+        let mut client = StdioClient::open(&sandbox, &fakes(paged), bounds);
+        let listed = client.ask("tools/list", json!({}));
+        assert_eq!(names_in(&listed, "tools", "name").len(), kept + 2);
+        let cut = listed["result"]["_meta"]["io.github.mcp-proxy/cut"].as_array().unwrap();
+        assert_eq!((cut.len(), &cut[0]["server"]), (1, &json!("a")));
+        assert!(cut[0]["reason"].as_str().unwrap().contains(named), "{cut:?}");
+        // It is said again with what is kept.
+        assert_eq!(client.ask("tools/list", json!({}))["result"], listed["result"]);
+        // How servers are is looked at a few times a second.
+        until("servers list tells of the cut", || sandbox.stdout(["servers", "list", "--json"]).contains(named));
+        let said = client.end();
+        assert!(said.contains("tools/list of server \"a\" is cut: "), "{said}");
+    }
+    // One that ends at the bound is whole.
+    for bounds in [json!({ "list_items": 30 }), json!({ "list_pages": 3 })] {
+        let mut client = StdioClient::open(&sandbox, &fakes(10), bounds);
+        let listed = client.ask("tools/list", json!({}));
+        assert_eq!(names_in(&listed, "tools", "name").len(), 32);
+        assert!(listed["result"].get("_meta").is_none(), "{listed}");
+        assert!(!client.end().contains("is cut"));
+    }
+}
+
+#[test]
+fn a_client_may_ask_for_shorter_pages() {
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b")], json!({ "page_size": 3 }));
+    let mut page = |params: Value| client.ask("tools/list", params);
+    let first = page(json!({ "limit": 1 }));
+    assert_eq!(names_in(&first, "tools", "name"), ["a__x"]);
+    let next = page(json!({ "limit": 2, "cursor": first["result"]["nextCursor"] }));
+    assert_eq!(names_in(&next, "tools", "name"), ["a__do", "b__x"]);
+    assert_eq!(names_in(&page(json!({ "limit": 1_000 })), "tools", "name").len(), 3, "no more than a page has");
+    assert_eq!(names_in(&page(json!({ "limit": null })), "tools", "name").len(), 3);
+    for wrong in [json!(0), json!(-1), json!(1.5), json!("2")] {
+        assert_eq!(code_of(&page(json!({ "limit": wrong }))), -32602);
+    }
+    client.end();
+}
+
+#[test]
+fn addresses_that_two_servers_have_are_left_out_without_prefixes() {
+    let sandbox = Sandbox::new();
+    let plain = |name: &str, own: &str| {
+        fake(name)
+            .set("prefix", false)
+            .list("tools", json!([format!("{name}-tool")]))
+            .list("resources", json!(["memo:both", own]))
+            .list("resourceTemplates", json!(["both://{id}", format!("{name}://{{id}}")]))
+    };
+    let fakes = [plain("a", "memo:a"), plain("b", "memo:b"), fake("c").list("resources", json!(["memo:both"]))];
+    let mut client = StdioClient::open(&sandbox, &fakes, json!({}));
+    // The second time all of them are known.
+    for _ in 0..2 {
+        let listed = client.ask("resources/list", json!({}));
+        let uris = names_in(&listed, "resources", "uri");
+        assert_eq!(uris[..2], ["memo:a", "memo:b"], "{uris:?}");
+        assert!(uris.len() == 3 && uris[2].starts_with("proxy://"), "{uris:?}");
+        let listed = client.ask("resources/templates/list", json!({}));
+        assert_eq!(names_in(&listed, "resourceTemplates", "uriTemplate"), ["a://{id}", "b://{id}"]);
+    }
+    assert!(client.ask("resources/read", json!({ "uri": "memo:both" })).get("error").is_some());
+    let said = client.end();
+    assert!(said.contains("`memo:both` of a, `memo:both` of b"), "{said}");
+}
+
+#[test]
+fn tools_of_servers_with_long_ids_have_names_that_fit() {
+    let sandbox = Sandbox::new();
+    let ids = ["i".repeat(52), format!("{}-j", "i".repeat(62))];
+    let fakes = ids.clone().map(|id| fake(&id).tools(&["x", "a_name_that_is_not_short_either"]));
+    let mut client = StdioClient::open(&sandbox, &fakes, json!({}));
+    let names = names_in(&client.ask("tools/list", json!({})), "tools", "name");
+    assert_eq!(names.len(), 4);
+    for (at, name) in names.iter().enumerate() {
+        assert!(name.len() <= 64, "{name}");
+        let original = ["x", "a_name_that_is_not_short_either"][at % 2];
+        assert_eq!(client.says(name, "1"), format!("{}:{original}:1", ids[at / 2]));
+    }
+    client.end();
+}
+
+#[test]
+fn calls_may_spell_their_subject_as_other_gateways_do() {
+    let sandbox = Sandbox::new();
+    let fakes = [fake("a").list("prompts", json!(["p"])), fake("b")];
+    let mut client = StdioClient::open(&sandbox, &fakes, json!({}));
+    let called = client.ask("tools/call", json!({ "toolName": "a__x", "arguments": { "text": "1" } }));
+    assert_eq!(called["result"]["content"][0]["text"], "a:x:1", "{called}");
+    let got = client.ask("prompts/get", json!({ "promptName": "a__p" }));
+    assert!(got.get("result").is_some(), "{got}");
+    // The protocol's own member counts where both stand, and no other method has the spelling.
+    let called = client.ask("tools/call", json!({ "toolName": "a__x", "name": "b__x", "arguments": { "text": "1" } }));
+    assert_eq!(called["result"]["content"][0]["text"], "b:x:1", "{called}");
+    assert_eq!(code_of(&client.ask("prompts/get", json!({ "toolName": "a__p" }))), -32602);
+    assert_eq!(code_of(&client.ask("tools/call", json!({ "toolName": 7 }))), -32602);
+    client.end();
+    let seen = sandbox.seen("a", "tools/call");
+    assert_eq!((&seen[0]["params"]["name"], seen[0]["params"].get("toolName")), (&json!("x"), None));
 }

@@ -79,6 +79,7 @@ pub struct ServerView {
     pub restarts: u64,
     /// Until it is started again.
     pub retry_after_ms: Option<u64>,
+    /// The reason that it is not ready, or that its lists are cut.
     pub why: Option<String>,
     /// The end of what it wrote to its standard error before it last ended.
     pub last_words: Option<String>,

@@ -15,10 +15,6 @@ use tokio::time::Instant;
 
 use super::leg::Leg;
 
-/// Pages of one list that are read, and items that are kept.
-pub(super) const PAGES_MAX: usize = 50;
-pub(super) const ITEMS_MAX: usize = 10_000;
-
 /// A list of one server.
 #[derive(Default)]
 pub struct Listed {
@@ -40,6 +36,8 @@ pub struct Read {
     at: Instant,
     pub ttl: Option<Duration>,
     pub is_public: bool,
+    /// The bound that cut it short, if one did.
+    pub cut: Option<String>,
     /// Tells lists apart.
     pub number: u64,
 }
@@ -48,7 +46,7 @@ impl Read {
     /// Of a server that has no such list.
     fn nothing() -> Self {
         let at = Instant::now();
-        Self { items: Vec::new(), until: None, changes: 0, at, ttl: None, is_public: true, number: 0 }
+        Self { items: Vec::new(), until: None, changes: 0, at, ttl: None, is_public: true, cut: None, number: 0 }
     }
 }
 
@@ -90,6 +88,19 @@ impl Leg {
     pub(super) fn counts(&self) -> [Option<usize>; 3] {
         let count = |kind| self.list(kind).last().map(|read| read.items.len());
         [count(ListKind::Tools), count(ListKind::Prompts), count(ListKind::Resources)]
+    }
+
+    /// How many pages of a list are read, and how many items are kept.
+    pub(super) fn list_bounds(&self) -> (usize, usize) {
+        let gateway = self.server.gateway.upgrade();
+        gateway.map_or((1, 0), |gateway| (gateway.settings.list_pages, gateway.settings.list_items))
+    }
+
+    /// The lists that a bound cut, in words; none if all are whole.
+    pub(super) fn lists_cut(&self) -> Option<String> {
+        let cut = |kind: ListKind| Some(format!("{} is cut: {}", kind.method(), self.list(kind).last()?.cut.as_ref()?));
+        let cut: Vec<String> = ListKind::ALL.into_iter().filter_map(cut).collect();
+        (!cut.is_empty()).then(|| cut.join("; "))
     }
 
     /// The list of a kind, if there is one that is right or was a short while ago.
@@ -141,11 +152,17 @@ impl Leg {
         let mut items: Vec<Item> = Vec::new();
         let (mut ttl, mut is_public, mut left_out) = (None, true, 0);
         let mut cursors: Vec<String> = Vec::new();
+        let (pages_max, items_max) = self.list_bounds();
+        let mut cut = None;
         let behind = self.unwraps();
         for page in 0.. {
             let params = cursors.last().map(|cursor| format!("{{\"cursor\":{}}}", json_text(cursor)));
             let answer = match &behind {
-                Some(tool) => self.read_behind(tool, kind).await?,
+                Some(tool) => {
+                    let (answer, cut_behind) = self.read_behind(tool, kind).await?;
+                    cut = cut_behind;
+                    answer
+                }
                 None => self.ask(kind.method(), params.as_deref()).await.map_err(|_| match self.is_over() {
                     true => self.refusal().text(),
                     false => "it did not answer in time".into(),
@@ -164,17 +181,32 @@ impl Leg {
             match read.next {
                 None => break,
                 Some(next) if cursors.contains(&next) => {
-                    self.note(&format!("the pages of {} lead in a circle; the rest is left out", kind.method()));
+                    cut = Some("its pages lead in a circle".to_owned());
                     break;
                 }
-                Some(_) if page + 1 >= PAGES_MAX || items.len() >= ITEMS_MAX => {
-                    self.note(&format!("{} has too many pages or items; the rest is left out", kind.method()));
+                Some(_) if page + 1 >= pages_max => {
+                    cut = Some(format!("only {pages_max} pages are read (`list_pages`)"));
+                    break;
+                }
+                // A list that ends exactly at the bound is whole.
+                Some(_) if items.len() >= items_max => {
+                    cut = Some(format!("only {items_max} items are kept (`list_items`)"));
                     break;
                 }
                 Some(next) => cursors.push(next),
             }
         }
-        items.truncate(ITEMS_MAX);
+        if items.len() > items_max {
+            items.truncate(items_max);
+            cut = Some(format!("only {items_max} items are kept (`list_items`)"));
+        }
+        if let Some(cut) = &cut {
+            let text = format!("{} of server \"{}\" is cut: {cut}", kind.method(), self.server.id());
+            self.note(&text);
+            if let Some(gateway) = self.server.gateway.upgrade() {
+                gateway.hub.tell_once(&text);
+            }
+        }
         if left_out > 0 {
             self.note(&format!("{left_out} items of {} have no usable name, and are left out", kind.method()));
         }
@@ -188,7 +220,7 @@ impl Leg {
             number.set(number.get() + 1);
             number.get()
         });
-        Ok(Read { items, until, changes, at: now, ttl: ttl.map(Duration::from_millis), is_public, number })
+        Ok(Read { items, until, changes, at: now, ttl: ttl.map(Duration::from_millis), is_public, cut, number })
     }
 
     /// Has names that cannot be read back, or have no server in them, lead here.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_engine::router::cursor::{self, Digest};
-use mcp_engine::router::merge::{self, Absent, Listing};
+use mcp_engine::router::merge::{self, Listing, Missing};
 use mcp_engine::router::rewrite::Item;
-use mcp_engine::router::{Found, ListKind};
+use mcp_engine::router::{Found, ListKind, Namespace};
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::revision::Era;
 use mcp_wire::{Id, Message, scan};
@@ -60,24 +60,24 @@ impl Visitor {
     /// Answers a request for a list.
     pub(super) fn list(&self, message: &Message, kind: ListKind, era: Era) {
         let Some(id) = message.id() else { return };
-        let cursor = match cursor_of(message) {
-            Ok(cursor) => cursor,
+        let wanted = match Wanted::of(message) {
+            Ok(wanted) => wanted,
             Err(refusal) => return self.answer_with(&id, &refusal),
         };
         if self.sees_only_the_tool() {
-            return self.say_list(&id, kind, era, cursor.as_deref(), &[]);
+            return self.say_list(&id, kind, era, &wanted, &[]);
         }
         let legs = self.all_legs(era);
         let is_complete = legs.len() == self.servers().count();
         if let Some(parts) = known_parts(&legs, |leg| leg.list(kind).fresh()).filter(|_| is_complete) {
-            return self.say_list(&id, kind, era, cursor.as_deref(), &parts);
+            return self.say_list(&id, kind, era, &wanted, &parts);
         }
         self.own.borrow_mut().push(id.clone());
         let me = self.rc();
         tokio::task::spawn_local(async move {
             let parts = me.gather(kind, legs).await;
             if me.is_still_wanted(&id) {
-                me.say_list(&id, kind, era, cursor.as_deref(), &parts);
+                me.say_list(&id, kind, era, &wanted, &parts);
             }
         });
     }
@@ -144,11 +144,11 @@ impl Visitor {
         parts
     }
 
-    fn say_list(&self, id: &Id, kind: ListKind, era: Era, cursor: Option<&str>, parts: &[PartOf]) {
+    fn say_list(&self, id: &Id, kind: ListKind, era: Era, wanted: &Wanted, parts: &[PartOf]) {
         let principal = self.principal();
         let absent = if self.sees_only_the_tool() { Vec::new() } else { self.absent(parts) };
         let lists: Vec<u64> = parts.iter().filter_map(|part| part.read.as_ref().ok()).map(|read| read.number).collect();
-        let is_whole = absent.is_empty() && cursor.is_none() && !self.sees_a_part();
+        let is_whole = absent.is_empty() && wanted.is_plain() && !self.sees_a_part();
         let key = Key { kind, era, principal: Rc::from(&*principal.name), lists };
         if is_whole && let Some(result) = self.gateway.merged.borrow().get(&key) {
             return self.say(reply::answer_with_result(id, &result));
@@ -166,17 +166,19 @@ impl Visitor {
             }
         }
         let digest = Digest::of(items.iter().map(|item| &*item.given));
-        let page_size = self.gateway.settings.page_size;
-        let Ok(page) = cursor::cut(kind, &items, |item| &item.given, &digest, cursor, page_size) else {
+        let page_size =
+            wanted.limit.map_or(self.gateway.settings.page_size, |limit| limit.min(self.gateway.settings.page_size));
+        let Ok(page) = cursor::cut(kind, &items, |item| &item.given, &digest, wanted.cursor.as_deref(), page_size)
+        else {
             return self.answer_with(id, &Refusal::BadCursor);
         };
-        for Absent { server, reason } in &absent {
+        for Missing { server, reason } in &absent {
             self.note(&format!("the server \"{server}\" is missing from {}: {reason}", kind.method()));
         }
         let varies = self.gateway.hub.is_governed() || self.gateway.entrance.asks_for_token();
         let (ttl_ms, is_public) = hints(parts, &absent, varies);
         let (own, next) = (self.gateway.own(), page.next.as_deref());
-        let listing = Listing { kind, next, absent: &absent, era, ttl_ms, is_public, own: &own };
+        let listing = Listing { kind, next, absent: &absent, cut: &cut(parts), era, ttl_ms, is_public, own: &own };
         let result = merge::list(items[page.items].iter().map(|item| &item.bytes), &listing);
         if is_whole {
             self.gateway.merged.borrow_mut().keep(key, result.clone());
@@ -200,7 +202,7 @@ impl Visitor {
     }
 
     /// The servers that are missing from a list, and why.
-    fn absent(&self, parts: &[PartOf]) -> Vec<Absent> {
+    fn absent(&self, parts: &[PartOf]) -> Vec<Missing> {
         let mut absent = Vec::new();
         for server in self.servers() {
             let part = parts.iter().find(|part| part.leg.server.index == server.index);
@@ -209,7 +211,7 @@ impl Visitor {
                 Some(Err(reason)) => reason.clone(),
                 None => server.unavailable().text(),
             };
-            absent.push(Absent { server: server.id().to_owned(), reason });
+            absent.push(Missing { server: server.id().to_owned(), reason });
         }
         absent
     }
@@ -217,12 +219,16 @@ impl Visitor {
     /// What two servers claim is nobody's.
     fn leave_out_collisions(&self, kind: ListKind, items: &mut Vec<&Item>) {
         let names = self.gateway.names.borrow();
+        let is_address = matches!(kind, ListKind::Resources | ListKind::Templates);
+        if is_address && names.servers().iter().all(Namespace::is_prefixed) {
+            // Their addresses hold their server.
+            return;
+        }
         items.retain(|item| {
             let found = match kind {
                 ListKind::Tools => names.tool(&item.given),
                 ListKind::Prompts => names.prompt(&item.given),
-                // Addresses hold their server, and so do templates.
-                ListKind::Resources | ListKind::Templates => return true,
+                ListKind::Resources | ListKind::Templates => names.uri(&item.given),
             };
             !matches!(found, Found::Collides { .. })
         });
@@ -239,18 +245,47 @@ fn known_parts(legs: &[Rc<Leg>], known: impl Fn(&Leg) -> Option<Rc<Read>>) -> Op
 }
 
 /// For how long a merged list is right, and whether it is so for everybody.
-fn hints(parts: &[PartOf], absent: &[Absent], varies: bool) -> (u64, bool) {
+fn hints(parts: &[PartOf], absent: &[Missing], varies: bool) -> (u64, bool) {
     let reads: Vec<&Rc<Read>> = parts.iter().filter_map(|part| part.read.as_ref().ok()).collect();
     let ttl = reads.iter().map(|read| read.ttl.unwrap_or_default()).min().unwrap_or(Duration::ZERO);
     let ttl = if absent.is_empty() { ttl } else { Duration::ZERO };
     (ttl.as_millis() as u64, !varies && !reads.is_empty() && reads.iter().all(|read| read.is_public))
 }
 
-/// Where a client wants the list to go on.
-fn cursor_of(message: &Message) -> Result<Option<String>, Refusal> {
-    let Some(span) = scan::member_at(message.bytes(), ["params", "cursor"]) else { return Ok(None) };
-    match &message.bytes()[span.range()] {
-        b"null" => Ok(None),
-        json => scan::decode_string(json).map(|cursor| Some(cursor.into_owned())).ok_or(Refusal::BadCursor),
+/// The servers of which only the first items are listed, and the bounds that cut the rest.
+fn cut(parts: &[PartOf]) -> Vec<Missing> {
+    let cut = |part: &PartOf| {
+        let reason = part.read.as_ref().ok()?.cut.clone()?;
+        Some(Missing { server: part.leg.server.id().to_owned(), reason })
+    };
+    parts.iter().filter_map(cut).collect()
+}
+
+/// The part of a list that a client asks for.
+struct Wanted {
+    cursor: Option<String>,
+    /// Items on its page; never more than ours have.
+    limit: Option<usize>,
+}
+
+impl Wanted {
+    fn of(message: &Message) -> Result<Self, Refusal> {
+        let said = |name| {
+            let span = scan::member_at(message.bytes(), ["params", name])?;
+            Some(&message.bytes()[span.range()]).filter(|json| *json != b"null")
+        };
+        let cursor = said("cursor").map(|json| scan::decode_string(json).ok_or(Refusal::BadCursor)).transpose()?;
+        let limit = said("limit").map(|json| {
+            let limit = std::str::from_utf8(json).ok().and_then(|text| text.parse().ok());
+            limit
+                .filter(|limit| *limit > 0)
+                .ok_or_else(|| Refusal::BadParams { what: "`limit` is not a whole number from 1 on".into() })
+        });
+        Ok(Self { cursor: cursor.map(|cursor| cursor.into_owned()), limit: limit.transpose()? })
+    }
+
+    /// Whether it asks for the list as everybody gets it.
+    fn is_plain(&self) -> bool {
+        self.cursor.is_none() && self.limit.is_none()
     }
 }

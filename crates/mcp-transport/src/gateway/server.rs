@@ -530,7 +530,7 @@ impl Server {
             in_flight: legs.values().map(|leg| leg.open_calls()).sum(),
             restarts: self.restarts.get(),
             retry_after_ms: self.retry_after_ms().filter(|_| ready.is_none()),
-            why: self.why.borrow().clone(),
+            why: self.why.borrow().clone().or_else(|| ready?.lists_cut()),
             last_words: Some(self.last_words.borrow().clone()).filter(|words| !words.is_empty()),
             calls: self.stats.view(),
         }

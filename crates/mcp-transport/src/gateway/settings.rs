@@ -24,6 +24,10 @@ pub struct Settings {
     pub healthcheck_timeout: Duration,
     /// Items on a page of a merged list.
     pub page_size: usize,
+    /// Pages of one server's list that are read, and items of it that are kept; the rest is cut, and clients
+    /// are told.
+    pub list_pages: usize,
+    pub list_items: usize,
     /// Calls of one client at a time; more are refused.
     pub in_flight_per_client: usize,
     /// Whom a client's notifications reach that concern no server in particular.

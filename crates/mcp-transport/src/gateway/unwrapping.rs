@@ -15,8 +15,11 @@ use mcp_wire::splice::splice_all;
 use mcp_wire::{Kind, Message, reply, scan};
 
 use super::leg::Leg;
-use super::listed::{ITEMS_MAX, PAGES_MAX, error_text, json_text};
+use super::listed::{error_text, json_text};
 use super::settings::UnwrapTool;
+
+/// A list that was read through a tool, and the bound that cut it short.
+type Behind = (Bytes, Option<String>);
 
 /// Items that are asked for at a time, where the tool knows pages.
 const PAGE_ITEMS: usize = 500;
@@ -66,7 +69,8 @@ impl Leg {
         if scan::member_at(introduction, ["result", "capabilities", "tools"]).is_none() {
             return Ok(items);
         }
-        while cursors.len() < PAGES_MAX && items.len() < ITEMS_MAX {
+        let (pages_max, items_max) = self.list_bounds();
+        while cursors.len() < pages_max && items.len() < items_max {
             let params = cursors.last().map(|cursor| format!("{{\"cursor\":{}}}", json_text(cursor)));
             let answer = self.ask(ListKind::Tools.method(), params.as_deref()).await;
             let answer = answer.map_err(|_| "it ended, or did not answer, before it said which tools it has")?;
@@ -85,9 +89,10 @@ impl Leg {
         Ok(items)
     }
 
-    /// A list, read through the tool. It comes back as the answer that the server would give to a request for it.
-    pub(super) async fn read_behind(&self, tool: &ProxyTool, kind: ListKind) -> Result<Bytes, String> {
+    /// A list, read through the tool, as the server's own answer to a request for it; and the bound that cut it.
+    pub(super) async fn read_behind(&self, tool: &ProxyTool, kind: ListKind) -> Result<Behind, String> {
         let mut items: Vec<Bytes> = Vec::new();
+        let ((pages_max, items_max), mut cut) = (self.list_bounds(), None);
         let mut offset = 0;
         for page in 0.. {
             let paging = match tool.knows_paging {
@@ -115,8 +120,9 @@ impl Leg {
             if is_last {
                 break;
             }
-            if page + 1 >= PAGES_MAX || items.len() >= ITEMS_MAX {
-                self.note(&format!("{} has {count} items; the rest is left out", kind.method()));
+            if page + 1 >= pages_max || items.len() >= items_max {
+                let read = items.len();
+                cut = Some(format!("only {read} of {count} items are read (`list_pages`, `list_items`)"));
                 break;
             }
         }
@@ -126,7 +132,7 @@ impl Leg {
         {
             gateway.hub.look(|pipeline| pipeline.learn_tools(&talk.conversation.borrow(), &answer));
         }
-        Ok(answer)
+        Ok((answer, cut))
     }
 
     /// A request as it is sent to a server that is looked behind, and what it uses; as it is, if it goes there

@@ -180,7 +180,7 @@ fn instructions_stand_under_headings() {
 }
 
 fn listing(kind: ListKind, era: Era) -> Listing<'static> {
-    Listing { kind, next: None, absent: &[], era, ttl_ms: 0, is_public: false, own: &OWN }
+    Listing { kind, next: None, absent: &[], cut: &[], era, ttl_ms: 0, is_public: false, own: &OWN }
 }
 
 #[test]
@@ -190,11 +190,16 @@ fn a_list_is_made_of_its_items_bytes() {
     assert_eq!(legacy, r#"{"tools":[{ "name":"a" , "x":1e400},{"name":"b"}]}"#);
     let none = list(&[], &listing(ListKind::Prompts, Era::Legacy));
     assert_eq!(none, r#"{"prompts":[]}"#);
-    let absent = [Absent { server: "c".into(), reason: "it does not answer".into() }];
+    let absent = [Missing { server: "c".into(), reason: "it does not answer".into() }];
     let more = Listing { next: Some("n"), absent: &absent, ..listing(ListKind::Tools, Era::Legacy) };
     assert_eq!(
         list(&items[1..], &more),
         r#"{"tools":[{"name":"b"}],"nextCursor":"n","_meta":{"io.github.mcp-proxy/absent":[{"server":"c","reason":"it does not answer"}]}}"#
+    );
+    let cut = [Missing { server: "b".into(), reason: "only 1 items are kept".into() }];
+    assert_eq!(
+        list(&items[1..], &Listing { cut: &cut, ..listing(ListKind::Tools, Era::Legacy) }),
+        r#"{"tools":[{"name":"b"}],"_meta":{"io.github.mcp-proxy/cut":[{"server":"b","reason":"only 1 items are kept"}]}}"#
     );
     let modern = Listing { ttl_ms: 7, is_public: true, ..listing(ListKind::Tools, Era::Modern) };
     let modern: Value = serde_json::from_slice(&list(&items[1..], &modern)).unwrap();
@@ -214,7 +219,7 @@ fn merged_lists_are_as_the_protocol_wants_them() {
         (ListKind::Resources, r#"{"name":"r","uri":"file:///a"}"#.into()),
         (ListKind::Templates, r#"{"name":"r","uriTemplate":"file:///{a}"}"#.into()),
     ];
-    let absent = [Absent { server: "c".into(), reason: "it does not answer".into() }];
+    let absent = [Missing { server: "c".into(), reason: "it does not answer".into() }];
     for (kind, item) in kinds {
         let answer = Bytes::from(format!(r#"{{"id":1,"result":{{"{}":[{item}]}}}}"#, kind.result_key()));
         let mut items = Vec::new();
