@@ -10,8 +10,10 @@ use crate::envelope::Side;
 /// Requests remembered per direction before the oldest half is forgotten: far more than any peer
 /// keeps open, little enough to hold.
 const PENDING_MAX: usize = 65_536;
-/// Ids longer than this are not remembered: nobody needs them, and they would be held.
-const ID_BYTES_MAX: u32 = 1_024;
+/// Ids longer than this share `LONG_IDS_BYTES_MAX`; shorter ones are bounded by their number alone.
+const LONG_ID: usize = 1_024;
+/// Bytes of long ids remembered per direction and generation. One id of any length is remembered besides.
+const LONG_IDS_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Requests without an answer, keyed by the id their sender chose.
 ///
@@ -36,9 +38,7 @@ impl Pending {
     pub fn correlate(&mut self, from: Side, message: &Message, sequence: u64) -> Option<u64> {
         match message.glance().kind {
             Kind::Request => {
-                if message.glance().id.is_some_and(|id| id.len() <= ID_BYTES_MAX) {
-                    self.insert(from, message.id()?, sequence);
-                }
+                self.insert(from, message.id()?, sequence);
                 None
             }
             Kind::Response | Kind::Error => self.table(from.other()).remove(&message.id()?).map(|mark| mark.sequence),
@@ -125,10 +125,17 @@ impl Pending {
 /// the oldest costs nothing per request.
 #[derive(Debug, Default)]
 struct Table {
-    young: HashMap<Id, Marks, RandomState>,
-    old: HashMap<Id, Marks, RandomState>,
+    young: Generation,
+    old: Generation,
     /// Requests that were put into the young one, answered or not.
     inserted: usize,
+}
+
+#[derive(Debug, Default)]
+struct Generation {
+    requests: HashMap<Id, Marks, RandomState>,
+    /// Bytes of the long ids among them.
+    long_bytes: usize,
 }
 
 #[derive(Debug)]
@@ -140,12 +147,17 @@ struct Marks {
 
 impl Table {
     fn insert(&mut self, id: Id, mark: RequestMark) {
-        if self.inserted >= PENDING_MAX / 2 && !self.young.is_empty() {
+        let long_bytes = long_bytes(&id);
+        let is_full = long_bytes > 0
+            && self.young.long_bytes > 0
+            && self.young.long_bytes.saturating_add(long_bytes) > LONG_IDS_BYTES_MAX;
+        if is_full || self.inserted >= PENDING_MAX / 2 && !self.young.requests.is_empty() {
             self.old = std::mem::take(&mut self.young);
             self.inserted = 0;
         }
         self.inserted += 1;
-        match self.young.entry(id) {
+        self.young.long_bytes += long_bytes;
+        match self.young.requests.entry(id) {
             std::collections::hash_map::Entry::Occupied(mut entry) => entry.get_mut().more.push_back(mark),
             std::collections::hash_map::Entry::Vacant(entry) => {
                 entry.insert(Marks { first: mark, more: VecDeque::new() });
@@ -156,12 +168,13 @@ impl Table {
     /// The oldest request under `id` is the one that is answered first.
     fn remove(&mut self, id: &Id) -> Option<RequestMark> {
         for (generation, is_young) in [(&mut self.old, false), (&mut self.young, true)] {
-            let Some(mut marks) = generation.remove(id) else { continue };
+            let Some(mut marks) = generation.requests.remove(id) else { continue };
             let first = marks.first;
             self.inserted -= usize::from(is_young);
+            generation.long_bytes -= long_bytes(id);
             if let Some(next) = marks.more.pop_front() {
                 marks.first = next;
-                generation.insert(id.clone(), marks);
+                generation.requests.insert(id.clone(), marks);
             }
             return Some(first);
         }
@@ -170,12 +183,12 @@ impl Table {
 
     fn remove_very(&mut self, id: &Id, sequence: u64) -> Option<RequestMark> {
         for (generation, is_young) in [(&mut self.old, false), (&mut self.young, true)] {
-            let Some(marks) = generation.get_mut(id) else { continue };
+            let Some(marks) = generation.requests.get_mut(id) else { continue };
             let mark = if marks.first.sequence == sequence {
                 let first = marks.first;
                 match marks.more.pop_front() {
                     Some(next) => marks.first = next,
-                    None => drop(generation.remove(id)),
+                    None => drop(generation.requests.remove(id)),
                 }
                 first
             } else if let Some(at) = marks.more.iter().position(|mark| mark.sequence == sequence) {
@@ -184,6 +197,7 @@ impl Table {
                 continue;
             };
             self.inserted -= usize::from(is_young);
+            generation.long_bytes -= long_bytes(id);
             return Some(mark);
         }
         None
@@ -191,29 +205,39 @@ impl Table {
 
     fn cancel(&mut self, id: &Id) {
         for generation in [&mut self.old, &mut self.young] {
-            if let Some(marks) = generation.get_mut(id) {
+            if let Some(marks) = generation.requests.get_mut(id) {
                 marks.first.cancelled = true;
             }
         }
     }
 
     fn contains(&self, id: &Id) -> bool {
-        self.young.contains_key(id) || self.old.contains_key(id)
+        self.young.requests.contains_key(id) || self.old.requests.contains_key(id)
     }
 
     fn len(&self) -> usize {
         let all =
             |marks: &Marks| std::iter::once(&marks.first).chain(&marks.more).filter(|mark| !mark.cancelled).count();
-        self.old.values().chain(self.young.values()).map(all).sum()
+        self.old.requests.values().chain(self.young.requests.values()).map(all).sum()
     }
 
     fn drain(&mut self) -> Vec<(Id, RequestMark)> {
         let mut all = Vec::new();
-        for (id, marks) in self.old.drain().chain(self.young.drain()) {
+        let (old, young) = (std::mem::take(&mut self.old), std::mem::take(&mut self.young));
+        self.inserted = 0;
+        for (id, marks) in old.requests.into_iter().chain(young.requests) {
             all.extend(marks.more.into_iter().map(|mark| (id.clone(), mark)));
             all.push((id, marks.first));
         }
         all
+    }
+}
+
+/// Bytes that an id holds besides its place in the table, if it is a long one.
+fn long_bytes(id: &Id) -> usize {
+    match id {
+        Id::Integer(_) => 0,
+        Id::Text(text) | Id::Other(text) => Some(text.len()).filter(|len| *len > LONG_ID).unwrap_or(0),
     }
 }
 
@@ -278,5 +302,27 @@ mod tests {
         assert!(pending.count(Side::Client) <= PENDING_MAX);
         let newest = 3 * PENDING_MAX as u64;
         assert_eq!(send(&mut pending, Side::Server, 1, &format!(r#"{{"id":{newest},"result":1}}"#)), Some(newest));
+    }
+
+    #[test]
+    fn long_ids_are_remembered_within_a_bound_of_bytes() {
+        let mut pending = Pending::default();
+        let id = |number: usize, len: usize| format!("{number:04}{}", "x".repeat(len - 4));
+        let ask = |pending: &mut Pending, number, len| {
+            send(pending, Side::Client, number as u64, &format!(r#"{{"id":"{}","method":"a"}}"#, id(number, len)))
+        };
+        ask(&mut pending, 1, 2 * LONG_IDS_BYTES_MAX);
+        assert_eq!(pending.count(Side::Client), 1, "one of any length");
+        for number in 2..=100 {
+            ask(&mut pending, number, LONG_IDS_BYTES_MAX / 4);
+        }
+        assert_eq!(pending.count(Side::Client), 4 + 3, "two generations");
+        let answer = format!(r#"{{"id":"{}","result":1}}"#, id(100, LONG_IDS_BYTES_MAX / 4));
+        assert_eq!(send(&mut pending, Side::Server, 1, &answer), Some(100));
+        pending.take_all(Side::Client);
+        for number in 1..=4 {
+            ask(&mut pending, number, LONG_IDS_BYTES_MAX / 4);
+        }
+        assert_eq!(pending.count(Side::Client), 4, "ids that were answered cost nothing any more");
     }
 }
