@@ -9,11 +9,12 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_store::index::{self, Pace};
 use mcp_store::segment::OnSynced;
 use mcp_store::{Index, StateDir, StoreError};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::failure::exit;
 
@@ -32,7 +33,7 @@ pub fn follow(state: &StateDir) -> OnSynced {
 struct Follower {
     state: StateDir,
     growth: Growth,
-    indexer: Option<Child>,
+    indexer: Option<Indexer>,
 }
 
 impl Follower {
@@ -43,20 +44,43 @@ impl Follower {
         }
         self.growth.bytes = 0;
         // Without an indexer, whoever searches indexes.
-        self.indexer = start(&self.state).ok();
+        self.indexer = start(&self.state).and_then(Indexer::reaped).ok();
     }
 
-    fn is_at_work(&mut self) -> bool {
-        self.indexer.as_mut().is_some_and(|indexer| matches!(indexer.try_wait(), Ok(None)))
+    fn is_at_work(&self) -> bool {
+        self.indexer.as_ref().is_some_and(|indexer| indexer.child().is_some())
     }
 }
 
-/// Ends with the recording: no process is left behind.
-impl Drop for Follower {
+/// An indexer's process until it has ended. A recording may rest for hours, so a thread reaps it and closes its pipe.
+/// Dropping this ends the process: none outlives the recording.
+struct Indexer(Arc<Mutex<Option<Child>>>);
+
+impl Indexer {
+    fn reaped(mut child: Child) -> std::io::Result<Self> {
+        let pid = Pid::from_child(&child);
+        let stdin = child.stdin.take();
+        let indexer = Self(Arc::new(Mutex::new(Some(child))));
+        let theirs = Self(Arc::clone(&indexer.0));
+        std::thread::Builder::new().name("indexer-reaper".into()).stack_size(64 * 1024).spawn(move || {
+            // The process stays a zombie, and its id its own, until the lock is held.
+            let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+            drop(stdin);
+            drop(theirs);
+        })?;
+        Ok(indexer)
+    }
+
+    fn child(&self) -> MutexGuard<'_, Option<Child>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Indexer {
     fn drop(&mut self) {
-        if let Some(mut indexer) = self.indexer.take() {
-            let _ = indexer.kill();
-            let _ = indexer.wait();
+        if let Some(mut child) = self.child().take() {
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
 }

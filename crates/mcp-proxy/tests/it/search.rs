@@ -10,7 +10,7 @@ use mcp_store::{Direction, RecordHead, RecordKind, SegmentWriter, SessionHeader,
 use rustix::process::Signal;
 
 use crate::commands::snapshot_settings;
-use crate::kit::{Sandbox, marked_processes, signal, until, wait};
+use crate::kit::{Sandbox, children_of, marked_processes, signal, until, wait};
 
 /// A recording of these messages, each the answer to the one before if its number says so.
 pub fn record(sandbox: &Sandbox, started_s: u64, messages: impl IntoIterator<Item = (u64, String)>) -> uuid::Uuid {
@@ -192,6 +192,7 @@ fn a_long_recording_is_indexed_while_it_is_made_and_nothing_is_left_behind() {
     }
     // It runs when nothing else wants to, so nobody knows how far it comes.
     until("somebody indexes", || sandbox.state().index().exists());
+    until("the indexer is reaped, and only the guard is left", || children_of(proxy.pid()).len() == 1);
     assert!(proxy.end().0.success());
     assert_eq!(marked_processes(&mark), Vec::<u32>::new());
     assert_eq!(searched(&sandbox, &["needle19"]).1.lines().count(), 1);

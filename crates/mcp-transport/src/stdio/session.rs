@@ -81,7 +81,6 @@ pub async fn serve(
     let mut conversation = Conversation {
         relay: Relay::new(client, server, pipeline, options.message_bytes_max),
         desk,
-        child: started.child,
         options,
         asked_at: None,
         client_left: false,
@@ -89,12 +88,15 @@ pub async fn serve(
         hurried: false,
         store_failed: None,
     };
-    let (status, not_started) = match conversation.run(&mut signals, tell).await {
+    let mut child = started.child;
+    let (status, not_started) = match conversation.run(&mut child, &mut signals, tell).await {
         Ok(status) => (status, None),
         Err(error) => (ExitStatus::NotStarted, Some(error)),
     };
     let server_left_first = !conversation.client_left;
+    let tree_gone = tokio::spawn(see_gone(child));
     let unanswered = conversation.wind_up(status, &mut signals).await;
+    let _ = timeout(TREE_GONE_FOR, tree_gone).await;
     let _ = timeout(DRAIN_FOR, stderr).await;
     Ok(Ended {
         status,
@@ -113,7 +115,6 @@ struct Conversation {
     relay: Relay,
     /// Where orders come in, while there can be any.
     desk: Option<Desk>,
-    child: Child,
     options: Options,
     /// When the server was asked to end.
     asked_at: Option<Instant>,
@@ -127,7 +128,12 @@ struct Conversation {
 
 impl Conversation {
     /// Relays until the server has ended, by itself or because it was asked to.
-    async fn run(&mut self, signals: &mut Signals, tell: &mut dyn FnMut(String)) -> io::Result<ExitStatus> {
+    async fn run(
+        &mut self,
+        child: &mut Child,
+        signals: &mut Signals,
+        tell: &mut dyn FnMut(String),
+    ) -> io::Result<ExitStatus> {
         let mut look_at: Option<Instant> = None;
         let mut stalled = Stalled::new(self.options.call_grace);
         loop {
@@ -144,7 +150,7 @@ impl Conversation {
                         look_at = self.asked_at.map(|asked| asked + self.options.idle_grace);
                     }
                 },
-                event = self.child.event() => match event {
+                event = child.event() => match event {
                     ChildEvent::Started => {}
                     ChildEvent::NotStarted { errno } => return Err(io::Error::from_raw_os_error(errno)),
                     ChildEvent::Ended(status) => return Ok(status),
@@ -155,7 +161,7 @@ impl Conversation {
                     self.hurried = true;
                     self.client_left = true;
                     self.ask_to_end();
-                    self.child.terminate();
+                    child.terminate();
                     look_at = None;
                 }
                 order = next_order(&mut self.desk) => {
@@ -166,12 +172,12 @@ impl Conversation {
                     self.relay.pipeline.release_overdue();
                     self.send_released().await;
                 }
-                () = sleep_until(next_look), if look_at.is_some() => look_at = self.look(),
+                () = sleep_until(next_look), if look_at.is_some() => look_at = self.look(child),
                 () = stalled.over() => if stalled.is_over(self.relay.moved()) {
                     // The client is gone, and the server does not even take what it sent.
                     self.client_left = true;
                     self.ask_to_end();
-                    self.child.terminate();
+                    child.terminate();
                 },
             }
         }
@@ -203,19 +209,18 @@ impl Conversation {
     }
 
     /// The server was asked to end and has not yet: wait on for open calls, or end it.
-    fn look(&mut self) -> Option<Instant> {
+    fn look(&mut self, child: &Child) -> Option<Instant> {
         let asked_at = self.asked_at?;
         let works =
             self.relay.client_reads() && self.relay.server_speaks() && self.relay.talk.open_calls(Side::Client) > 0;
         if works && asked_at.elapsed() < self.options.call_grace {
             return Some(Instant::now() + LOOK_AGAIN);
         }
-        self.child.terminate();
+        child.terminate();
         None
     }
 
-    /// The server has ended: passes on its last words, answers what it left open, and sees its tree
-    /// gone. Returns how many calls it left open.
+    /// The server has ended: passes on its last words and answers what it left open. Returns how many calls it left open.
     async fn wind_up(&mut self, status: ExitStatus, signals: &mut Signals) -> usize {
         self.relay.pipeline.stop_holding();
         let gone = poll_fn(|cx| Poll::Ready(self.relay.server_is_gone(cx))).await;
@@ -229,7 +234,6 @@ impl Conversation {
             self.store_failed.get_or_insert(failed);
         }
         self.while_anything_moves(signals, |conversation, cx| conversation.relay.poll_client_flushed(cx)).await;
-        let _ = timeout(TREE_GONE_FOR, async { while self.child.event().await != ChildEvent::TreeGone {} }).await;
         unanswered
     }
 
@@ -277,6 +281,13 @@ impl Conversation {
             }
         }
     }
+}
+
+/// Reaps the guard as soon as the tree is gone. The client may take its time over what the server left for it, and the
+/// guard must not stay a zombie for that long.
+async fn see_gone(mut child: Child) {
+    while child.event().await != ChildEvent::TreeGone {}
+    let _ = tokio::task::spawn_blocking(move || drop(child)).await;
 }
 
 /// Watches whether a server takes anything at all of what a client left for it.
