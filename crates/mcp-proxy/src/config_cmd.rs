@@ -1,17 +1,20 @@
 //! `config check`, `config show` and `config schema`: what a gateway makes of a file.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use mcp_store::redact::Redactor;
+use mcp_transport::gateway::settings::ServerTarget;
 use mcp_wire::visible::visible;
 
 use crate::cli::pair;
-use crate::config::expand_home;
+use crate::config::{Mistake, Mistakes, Source, expand_home};
 use crate::failure::{Failure, exit, quoted};
-use crate::gateway::load::{Loaded, load};
+use crate::gateway::load::{self, Loaded, load};
 use crate::gateway::model::{At, Server};
+use crate::gateway::program;
 use crate::gateway::schema::schema;
 use crate::gateway::show;
 use crate::gateway::world::World;
@@ -81,7 +84,9 @@ fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
     let mut code = ExitCode::SUCCESS;
     for file in &args.files {
         let path = expand_home(file);
-        let checked = load(&path, &World::own(&args.input)).and_then(|loaded| {
+        let checked = Source::read(&path, "the configuration").and_then(|source| {
+            let loaded = load::of(&source, &World::own(&args.input))?;
+            find_programs(&source, &loaded)?;
             let ids: Vec<_> = loaded.config.settings.servers.iter().map(|server| server.id.clone()).collect();
             let rules = loaded.config.rules.as_deref().map(|rules| policy::summary_of(rules, &ids)).transpose()?;
             Ok((loaded, rules))
@@ -96,6 +101,26 @@ fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
         }
     }
     Ok(code)
+}
+
+/// Looks up what every enabled server would start, as starting it would.
+fn find_programs(source: &Source, loaded: &Loaded) -> Result<(), Failure> {
+    let mut mistakes = Mistakes::default();
+    for (server, settings) in loaded.gateway.servers.iter().zip(&loaded.config.settings.servers) {
+        let (At::Command { place, .. }, ServerTarget::Command { command, .. }) = (&server.at, &settings.target) else {
+            continue;
+        };
+        let Some(error) = program::check(command).err().filter(|_| server.enabled) else { continue };
+        let name = visible(&command.program.to_string_lossy()).to_string();
+        let (what, help) = match error.kind() {
+            ErrorKind::NotFound if name.contains('/') => ("is not there", "the path counts from `cwd`"),
+            ErrorKind::NotFound => ("is not on PATH", "install it, or give its full path"),
+            ErrorKind::PermissionDenied => ("cannot be executed", "`chmod +x` makes a file a program"),
+            _ => ("cannot be looked up", "give its full path"),
+        };
+        mistakes.add(Mistake::at(place.clone(), format!("the program `{name}` {what}")).help(help));
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(source.refused("the configuration", mistakes)) }
 }
 
 fn tell(path: &Path, loaded: &Loaded, rules: Option<&str>, page: &mut Page) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ pub mod keys;
 pub mod load;
 pub mod model;
 mod native;
-mod program;
+pub mod program;
 #[cfg(test)]
 mod reference;
 pub mod schema;

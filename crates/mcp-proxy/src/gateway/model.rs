@@ -2,6 +2,7 @@
 //! shown again (`show.rs`), and is made into what the parts of a gateway take.
 
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -149,6 +150,8 @@ pub enum At {
     Command {
         /// The program and its arguments.
         words: Vec<Text>,
+        /// Where the file names the program.
+        place: Range<usize>,
         env: Vec<(String, Text)>,
         pass_env: Vec<String>,
         cwd: Option<(Text, PathBuf)>,
@@ -268,7 +271,7 @@ impl Server {
     /// What people see of it is as it was written: what stands for a secret still does.
     fn target(&self, world: &World) -> ServerTarget {
         match &self.at {
-            At::Command { words, env, pass_env, cwd, stdio_mode } => {
+            At::Command { words, env, pass_env, cwd, stdio_mode, place: _ } => {
                 let mut values = words.iter().map(|word| word.value.clone().into());
                 let own = env.iter().map(|(name, text)| (name.as_str(), text.value.as_str()));
                 let command = ServerCommand {

@@ -89,7 +89,7 @@ fn server(server: &Server) -> Shown {
     let mut table = Table::default();
     table.put("id", server.id.as_str());
     match &server.at {
-        At::Command { words, env, pass_env, cwd, stdio_mode } => {
+        At::Command { words, env, pass_env, cwd, stdio_mode, place: _ } => {
             table.put("command", command(words));
             if !env.is_empty() {
                 table.put("env", pairs(env));

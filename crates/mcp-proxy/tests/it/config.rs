@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::kit::Sandbox;
+use crate::kit::{Sandbox, proxy_program};
 
 const NATIVE: &str = r#"
 listen = "127.0.0.1:0"
@@ -27,6 +27,8 @@ fn sandbox() -> Sandbox {
     write("gateway.toml", NATIVE);
     write("rules.json", r#"{"files": {"delete": "deny"}}"#);
     write("config.toml", CODEX);
+    std::fs::create_dir(sandbox.path("bin")).unwrap();
+    std::os::unix::fs::symlink(proxy_program(), sandbox.path("bin/npx")).unwrap();
     write(
         "wrong.json",
         "{\"servers\": [\n  {\"id\": \"a\", \"comand\": \"x\"},\n  {\"id\": \"b__c\", \"command\": \"x\"}\n]}",
@@ -37,7 +39,11 @@ fn sandbox() -> Sandbox {
 #[test]
 fn check_says_what_a_file_is_and_which_servers_it_has() {
     let sandbox = sandbox();
-    let output = sandbox.output(["config", "check", "gateway.toml", "wrong.json", "~/config.toml", "none.yaml"]);
+    let check = |files: &[&str]| {
+        let mut command = sandbox.command(["config", "check"].iter().chain(files));
+        command.env("PATH", sandbox.path("bin")).output().unwrap()
+    };
+    let output = check(&["gateway.toml", "wrong.json", "~/config.toml", "none.yaml"]);
     assert_eq!(output.status.code(), Some(2));
     let home = sandbox.path("");
     let plain = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(home.to_str().unwrap(), "[home]/");
@@ -45,9 +51,32 @@ fn check_says_what_a_file_is_and_which_servers_it_has() {
     insta::assert_snapshot!("config_check_wrong", plain(output.stderr));
     let rules = r#"{"files": {"delete": "dney"}}"#;
     std::fs::write(sandbox.path("rules.json"), rules).unwrap();
-    let output = sandbox.output(["config", "check", "gateway.toml"]);
+    let output = check(&["gateway.toml"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("rules.json:1:22"), "{output:?}");
+}
+
+#[test]
+fn check_looks_up_the_programs_of_servers() {
+    let sandbox = sandbox();
+    std::fs::write(sandbox.path("plain"), "no program").unwrap();
+    let there = proxy_program().to_str().unwrap();
+    let file = format!(
+        "servers:\n- id: there\n  command: {there}\n- id: nowhere\n  command: [npx-nonesuch, -y]\n\
+         - id: off\n  command: npx-nonesuch\n  enabled: false\n- id: plain\n  command: ./plain\n\
+         - id: own\n  command: npx\n  env: {{PATH: {}}}\n",
+        sandbox.path("bin").display()
+    );
+    std::fs::write(sandbox.path("programs.yaml"), file).unwrap();
+    let output = sandbox.output(["config", "check", "programs.yaml"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let wrong: Vec<&str> = said.lines().filter(|line| line.starts_with("programs.yaml:")).collect();
+    let expected = [
+        "programs.yaml:5:13: the program `npx-nonesuch` is not on PATH",
+        "programs.yaml:10:12: the program `./plain` cannot be executed",
+    ];
+    assert_eq!(wrong, expected, "{said}");
 }
 
 #[test]

@@ -186,6 +186,10 @@ fn not_for(fields: &Fields<'_>, keys: &[&str], others: &str, reader: &mut Reader
 }
 
 fn command_at(command: &Located, fields: &Fields<'_>, reader: &mut Reader<'_>) -> Option<At> {
+    let place = match &command.value {
+        Value::List(items) => items.first().map_or(&command.span, |program| &program.span).clone(),
+        _ => command.span.clone(),
+    };
     let words = match &command.value {
         Value::List(_) => reader.texts(command, "`command`"),
         _ => reader.text(command, "`command`").map(|program| vec![program]),
@@ -213,7 +217,7 @@ fn command_at(command: &Located, fields: &Fields<'_>, reader: &mut Reader<'_>) -
         return None;
     }
     let env = env.unwrap_or(Some(Vec::new()))?;
-    Some(At::Command { words, env, pass_env, cwd: cwd.map(|(path, text)| (text, path)), stdio_mode })
+    Some(At::Command { words, place, env, pass_env, cwd: cwd.map(|(path, text)| (text, path)), stdio_mode })
 }
 
 fn environment(located: &Located, reader: &mut Reader<'_>) -> Option<Vec<(String, Text)>> {
