@@ -86,6 +86,11 @@ pub(crate) fn set_name(name: &str) {
     let _ = name;
 }
 
+/// Whether a terminal controls this process, so that closing its window sends SIGHUP.
+pub(crate) fn has_controlling_terminal() -> bool {
+    std::fs::File::open("/dev/tty").is_ok()
+}
+
 /// More room in a pipe, where the system allows it; without it things are slower, not wrong.
 pub(crate) fn enlarge_pipe(pipe: BorrowedFd<'_>, bytes: usize) {
     #[cfg(target_os = "linux")]

@@ -6,12 +6,16 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
+use crate::os;
+
 /// The signals that ask us to end.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
     patience: Duration,
+    /// What SIGHUP is answered with, where no window can have been closed.
+    on_hang_up: Option<Box<dyn Fn()>>,
     /// The first one, and when it counts. Whoever waits for it may stop doing so and begin again.
     heard: Option<(bool, Instant)>,
 }
@@ -29,8 +33,20 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
             patience,
+            on_hang_up: None,
             heard: None,
         })
+    }
+
+    /// The signals of a listener. Without a controlling terminal SIGHUP is how an administrator asks a daemon to reload:
+    /// it ends nothing, and `on_hang_up` says so. With one the window was closed.
+    pub fn of_listener(on_hang_up: impl Fn() + 'static) -> io::Result<Self> {
+        let mut signals = Self::listen()?;
+        // Asked now: the terminal of a closed window is no longer ours.
+        if !os::has_controlling_terminal() {
+            signals.on_hang_up = Some(Box::new(on_hang_up));
+        }
+        Ok(signals)
     }
 
     /// True if a person at a terminal sent it.
@@ -54,10 +70,18 @@ impl Signals {
     }
 
     async fn another(&mut self) -> bool {
-        tokio::select! {
-            _ = self.interrupt.recv() => true,
-            _ = self.terminate.recv() => false,
-            _ = self.hang_up.recv() => false,
+        loop {
+            return tokio::select! {
+                _ = self.interrupt.recv() => true,
+                _ = self.terminate.recv() => false,
+                _ = self.hang_up.recv() => match &self.on_hang_up {
+                    Some(on_hang_up) => {
+                        on_hang_up();
+                        continue;
+                    }
+                    None => false,
+                },
+            };
         }
     }
 }

@@ -55,6 +55,9 @@ pub struct Ended {
     pub interrupted: bool,
 }
 
+/// What a listener without a terminal says to SIGHUP.
+const HANG_UP_IGNORED: &str = "SIGHUP is ignored: nothing is reloaded. Send SIGTERM to end the proxy";
+
 /// Takes the address, or says why it cannot be had. Must be called inside a tokio runtime.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
@@ -72,9 +75,11 @@ pub async fn serve(
     options: Options,
     tell: Box<dyn Fn(String)>,
 ) -> io::Result<Ended> {
-    let mut signals = Signals::listen()?;
-    options.greeting.into_iter().for_each(&tell);
-    let hub = Hub::new(pipeline, options.message_bytes_max, tell);
+    let tell: Rc<dyn Fn(String)> = Rc::from(tell);
+    let told = Rc::clone(&tell);
+    let mut signals = Signals::of_listener(move || told(HANG_UP_IGNORED.into()))?;
+    options.greeting.into_iter().for_each(&*tell);
+    let hub = Hub::new(pipeline, options.message_bytes_max, Box::new(move |text| tell(text)));
     let committer = tokio::task::spawn_local(Rc::clone(&hub).keep_committing());
     let obeyer = tokio::task::spawn_local(Rc::clone(&hub).keep_obeying());
     let server = server(&hub);

@@ -74,6 +74,12 @@ impl Listening {
         self.lines.lock().unwrap().recv_timeout(PATIENCE)
     }
 
+    /// Waits until it says a line with this in it.
+    #[track_caller]
+    pub fn says(&self, piece: &str) {
+        while !self.next_line().expect("the proxy says it").contains(piece) {}
+    }
+
     pub fn pid(&self) -> u32 {
         self.child.as_ref().expect("it runs").id()
     }
