@@ -14,7 +14,7 @@ use crate::chosen;
 use crate::failure::{Failure, exit, quoted};
 use crate::progress::{Interrupted, Unit, Waiter};
 use crate::report::say;
-pub use output::Output;
+pub use output::{Output, exists};
 
 #[derive(Args)]
 pub struct ExportArgs {
@@ -23,7 +23,7 @@ pub struct ExportArgs {
     session: Option<String>,
     #[arg(long, value_name = "FILE", conflicts_with = "session", help = "The session, as a file")]
     session_file: Option<PathBuf>,
-    /// What to write [default: what the name of --output ends in, else json]
+    /// What to write [default: what the name of --output ends in, on standard output json]
     #[arg(long, value_enum, value_name = "FORMAT")]
     output_format: Option<FormatArg>,
     /// Where to write it; `-` is standard output
@@ -44,11 +44,14 @@ pub struct ExportArgs {
     /// Mask nothing
     #[arg(long)]
     no_redact: bool,
+    /// Replace a file that exists
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FormatArg {
-    /// The session file: verbatim, nothing masked
+    /// The session file: verbatim in a file named `*.json`, else masked
     Json,
     /// The session, then a message a line
     Ndjson,
@@ -63,19 +66,21 @@ pub enum FormatArg {
 }
 
 pub fn export(args: &ExportArgs, state: &StateDir) -> Result<(), Failure> {
-    let format = args.format();
+    let format = args.format()?;
     let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
-    if format.is_verbatim() && !args.redact.is_empty() {
-        return Err(Failure::usage("a session file is evidence, and nothing in it is masked")
-            .hint("--output-format ndjson has the same messages, masked"));
+    let output = Output::open(&args.output, args.force)?;
+    let is_verbatim = is_evidence(format, &args.output) && output.appears_whole();
+    if is_verbatim && !args.redact.is_empty() {
+        return Err(Failure::usage("a session file is evidence, and nothing in it is masked").hint(
+            "without --output the session file is masked; --output-format ndjson has the same messages, masked",
+        ));
     }
-    let output = Output::open(&args.output)?;
     let session = args.session(state)?;
     let part = Part { filter, only: args.only.clone(), conversation: args.conversation };
-    let redactor = if args.no_redact { Redactor::off() } else { Redactor::new(args.redact.clone()) };
+    let redactor = if args.no_redact || is_verbatim { Redactor::off() } else { Redactor::new(args.redact.clone()) };
     let appears_whole = output.appears_whole();
     let outcome = write(&session, format, &part, redactor, output, &Waiter::Command)?;
-    args.tell(format, &outcome);
+    args.tell(format, is_verbatim, &outcome);
     if outcome.is_partial { Err(interrupted(&args.output, &outcome, appears_whole)) } else { Ok(()) }
 }
 
@@ -93,18 +98,22 @@ pub fn write(
     session: &Session,
     format: Format,
     part: &Part,
-    redactor: Redactor,
+    mut redactor: Redactor,
     output: Output,
     waiter: &Waiter,
 ) -> Result<Outcome, Failure> {
     let chosen = part.choose(session, format, waiter)?;
-    let mut redactor = if format.is_verbatim() { Redactor::off() } else { redactor };
     let progress = waiter.begin("exporting", Unit::Messages, Some(session.summary().messages));
     let mut go_on = |read: u64| progress.reach(read).is_ok();
     output.write(|out| {
         let outcome = mcp_store::export::export(session, format, &chosen, &mut redactor, out, &mut go_on)?;
         Ok((outcome.is_partial, outcome))
     })
+}
+
+/// Whether this is the session file as evidence: verbatim, never masked.
+pub fn is_evidence(format: Format, path: &Path) -> bool {
+    format == Format::Json && path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
 
 /// What to say of an export that was stopped.
@@ -130,17 +139,24 @@ impl From<FormatArg> for Format {
 }
 
 impl ExportArgs {
-    fn format(&self) -> Format {
-        let given = self.output_format.map(Format::from);
-        let by_name = || match self.output.extension()?.to_str()? {
-            "ndjson" | "jsonl" => Some(Format::Ndjson),
-            "har" => Some(Format::Har),
-            "md" | "markdown" => Some(Format::Markdown),
-            "html" | "htm" => Some(Format::Html),
-            "sh" => Some(Format::Curl),
-            _ => None,
-        };
-        given.or_else(by_name).unwrap_or(Format::Json)
+    fn format(&self) -> Result<Format, Failure> {
+        if let Some(given) = self.output_format {
+            return Ok(given.into());
+        }
+        let extension = self.output.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+        match extension.as_deref() {
+            Some("json") => Ok(Format::Json),
+            Some("ndjson" | "jsonl") => Ok(Format::Ndjson),
+            Some("har") => Ok(Format::Har),
+            Some("md" | "markdown") => Ok(Format::Markdown),
+            Some("html" | "htm") => Ok(Format::Html),
+            Some("sh") => Ok(Format::Curl),
+            _ if is_stream(&self.output) => Ok(Format::Json),
+            _ => Err(Failure::usage(format!("the name {} does not tell the format", quoted(&self.output))).hint(
+                "end it in .json, .ndjson, .har, .md, .html or .sh, or give --output-format \
+                 json|ndjson|har|md|html|curl",
+            )),
+        }
     }
 
     fn session(&self, state: &StateDir) -> Result<Session, Failure> {
@@ -150,12 +166,12 @@ impl ExportArgs {
         }
     }
 
-    fn tell(&self, format: Format, outcome: &Outcome) {
+    fn tell(&self, format: Format, is_verbatim: bool, outcome: &Outcome) {
         let count = match outcome.messages {
             1 => "1 message".to_owned(),
             count => format!("{count} messages"),
         };
-        let masked = match (format.is_verbatim(), self.no_redact, outcome.masked) {
+        let masked = match (is_verbatim, self.no_redact, outcome.masked) {
             (true, ..) => "verbatim: secrets in it are not masked".to_owned(),
             (_, true, _) => "nothing was masked".to_owned(),
             (.., 0) => "no secrets were found to mask".to_owned(),
@@ -171,6 +187,11 @@ impl ExportArgs {
             say(&format!("mcp-proxy: left out: {left_out}"));
         }
     }
+}
+
+/// Standard output, a pipe or a device. Its name tells no format.
+fn is_stream(path: &Path) -> bool {
+    path.as_os_str() == "-" || path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
 }
 
 impl Part {

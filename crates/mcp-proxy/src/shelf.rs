@@ -80,9 +80,11 @@ impl Shelf {
         };
         let part = Part { filter: filter(wanted.filter.as_deref())?, ..Part::default() };
         let output = Output::file(&wanted.file, wanted.overwrite)?;
-        let redactor = if wanted.redact { Redactor::new(Vec::new()) } else { Redactor::off() };
+        let format = format.into();
+        let masks = wanted.redact && !export::is_evidence(format, &wanted.file);
+        let redactor = if masks { Redactor::default() } else { Redactor::off() };
         let session = self.session(&wanted.session, waiter)?;
-        let outcome = export::write(&session, format.into(), &part, redactor, output, waiter)?;
+        let outcome = export::write(&session, format, &part, redactor, output, waiter)?;
         match outcome.is_partial {
             true => Err(export::interrupted(&wanted.file, &outcome, true)),
             false => Ok(Exported { file: wanted.file.clone(), messages: outcome.messages, masked: outcome.masked }),

@@ -1,8 +1,8 @@
 //! A session in the formats that people and other tools read. One pass over the session, one file a
 //! format: an [`Exporter`] is told what is in the session and writes what it makes of it.
 //!
-//! An exporter never sees a secret: what it is told has been redacted before. The session file is the
-//! exception, because it is the evidence.
+//! An exporter never sees a secret: what it is told has been redacted before, unless the caller asks for
+//! the evidence with a [`Redactor`] that is off.
 
 mod chosen;
 mod curl;
@@ -47,11 +47,6 @@ impl Format {
             Self::Html => "html",
             Self::Curl => "curl",
         }
-    }
-
-    /// Whether it is the evidence itself, in which nothing may be masked.
-    pub fn is_verbatim(self) -> bool {
-        self == Self::Json
     }
 
     /// Whether a request and its answer are one thing in it, so that whoever wants one gets both.

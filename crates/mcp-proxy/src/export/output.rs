@@ -20,8 +20,9 @@ pub enum Output {
 }
 
 impl Output {
-    /// Finds out that it cannot be written before any work is done.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    /// Finds out that it cannot be written before any work is done. A file that exists is replaced only
+    /// if it `replaces`.
+    pub fn open(path: &Path, replaces: bool) -> Result<Self, Failure> {
         if path.as_os_str() == "-" {
             return Ok(Self::Standard);
         }
@@ -35,14 +36,15 @@ impl Output {
                 let file = File::options().write(true).open(path).map_err(fault)?;
                 Ok(Self::Other { path: path.to_owned(), file })
             }
-            _ => Self::beside(path, true).map_err(fault),
+            _ if !replaces && path.symlink_metadata().is_ok() => Err(exists(path)),
+            _ => Self::beside(path, replaces).map_err(fault),
         }
     }
 
     /// A file and nothing else, which takes the place of another only if it `replaces`.
     pub fn file(path: &Path, replaces: bool) -> Result<Self, Failure> {
         match std::fs::symlink_metadata(path) {
-            Ok(_) if !replaces => Err(Failure::usage(format!("{} is there already", quoted(path)))),
+            Ok(_) if !replaces => Err(exists(path)),
             Ok(meta) if meta.is_dir() => Err(not_written(path)(io::ErrorKind::IsADirectory.into())),
             Ok(meta) if !meta.is_file() => {
                 let what = format!("cannot write {}: it is not a plain file", quoted(path));
@@ -94,6 +96,11 @@ impl Output {
             }
         }
     }
+}
+
+/// The refusal to replace a file.
+pub fn exists(path: &Path) -> Failure {
+    Failure::new(exit::NEGATIVE, format!("{} exists already", quoted(path))).hint("--force replaces it")
 }
 
 fn not_written(path: &Path) -> impl FnOnce(io::Error) -> Failure {

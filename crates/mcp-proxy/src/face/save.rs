@@ -10,7 +10,8 @@ use mcp_wire::visible::visible;
 
 use super::decide::say_done;
 use super::which::Acting;
-use crate::failure::{Failure, exit, quoted};
+use crate::export::exists;
+use crate::failure::{Failure, quoted};
 
 #[derive(Args)]
 #[command(override_usage = "mcp-proxy save [OPTIONS] [INSTANCE] FILE")]
@@ -38,8 +39,7 @@ pub fn save(args: &SaveArgs, state: &StateDir) -> Result<(), Failure> {
     // The instance may have begun in another directory.
     let file = std::path::absolute(file)?;
     if !args.force && file.symlink_metadata().is_ok() {
-        let what = format!("{} exists already", quoted(&file));
-        return Err(Failure::new(exit::NEGATIVE, what).hint("--force writes over it"));
+        return Err(exists(&file));
     }
     let file = file.to_str().ok_or_else(|| Failure::usage(format!("{} is no text", quoted(&file))))?;
     let saved = face.ask(face.client.save(&Save { file: file.to_owned() }))?;

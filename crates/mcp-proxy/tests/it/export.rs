@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::kit::Sandbox;
+use crate::pty_kit::{Ground, Terminal};
 
 /// A session file of the project's own; its times and ids are always the same.
 pub fn fixture_session(name: &str) -> String {
@@ -81,12 +82,16 @@ fn a_session_file_is_written_as_it_was() {
     assert!(proxy.end().0.success());
     let kept = std::fs::read_to_string(sandbox.path("s.json")).unwrap();
     let id = sandbox.segments()[0].file_stem().unwrap().to_string_lossy().into_owned();
-    assert_eq!(sandbox.stdout(["export", &id[..8]]), kept);
-    assert_eq!(sandbox.stdout(["export", "--session-file", "s.json", "--output-format", "json"]), kept);
+    assert_eq!(sandbox.stdout(["export", &id[..8], "--no-redact"]), kept);
+    let evidence = sandbox.output(["export", "--session-file", "s.json", "-o", "kept.json"]);
+    assert!(evidence.status.success(), "{evidence:?}");
+    let said = String::from_utf8_lossy(&evidence.stderr);
+    assert!(said.contains("verbatim: secrets in it are not masked"), "{said}");
+    assert_eq!(std::fs::read_to_string(sandbox.path("kept.json")).unwrap(), kept);
     // With HTTP exchanges, and read back.
-    let once = exported("http", "json", &[]);
+    let once = exported("http", "json", &["--no-redact"]);
     std::fs::write(sandbox.path("http.json"), &once).unwrap();
-    assert_eq!(sandbox.stdout(["export", "http.json"]), once);
+    assert_eq!(sandbox.stdout(["export", "http.json", "--no-redact"]), once);
     assert!(once.contains("k3y-in-a-header-456"), "it is the evidence");
     let session = mcp_store::Session::open(&sandbox.path("http.json"), None).unwrap();
     mcp_store::session_file::write(&sandbox.path("again.json"), &session).unwrap();
@@ -97,7 +102,7 @@ fn a_session_file_is_written_as_it_was() {
 fn secrets_are_masked_unless_told_otherwise() {
     let secrets =
         ["p4ssw0rd-in-url", "k3y-in-the-query-123", "k3y-in-a-header-456", "t0k3n-in-arguments-789", "s-9f8e7d6c5b4a"];
-    for format in ["ndjson", "har", "md", "html", "curl"] {
+    for format in ["json", "ndjson", "har", "md", "html", "curl"] {
         let masked = exported("http", format, &[]);
         let left: Vec<_> = secrets.iter().filter(|secret| masked.contains(**secret)).collect();
         assert!(left.is_empty(), "{format}: {left:?}");
@@ -106,7 +111,7 @@ fn secrets_are_masked_unless_told_otherwise() {
     let sandbox = Sandbox::new();
     let http = fixture_session("http");
     let said = |args: &[&str]| {
-        let output = sandbox.output([&["export", &http, "-o", "out"], args].concat());
+        let output = sandbox.output([&["export", &http, "-o", "out", "--force"], args].concat());
         assert!(output.status.success());
         String::from_utf8(output.stderr).unwrap()
     };
@@ -114,7 +119,7 @@ fn secrets_are_masked_unless_told_otherwise() {
         said(&["--output-format", "har"]),
         "mcp-proxy: wrote 12 messages as har to out; 16 secrets were masked\n"
     );
-    assert!(said(&["--output-format", "json"]).contains("verbatim: secrets in it are not masked"));
+    assert!(said(&["--output-format", "json"]).contains("16 secrets were masked"));
     assert!(said(&["--output-format", "md", "--no-redact"]).contains("nothing was masked"));
 }
 
@@ -126,7 +131,7 @@ fn paths_are_masked_on_demand() {
     let session = fixture_session("stdio");
     for args in [
         &["export", &session, "--redact", "path", "--output-format", "md"][..],
-        &["export", &session, "--redact", "$.x"],
+        &["export", &session, "--redact", "$.x", "-o", "x.json"],
         &["export", &session, "--redact", "$.x", "--no-redact", "--output-format", "md"],
     ] {
         assert_eq!(sandbox.output(args).status.code(), Some(2), "{args:?}");
@@ -168,12 +173,64 @@ fn the_name_of_the_file_tells_the_format() {
         ("a.sh", "#!/bin/sh"),
         ("a.jsonl", "{\"id\":"),
         ("a.json", "{\n  \"id\":"),
-        ("a", "{\n  \"id\":"),
+        ("b.JSON", "{\n  \"id\":"),
     ] {
         assert!(sandbox.output(["export", &session, "-o", file]).status.success());
         let text = std::fs::read_to_string(sandbox.path(file)).unwrap();
         assert!(text.starts_with(beginning), "{file}: {text:.40}");
     }
+    for file in ["a.txt", "a", "a.json.gz"] {
+        let output = sandbox.output(["export", &session, "-o", file]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(errors.contains("json|ndjson|har|md|html|curl"), "{errors}");
+        assert!(!sandbox.path(file).exists());
+    }
+}
+
+/// Only a file that is named as a session file is evidence: what a pipe or a terminal shows is masked.
+#[test]
+fn what_goes_to_a_pipe_or_a_terminal_is_masked() {
+    let sandbox = Sandbox::new();
+    let http = fixture_session("http");
+    let secret = "k3y-in-a-header-456";
+    for flags in [&[][..], &["--output-format", "json"], &["-o", "/dev/stdout"]] {
+        let args = [&["export", http.as_str()], flags].concat();
+        let masked = sandbox.stdout(&args);
+        assert!(masked.contains("***") && !masked.contains(secret), "{flags:?}");
+        assert!(sandbox.stdout(args.iter().chain(&["--no-redact"])).contains(secret), "{flags:?}");
+    }
+    let fifo = sandbox.path("pipe.json");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || std::fs::read_to_string(fifo).unwrap()
+    });
+    assert!(sandbox.output(["export", &http, "-o", "pipe.json"]).status.success());
+    assert!(!reader.join().unwrap().contains(secret));
+    let terminal = Terminal::open();
+    let program = terminal.start(&sandbox, Ground::InFront, ["export", &http]);
+    assert_eq!(program.code(), Some(0));
+    crate::kit::until("the count is shown", || terminal.shown().contains("were masked"));
+    let shown = terminal.shown();
+    assert!(shown.contains("***") && !shown.contains(secret), "{shown}");
+}
+
+#[test]
+fn a_file_that_exists_is_replaced_only_by_force() {
+    let sandbox = Sandbox::new();
+    let session = fixture_session("stdio");
+    std::fs::write(sandbox.path("kept.md"), "mine").unwrap();
+    symlink("nowhere", sandbox.path("dangling.md")).unwrap();
+    for file in ["kept.md", "dangling.md"] {
+        let refused = sandbox.output(["export", &session, "-o", file]);
+        assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+        let errors = String::from_utf8(refused.stderr).unwrap();
+        assert!(errors.contains("exists already") && errors.contains("hint: --force replaces it"), "{errors}");
+    }
+    assert_eq!(std::fs::read_to_string(sandbox.path("kept.md")).unwrap(), "mine");
+    assert!(sandbox.output(["export", &session, "-o", "kept.md", "--force"]).status.success());
+    assert!(std::fs::read_to_string(sandbox.path("kept.md")).unwrap().starts_with("# MCP session"));
 }
 
 #[test]
@@ -188,20 +245,20 @@ fn files_are_private_and_whole_or_not_there() {
     };
     std::fs::write(sandbox.path("elsewhere"), "somebody's").unwrap();
     symlink("elsewhere", sandbox.path("out.md")).unwrap();
-    assert!(sandbox.output(["export", &session, "-o", "out.md"]).status.success());
+    assert!(sandbox.output(["export", &session, "-o", "out.md", "--force"]).status.success());
     assert_eq!(std::fs::read_to_string(sandbox.path("elsewhere")).unwrap(), "somebody's", "a link is not followed");
     let mode = std::fs::symlink_metadata(sandbox.path("out.md")).unwrap().permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
     let before = files();
     std::fs::create_dir(sandbox.path("dir")).unwrap();
     for out in ["dir", "no/such/dir/out.md"] {
-        let output = sandbox.output(["export", &session, "-o", out]);
+        let output = sandbox.output(["export", &session, "-o", out, "--output-format", "md"]);
         assert_eq!(output.status.code(), Some(3), "{output:?}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("hint: give --output"), "{output:?}");
     }
     // What is no session, or has nothing in it that is meant, leaves what was there before.
     std::fs::write(sandbox.path("broken.json"), "{").unwrap();
-    assert_eq!(sandbox.output(["export", "broken.json", "-o", "out.md"]).status.code(), Some(2));
+    assert_eq!(sandbox.output(["export", "broken.json", "-o", "out.md", "--force"]).status.code(), Some(2));
     let none = sandbox.output(["export", &session, "-o", "new.md", "--filter", "tool:nothing"]);
     assert_eq!(none.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&none.stderr).contains("none of the 21 messages"), "{none:?}");

@@ -160,9 +160,9 @@ fn huge_strings_are_survived() {
     assert!(proxy.end().0.success());
     let segment = sandbox.segments().remove(0);
     for (format, most) in [("json", 12), ("ndjson", 12), ("har", 16), ("curl", 16), ("md", 1), ("html", 1)] {
-        let output = sandbox.output(["export", segment.to_str().unwrap(), "--output-format", format, "-o", "out"]);
+        let output = sandbox.output(["export", segment.to_str().unwrap(), "--output-format", format, "-o", format]);
         assert!(output.status.success(), "{format}: {}", String::from_utf8_lossy(&output.stderr));
-        let size = std::fs::metadata(sandbox.path("out")).unwrap().len();
+        let size = std::fs::metadata(sandbox.path(format)).unwrap().len();
         assert!(size < most * 1024 * 1024, "{format}: {size}");
     }
 }

@@ -10,7 +10,7 @@ use planted::{Planted, planted};
 #[path = "../../../mcp-store/src/redact/planted.rs"]
 mod planted;
 
-const FORMATS: [&str; 5] = ["ndjson", "har", "md", "html", "curl"];
+const FORMATS: [&str; 6] = ["json", "ndjson", "har", "md", "html", "curl"];
 
 fn write_rules(sandbox: &Sandbox) {
     let rules = json!({"policy": {"rules": [

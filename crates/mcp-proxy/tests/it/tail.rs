@@ -199,7 +199,7 @@ fn a_running_session_is_saved() {
     let shown = scene.does(&["inspect", "s.json"]);
     assert!(shown.contains("it still ran when this was written, or was interrupted"), "{shown}");
     let errors = scene.refuses(1, &["save", "s.json"]);
-    assert!(errors.contains("s.json exists already") && errors.contains("hint: --force writes over it"), "{errors}");
+    assert!(errors.contains("s.json exists already") && errors.contains("hint: --force replaces it"), "{errors}");
     scene.does(&["save", "s.json", "--force"]);
     scene.refuses(1, &["save", "/nowhere/at/all.json"]);
     scene.proxy.ask(2, "on");

@@ -1,5 +1,4 @@
-//! The session file, as `--session-file` writes it: verbatim and never redacted, because it is the
-//! evidence.
+//! The session file, as `--session-file` writes it.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
