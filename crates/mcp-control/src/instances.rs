@@ -162,6 +162,12 @@ impl Instances {
         find::find(self.list()?, wanted)
     }
 
+    /// The instance to watch: the newest where none is named, a name fits several, or `last` is asked for.
+    /// The second value is how many fit.
+    pub fn newest(&self, wanted: Option<&str>) -> Result<(Running, usize), FindError> {
+        find::newest(self.list()?, wanted)
+    }
+
     /// The instance that a description is of. One that is gone is cleared away; what cannot be read is
     /// let alone, since a later version may have written it.
     fn look_at(&self, path: &Path) -> Result<Option<Running>, InstanceError> {

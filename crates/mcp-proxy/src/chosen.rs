@@ -19,8 +19,8 @@ const LISTED_MAX: usize = 20;
 
 #[derive(Args)]
 pub struct ChosenArgs {
-    /// A session file, or a recorded session by its id, the beginning of it, or its name
-    #[arg(required_unless_present = "session_file")]
+    /// A session file, or a recorded session by its id, the beginning of it, or its name [default: `last`,
+    /// the newest]
     pub session: Option<String>,
     #[arg(long, value_name = "FILE", conflicts_with = "session", help = "The session, as a file")]
     pub session_file: Option<PathBuf>,
@@ -41,14 +41,14 @@ impl ChosenArgs {
     pub fn read(&self, state: &StateDir, visit: impl FnMut(&Told)) -> Result<Chosen, Failure> {
         let session = match (&self.session_file, &self.session) {
             (Some(file), _) => Session::open(file, Some(state))?,
-            (None, wanted) => open(wanted.as_deref().unwrap_or_default(), state)?,
+            (None, wanted) => open(wanted.as_deref(), state)?,
         };
         read(session, self.conversation, visit)
     }
 }
 
-/// Opens a session by its file, id or name.
-pub fn open(wanted: &str, state: &StateDir) -> Result<Session, Failure> {
+/// Opens a session by its file, id or name; the newest if none is given.
+pub fn open(wanted: Option<&str>, state: &StateDir) -> Result<Session, Failure> {
     let (session, findings) = open_session(wanted, state)?;
     findings.iter().for_each(|finding| say(&format!("mcp-proxy: {finding}")));
     Ok(session)

@@ -18,8 +18,8 @@ pub use output::{Output, exists};
 
 #[derive(Args)]
 pub struct ExportArgs {
-    /// A session file, or a recorded session by its id, the beginning of it, or its name
-    #[arg(required_unless_present = "session_file")]
+    /// A session file, or a recorded session by its id, the beginning of it, or its name [default: `last`,
+    /// the newest]
     session: Option<String>,
     #[arg(long, value_name = "FILE", conflicts_with = "session", help = "The session, as a file")]
     session_file: Option<PathBuf>,
@@ -162,7 +162,7 @@ impl ExportArgs {
     fn session(&self, state: &StateDir) -> Result<Session, Failure> {
         match (&self.session_file, &self.session) {
             (Some(file), _) => Ok(Session::open(file, Some(state))?),
-            (None, wanted) => chosen::open(wanted.as_deref().unwrap_or_default(), state),
+            (None, wanted) => chosen::open(wanted.as_deref(), state),
         }
     }
 

@@ -32,7 +32,7 @@ use mcp_wire::visible::visible;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::failure::{Failure, exit, quoted};
-use crate::report::ColorChoice;
+use crate::report::{ColorChoice, say};
 
 /// Instances that are named in an error.
 const CANDIDATES_SHOWN: usize = 8;
@@ -118,6 +118,21 @@ impl Face {
     pub fn attach(state: &StateDir, wanted: Option<&str>, take: bool) -> Result<Self, Failure> {
         let instances = Instances::below(state.root());
         let running = instances.find(wanted)?;
+        Self::of(instances, running, take)
+    }
+
+    /// Finds the instance to watch: the newest, if several are meant. That is said.
+    pub fn attach_to_newest(state: &StateDir, wanted: Option<&str>) -> Result<Self, Failure> {
+        let instances = Instances::below(state.root());
+        let (running, count) = instances.newest(wanted)?;
+        if count > 1 && wanted != Some("last") {
+            let which = wanted.map(|wanted| format!(" named `{}`", visible(wanted))).unwrap_or_default();
+            say(&format!("mcp-proxy: {count} instances{which} are running; this is the newest, {}", label(&running)));
+        }
+        Self::of(instances, running, false)
+    }
+
+    fn of(instances: Instances, running: Running, take: bool) -> Result<Self, Failure> {
         let hand = Hand { lease: None, by: Some(who("command line")), take };
         let client = Client::new(Address::Socket(running.socket.clone())).acting_as(hand);
         Ok(Self { running, client, instances, runtime: runtime()? })

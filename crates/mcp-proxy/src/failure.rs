@@ -110,6 +110,8 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let failure = Self::caused_by(exit::CANNOT_RUN, &error);
         match error {
+            StoreError::NoneRecorded => Self { code: exit::USAGE, ..failure }
+                .hint("`mcp-proxy run -- CMD` records one, as does `mcp-proxy demo`"),
             StoreError::Unknown { .. } => {
                 Self { code: exit::USAGE, ..failure }.hint("`mcp-proxy sessions list` shows what there is")
             }

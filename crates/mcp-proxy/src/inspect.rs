@@ -31,8 +31,8 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Args)]
 pub struct InspectArgs {
-    /// A session file, or a recorded session by its id, the beginning of it, or its name
-    #[arg(required_unless_present = "session_file")]
+    /// A session file, or a recorded session by its id, the beginning of it, or its name [default: `last`,
+    /// the newest]
     session: Option<String>,
     #[arg(long, value_name = "FILE", conflicts_with = "session", help = "The session, as a file")]
     session_file: Option<PathBuf>,
@@ -55,7 +55,7 @@ pub fn inspect(args: &InspectArgs, state: &StateDir, color: ColorChoice) -> Resu
     let entries = match (&args.session_file, &args.session) {
         (Some(file), _) => Entries::open(file, Some(state))?,
         (None, wanted) => {
-            let (entries, findings) = Entries::find(wanted.as_deref().unwrap_or_default(), state)?;
+            let (entries, findings) = Entries::find(wanted.as_deref(), state)?;
             findings.iter().for_each(|finding| say(&format!("mcp-proxy: {finding}")));
             entries
         }

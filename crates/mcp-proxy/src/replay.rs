@@ -35,7 +35,7 @@ use draft::Draft;
 
 #[derive(Args)]
 #[command(
-    override_usage = "mcp-proxy replay [OPTIONS] SESSION --target-command CMD\n       mcp-proxy replay [OPTIONS] SESSION --target-url URL\n       mcp-proxy replay [OPTIONS] SESSION -- CMD [ARGS]...\n       mcp-proxy replay --live [OPTIONS] [INSTANCE] MESSAGE"
+    override_usage = "mcp-proxy replay [OPTIONS] [SESSION] --target-command CMD\n       mcp-proxy replay [OPTIONS] [SESSION] --target-url URL\n       mcp-proxy replay [OPTIONS] [SESSION] -- CMD [ARGS]...\n       mcp-proxy replay --live [OPTIONS] [INSTANCE] MESSAGE"
 )]
 pub struct ReplayArgs {
     #[command(flatten)]
@@ -187,7 +187,7 @@ fn volatile(args: &ReplayArgs, chosen: &Chosen, state: &StateDir) -> Result<Vola
     let mut volatile = Volatile::default();
     args.ignore.iter().cloned().for_each(|pattern| volatile.name(pattern));
     for wanted in &args.learn {
-        let session = chosen::open(wanted, state)?;
+        let session = chosen::open(Some(wanted), state)?;
         let conversation = args.chosen.conversation.filter(|_| session.summary().several_conversations);
         let other = chosen::read(session, conversation, |_| ())?;
         if learn(&mut volatile, &chosen.transcript, &other.transcript) == 0 {

@@ -30,8 +30,8 @@ pub enum SessionsCommand {
     },
     /// Show what is known of a session, without its messages
     Show {
-        /// Its id, the beginning of it, or its name
-        session: String,
+        /// Its id, the beginning of it, or its name [default: `last`, the newest]
+        session: Option<String>,
     },
     /// Find messages by their words, newest first
     Search(search::SearchArgs),
@@ -67,7 +67,11 @@ pub fn sessions(command: &SessionsCommand, state: &StateDir, color: ColorChoice)
     match command {
         SessionsCommand::List { json: true } => list_json(&catalogue)?,
         SessionsCommand::List { json: false } => list(&catalogue, color)?,
-        SessionsCommand::Show { session } => show(&catalogue.find(session)?, color)?,
+        SessionsCommand::Show { session } => {
+            let (entry, note) = catalogue.find_to_read(session.as_deref())?;
+            note.iter().for_each(|note| say(&format!("mcp-proxy: {note}")));
+            show(&entry, color)?;
+        }
         SessionsCommand::Search(args) => return search::search(args, &catalogue, state, color),
         SessionsCommand::Rm { sessions } => remove(&catalogue, sessions, state)?,
         SessionsCommand::Prune(args) => prune::prune(args, &catalogue, state, wall_ns(), color)?,

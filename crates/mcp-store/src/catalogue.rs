@@ -37,6 +37,9 @@ const SCHEMA: &str = "
         warnings TEXT NOT NULL
     ) STRICT;";
 
+/// The word for the newest session.
+const LAST: &str = "last";
+
 pub struct Catalogue {
     state: StateDir,
     connection: Connection,
@@ -115,6 +118,31 @@ impl Catalogue {
                 wanted: wanted.to_owned(),
                 candidates: several.iter().take(8).map(|entry| entry.header.id.to_string()).collect(),
             }),
+        }
+    }
+
+    /// The session to read: the newest of all for `last` and where none is named, the newest of those
+    /// with this name. Where a name fits several, the note says which was taken.
+    pub fn find_to_read(&self, wanted: Option<&str>) -> Result<(Entry, Option<String>), StoreError> {
+        let mut entries = self.entries()?;
+        let Some(wanted) = wanted.filter(|wanted| *wanted != LAST) else {
+            entries.truncate(1);
+            return Ok((entries.pop().ok_or(StoreError::NoneRecorded)?, None));
+        };
+        match self.find(wanted) {
+            Err(StoreError::Ambiguous { candidates, .. }) => {
+                let named = |entry: &Entry| entry.header.name.as_deref() == Some(wanted);
+                match entries.into_iter().find(named) {
+                    Some(entry) => {
+                        let id = entry.header.id.to_string();
+                        let note =
+                            format!("`{wanted}` fits several sessions; this is the newest of that name, {}", &id[..8]);
+                        Ok((entry, Some(note)))
+                    }
+                    None => Err(StoreError::Ambiguous { wanted: wanted.to_owned(), candidates }),
+                }
+            }
+            found => Ok((found?, None)),
         }
     }
 
@@ -224,16 +252,28 @@ fn with_cause(error: &StoreError) -> String {
     }
 }
 
-/// A session given as a file, an id, or the beginning of one.
-pub fn open_session(wanted: &str, state: &StateDir) -> Result<(Session, Vec<String>), StoreError> {
-    let path = Path::new(wanted);
-    if path.exists() {
+/// A session given as a file, an id, the beginning of one, a name or `last`; the newest if none is given.
+/// Returns what was found out on the way, for people.
+pub fn open_session(wanted: Option<&str>, state: &StateDir) -> Result<(Session, Vec<String>), StoreError> {
+    if let Some(path) = wanted.and_then(as_path) {
         return Ok((Session::open(path, Some(state))?, Vec::new()));
     }
-    if wanted.contains('/') || path.extension().is_some_and(|extension| extension == "json" || extension == "mcpseg") {
-        return Err(StoreError::io("open", path)(std::io::ErrorKind::NotFound.into()));
-    }
-    let catalogue = Catalogue::open(state)?;
-    let entry = catalogue.find(wanted)?;
-    Ok((Session::open_segment(&entry.path)?, catalogue.findings))
+    let (path, findings) = find_segment(wanted, state)?;
+    Ok((Session::open_segment(&path)?, findings))
+}
+
+/// The file that a word names: one that exists, or one that could be nothing else.
+pub(crate) fn as_path(wanted: &str) -> Option<&Path> {
+    let path = Path::new(wanted);
+    let is_path =
+        wanted.contains('/') || path.extension().is_some_and(|extension| extension == "json" || extension == "mcpseg");
+    (wanted != LAST && (is_path || path.exists())).then_some(path)
+}
+
+/// The segment of the session to read.
+pub(crate) fn find_segment(wanted: Option<&str>, state: &StateDir) -> Result<(PathBuf, Vec<String>), StoreError> {
+    let mut catalogue = Catalogue::open(state)?;
+    let (entry, note) = catalogue.find_to_read(wanted)?;
+    catalogue.findings.extend(note);
+    Ok((entry.path, catalogue.findings))
 }

@@ -51,6 +51,8 @@ pub enum StoreError {
     NotPrivate { path: PathBuf },
     #[error("cannot write `{path}`: {reason}")]
     NotWrittenOver { path: PathBuf, reason: String },
+    #[error("no session is recorded yet")]
+    NoneRecorded,
     #[error("no session `{wanted}`")]
     Unknown { wanted: String },
     #[error("`{wanted}` fits several sessions: {}", .candidates.join(", "))]

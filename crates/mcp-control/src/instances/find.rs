@@ -28,6 +28,21 @@ impl FindError {
     }
 }
 
+/// The instance to watch: the newest of all for `last` and where none is named, the newest of those with
+/// this name. The second value is how many fit.
+pub fn newest(running: Vec<Running>, wanted: Option<&str>) -> Result<(Running, usize), FindError> {
+    let named = |instance: &&Running| match wanted {
+        None | Some("last") => true,
+        Some(name) => instance.description.name.as_deref() == Some(name),
+    };
+    let count = running.iter().filter(named).count();
+    // They come oldest first.
+    match running.iter().rfind(named).filter(|_| count > 1) {
+        Some(newest) => Ok((newest.clone(), count)),
+        None => find(running, wanted.filter(|wanted| *wanted != "last")).map(|found| (found, 1)),
+    }
+}
+
 /// As with recorded sessions: a name that is also the beginning of another id fits both.
 pub fn find(mut running: Vec<Running>, wanted: Option<&str>) -> Result<Running, FindError> {
     let Some(wanted) = wanted else {

@@ -15,7 +15,6 @@ use mcp_wire::visible::visible;
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::which::Instance;
 use super::{Face, label};
 use crate::failure::{Failure, exit};
 use crate::report::{ColorChoice, say};
@@ -30,8 +29,11 @@ const PASSES_AWAY: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
 pub struct TailArgs {
-    #[command(flatten)]
-    which: Instance,
+    /// The instance by its id, the beginning of it, or its name [default: `last`, the newest]
+    instance: Option<String>,
+    /// The same, as an option
+    #[arg(long = "in", alias = "instance", value_name = "INSTANCE", conflicts_with = "instance")]
+    within: Option<String>,
     /// Print only messages that this matches; see `mcp-proxy help filter`
     #[arg(long, value_name = "EXPR")]
     filter: Option<String>,
@@ -45,7 +47,7 @@ pub struct TailArgs {
 
 pub fn tail(args: &TailArgs, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     args.filter.as_deref().map(Filter::parse).transpose()?;
-    let face = args.which.attach(state)?;
+    let face = Face::attach_to_newest(state, args.instance.as_deref().or(args.within.as_deref()))?;
     let mut printer = Printer::new(args.json, args.filter.is_some(), face.which(), color);
     let ended = face.wait(async {
         let mut interrupt = signal(SignalKind::interrupt())?;

@@ -52,6 +52,39 @@ fn a_name_that_could_be_an_id_means_neither() {
     assert!(sandbox.segments().is_empty());
 }
 
+/// Reading takes the newest where several could be meant. Removing does not.
+#[test]
+fn the_newest_session_is_read_unless_another_is_named() {
+    let sandbox = Sandbox::new();
+    let fixture = fixture_program();
+    let fixture = fixture.to_str().unwrap();
+    for args in [&["inspect"][..], &["export"], &["replay", "--", fixture, "answer"], &["inspect", "last"]] {
+        let none = sandbox.output(args);
+        assert_eq!(none.status.code(), Some(2), "{none:?}");
+        assert!(String::from_utf8_lossy(&none.stderr).contains("no session is recorded yet"), "{none:?}");
+    }
+    for method in ["first", "second"] {
+        let mut proxy = sandbox.run(&["--quiet", "--name", "twice"], &["answer"]);
+        proxy.ask(1, method);
+        drop(proxy.end());
+    }
+    let newest = sandbox.stdout(["inspect"]);
+    assert!(newest.contains("→ second id=1") && !newest.contains("first"), "{newest}");
+    assert_eq!(sandbox.stdout(["inspect", "last"]), newest);
+    assert!(sandbox.stdout(["sessions", "show"]).contains("twice"));
+    for args in [&["export"][..], &["export", "last"]] {
+        assert!(sandbox.stdout(args).contains("\"second\""));
+    }
+    let named = sandbox.output(["inspect", "twice"]);
+    assert_eq!(String::from_utf8_lossy(&named.stdout), newest);
+    let said = String::from_utf8_lossy(&named.stderr);
+    assert!(said.contains("`twice` fits several sessions; this is the newest of that name, "), "{said}");
+    assert_eq!(sandbox.output(["sessions", "rm", "twice"]).status.code(), Some(2));
+    assert_eq!(sandbox.output(["sessions", "rm", "last"]).status.code(), Some(2));
+    let replayed = sandbox.stdout(["replay", "-v", "--no-handshake", "--", fixture, "answer"]);
+    assert!(replayed.contains("second id=1") && replayed.contains("1 same"), "{replayed}");
+}
+
 #[test]
 fn inspect_prints_a_line_a_message() {
     let sandbox = Sandbox::new();

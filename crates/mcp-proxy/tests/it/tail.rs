@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::gateway_kit::{StdioClient, fake};
 use crate::hold_kit::Scene;
-use crate::kit::{Sandbox, signal, wait};
+use crate::kit::{Sandbox, signal, until, wait};
 use crate::proxy_tool_kit::tool;
 
 struct Tail {
@@ -184,6 +184,33 @@ fn instances_are_listed_with_what_they_do() {
     assert!(scene.does(&["ps", "--state-dir", elsewhere.to_str().unwrap()]).contains("no instance is running"));
     drop(second.end());
     assert!(scene.does(&["held"]).ends_with(" (first) holds nothing\n"));
+}
+
+#[test]
+fn the_newest_instance_is_followed_unless_another_is_named() {
+    let mut scene = Scene::begin(&["--name", "twice"]);
+    let second = scene.sandbox.run(&["--quiet", "--name", "twice"], &["answer"]);
+    until("both are found", || scene.does(&["ps", "--json"]).lines().count() == 2);
+    let running = scene.does(&["ps", "--json"]);
+    let newest: Value = serde_json::from_str(running.lines().last().unwrap()).unwrap();
+    let newest = newest["id"].as_str().unwrap()[..8].to_owned();
+    let tails = [&[][..], &["last"], &["twice"]].map(|args| Tail::begin(&scene.sandbox, args));
+    let mut second = second;
+    second.ask(1, "newer");
+    let saids = ["2 instances are running", "", "2 instances named `twice` are running"];
+    let mut ends = Vec::new();
+    for mut tail in tails {
+        assert_eq!(tail.line(), "#001 → newer id=1");
+        ends.push(tail);
+    }
+    drop(second.end());
+    for (tail, said) in ends.into_iter().zip(saids) {
+        let (_, _, errors) = tail.end();
+        assert!(errors.contains(said), "{errors}");
+        assert_eq!(errors.contains(&format!("this is the newest, {newest} (twice)")), !said.is_empty(), "{errors}");
+    }
+    scene.call(2, "echo", "x");
+    scene.proxy.json();
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Conversations, Later, Legs, Summary, entry};
 use crate::StoreError;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{as_path, find_segment};
 use crate::exchange::SessionEntry;
 use crate::recorded::SessionHeader;
 use crate::segment::{self, Record, RecordKind, SegmentReader, Tail};
@@ -36,26 +36,22 @@ struct Segment {
 }
 
 impl Entries {
-    /// Opens a session given as a file, an id, the beginning of one, or a name. Returns what was found
-    /// out on the way, for people. An id is found without the catalogue, which may have to read all
+    /// Opens a session given as a file, an id, the beginning of one, a name or `last`; the newest if none
+    /// is given. Returns what was found out on the way, for people. An id is found without the catalogue, which may have to read all
     /// that was recorded lately; a session that was interrupted is ended on the way.
-    pub fn find(wanted: &str, state: &StateDir) -> Result<(Self, Vec<String>), StoreError> {
-        let path = Path::new(wanted);
-        let is_path = wanted.contains('/')
-            || path.extension().is_some_and(|extension| extension == "json" || extension == "mcpseg");
-        if is_path || path.exists() {
+    pub fn find(wanted: Option<&str>, state: &StateDir) -> Result<(Self, Vec<String>), StoreError> {
+        if let Some(path) = wanted.and_then(as_path) {
             return Ok((Self::open(path, Some(state))?, Vec::new()));
         }
         state.check()?;
-        if let Some(path) = only_segment(wanted, state)? {
+        if let Some(path) = only_segment(wanted.unwrap_or_default(), state)? {
             let entries = Self::open_segment(&path)?;
             if entries.summary.live || entries.summary.ended_ns.is_some() {
                 return Ok((entries, Vec::new()));
             }
         }
-        let catalogue = Catalogue::open(state)?;
-        let entry = catalogue.find(wanted)?;
-        Ok((Self::open_segment(&entry.path)?, catalogue.findings))
+        let (path, findings) = find_segment(wanted, state)?;
+        Ok((Self::open_segment(&path)?, findings))
     }
 
     /// Opens a segment or a session file, as [`super::Session::open`] does.
