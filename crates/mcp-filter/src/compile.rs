@@ -92,18 +92,22 @@ pub struct Compiled {
     pub needs: Needs,
     /// It asks for names, so that their spelling matters.
     pub has_names: bool,
+    /// It asks for the origin.
+    pub has_origin: bool,
 }
 
 pub fn compile(expr: &Expr) -> Checked<Compiled> {
     let mut compiler = Compiler::default();
     let test = compiler.node(expr)?;
-    Ok(Compiled { test, needs: compiler.needs, has_names: compiler.has_names })
+    let Compiler { needs, has_names, has_origin, .. } = compiler;
+    Ok(Compiled { test, needs, has_names, has_origin })
 }
 
 #[derive(Default)]
 struct Compiler {
     needs: Needs,
     has_names: bool,
+    has_origin: bool,
     regexes: usize,
 }
 
@@ -263,6 +267,7 @@ impl Compiler {
     /// Takes note of what a field needs.
     fn note(&mut self, asks: Asks) {
         self.has_names |= matches!(asks, Asks::Method | Asks::Tool);
+        self.has_origin |= asks == Asks::Origin;
         let needs = &mut self.needs;
         match asks {
             Asks::Way | Asks::Size | Asks::Sequence | Asks::Noise | Asks::Edited | Asks::Held | Asks::Mark => {}
@@ -272,7 +277,7 @@ impl Compiler {
                 needs.scan = true;
                 needs.story = true;
             }
-            Asks::Duration | Asks::Client | Asks::Revision => needs.story = true,
+            Asks::Duration | Asks::Client | Asks::Revision | Asks::Origin => needs.story = true,
             Asks::Text => needs.body = true,
             Asks::Header => needs.headers = true,
         }

@@ -66,6 +66,7 @@ pub(crate) enum Asks {
     Mark,
     Noise,
     Replay,
+    Origin,
 }
 
 const fn word(word: &'static str) -> Choice {
@@ -106,6 +107,9 @@ pub(crate) const HINTS: &[Choice] = &[
     Choice { word: "idempotent", also: &["idempotentHint"] },
     Choice { word: "openworld", also: &["openWorldHint"] },
 ];
+/// Who began an exchange. What a proxy asks servers of its own accord lists leave out.
+pub(crate) const OWN: &str = "proxy";
+const ORIGINS: &[Choice] = &[word("client"), word("server"), word(OWN)];
 const VERDICTS: &[Choice] = &[word("allow"), word("deny"), word("ask"), word("observe")];
 pub(crate) const LEGACY: &str = "legacy";
 pub(crate) const MODERN: &str = "modern";
@@ -236,6 +240,13 @@ pub const FIELDS: &[Field] = &[
         Values::Flag,
         "noise:no",
         "Whether it is a line of a server's output that was no message.",
+    ),
+    field(
+        Asks::Origin,
+        "origin",
+        Values::Words(ORIGINS),
+        "origin:proxy",
+        "Who began it, of a recorded message; an answer has the origin of its request. `proxy` is a gateway's own health checks and discovery, which lists leave out unless the filter names the origin; `origin:*` takes everything.",
     ),
     field(Asks::Replay, "replay", Values::Flag, "replay:yes", "Whether it was sent by a replay."),
 ];

@@ -95,6 +95,6 @@ fn is_known(asks: Asks) -> bool {
         Asks::Server | Asks::Client | Asks::Revision | Asks::Replay => true,
         Asks::Status | Asks::Code | Asks::Id | Asks::Duration | Asks::Size | Asks::Sequence => false,
         Asks::Text | Asks::Header | Asks::Rule | Asks::Verdict | Asks::Held | Asks::Edited => false,
-        Asks::Mark | Asks::Noise => false,
+        Asks::Mark | Asks::Noise | Asks::Origin => false,
     }
 }

@@ -78,6 +78,7 @@ fn word(asks: Asks, subject: &(impl Subject + ?Sized)) -> Option<&str> {
         Asks::Status => subject.status(),
         Asks::Operation => subject.operation(),
         Asks::Verdict => subject.verdict(),
+        Asks::Origin => subject.origin(),
         _ => None,
     }
 }

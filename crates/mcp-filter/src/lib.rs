@@ -49,6 +49,9 @@ pub const REGEXES_MAX: usize = 32;
 /// What one regular expression may compile to, and what its search may cache.
 pub const REGEX_BYTES_MAX: usize = 1024 * 1024;
 
+/// What a list leaves out by default.
+const WITHOUT_OWN: &str = "not origin:proxy";
+
 /// An expression that can judge messages. Prints as an expression that means the same.
 #[derive(Clone, Debug)]
 pub struct Filter {
@@ -56,6 +59,7 @@ pub struct Filter {
     test: compile::Node,
     needs: Needs,
     has_names: bool,
+    has_origin: bool,
     clue: Option<Clue>,
 }
 
@@ -77,9 +81,27 @@ impl Filter {
     pub fn parse(expression: &str) -> Result<Self, FilterError> {
         let fault = |fault: error::Fault| fault.within(expression);
         let written = parse::expression(expression).map_err(fault)?;
-        let Compiled { test, needs, has_names } = compile::compile(&written).map_err(fault)?;
+        let Compiled { test, needs, has_names, has_origin } = compile::compile(&written).map_err(fault)?;
         let clue = Clue::of(&test);
-        Ok(Self { written, test, needs, has_names, clue })
+        Ok(Self { written, test, needs, has_names, has_origin, clue })
+    }
+
+    /// Reads the expression of a list, which leaves out what a gateway asks its servers of its own accord,
+    /// unless the expression asks for the origin.
+    pub fn of_list(expression: Option<&str>) -> Result<Self, FilterError> {
+        let expression = expression.unwrap_or_default();
+        let wanted = Self::parse(expression)?;
+        match (wanted.has_origin, expression.trim()) {
+            (true, _) => Ok(wanted),
+            (false, "") => Self::parse(WITHOUT_OWN),
+            // Of an expression at the limits of the language the rest is still valid.
+            (false, expression) => Self::parse(&format!("({expression}) {WITHOUT_OWN}")).or(Ok(wanted)),
+        }
+    }
+
+    /// Whether it asks who began an exchange.
+    pub fn has_origin(&self) -> bool {
+        self.has_origin
     }
 
     pub fn matches(&self, subject: &(impl Subject + ?Sized)) -> bool {

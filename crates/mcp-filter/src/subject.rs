@@ -118,6 +118,11 @@ pub trait Subject {
         false
     }
 
+    /// Who began the exchange: `client`, `server` or `proxy`.
+    fn origin(&self) -> Option<&str> {
+        None
+    }
+
     /// It was sent by a replay.
     fn replay(&self) -> bool {
         false

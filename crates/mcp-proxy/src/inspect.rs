@@ -67,6 +67,7 @@ pub fn inspect(args: &InspectArgs, state: &StateDir, color: ColorChoice) -> Resu
         ahead: Ahead::new(entries),
         lines: Lines::default(),
         shown: 0,
+        left_out: 0,
         filter,
         args,
     }
@@ -82,6 +83,8 @@ struct Inspection<'a> {
     lines: Lines,
     filter: Option<Filter>,
     shown: u64,
+    /// Health checks and discovery, which are shown only if the filter asks for the origin.
+    left_out: u64,
 }
 
 impl Inspection<'_> {
@@ -109,6 +112,7 @@ impl Inspection<'_> {
                 &mut self.page,
                 self.ahead.entries().summary(),
                 self.filter.as_ref().map(|_| self.shown),
+                self.left_out,
             )?;
         }
         Ok(self.page.end()?)
@@ -154,6 +158,10 @@ impl Inspection<'_> {
 
     fn print_message(&mut self, told: &Told) -> Result<(), Failure> {
         if self.filter.as_ref().is_some_and(|filter| !filter.matches(told)) {
+            return Ok(());
+        }
+        if told.is_own() && !self.filter.as_ref().is_some_and(Filter::has_origin) {
+            self.left_out += 1;
             return Ok(());
         }
         self.shown += 1;

@@ -97,6 +97,11 @@ fn nobody() -> Waiter {
     Waiter::Face(Work::default())
 }
 
+/// The filter of a list. An empty one asks for everything but health checks and discovery.
+fn list_filter(expression: Option<&str>) -> Result<Option<Filter>, Failure> {
+    Ok(Some(Filter::of_list(expression)?))
+}
+
 /// An empty one asks for everything.
 fn filter(expression: Option<&str>) -> Result<Option<Filter>, Failure> {
     let expression = expression.filter(|expression| !expression.trim().is_empty());

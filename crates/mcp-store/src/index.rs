@@ -32,7 +32,7 @@ pub use search::{Hit, MessageReader, pick};
 pub use snippet::{Piece, Snippets};
 pub use words::{TEXT_BYTES_MAX, text_of};
 
-const CACHE: Cache = Cache { name: "index", version: 2, make: make_tables, probe: "sessions", instead: "" };
+const CACHE: Cache = Cache { name: "index", version: 3, make: make_tables, probe: "sessions", instead: "" };
 /// A shard takes no further session once it holds this much text: what has to be read again when one
 /// of them is removed stays a matter of seconds.
 const SHARD_TEXT_MAX: u64 = 64 * 1024 * 1024;
@@ -42,8 +42,8 @@ const GATHERED_BYTES: i64 = 16 * 1024 * 1024;
 /// A message's row is numbered by its session and its place in it.
 const PLACE_BITS: u32 = 32;
 /// `direction` and `kind` are those of the segment and of [`crate::MessageKind`]; `method` and `tool` of
-/// an answer are those of its request; `place` is where its record begins in the segment. Those in
-/// `edited` can be found by what they were changed to as well.
+/// an answer are those of its request; `place` is where its record begins in the segment; `is_own` says that a gateway
+/// began it. Those in `edited` can be found by what they were changed to as well.
 const SCHEMA: &str = "
     DROP TABLE IF EXISTS shards;
     DROP TABLE IF EXISTS sessions;
@@ -72,7 +72,8 @@ const SCHEMA: &str = "
         jsonrpc_id TEXT,
         status TEXT,
         size INTEGER NOT NULL,
-        place INTEGER NOT NULL
+        place INTEGER NOT NULL,
+        is_own INTEGER NOT NULL
     ) STRICT;
     CREATE TABLE edited (number INTEGER PRIMARY KEY) STRICT;";
 /// Words are letters and digits; case and accents make no difference. The text itself is in the

@@ -86,6 +86,8 @@ pub struct Asked {
     pub round: u32,
     /// The class of operation, if rules judged it.
     pub op: Option<&'static str>,
+    /// A gateway asked its server of its own accord.
+    pub is_own: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -251,6 +253,7 @@ impl Story {
             operation_began_ns: earlier.as_ref().map_or(recorded.time_ns, |earlier| earlier.began_ns),
             round: earlier.map_or(1, |earlier| earlier.round.saturating_add(1)),
             op: recorded.verdict.as_deref().and_then(|verdict| verdict.operation),
+            is_own: is_own(recorded, message),
         });
         if let Some(id) = message.id() {
             let key = Key { conversation: recorded.conversation, from: recorded.direction, id };
@@ -421,6 +424,26 @@ impl Told {
         own.or_else(|| self.asked.as_ref()?.op)
     }
 
+    /// Who began the exchange: `client`, `server`, or `proxy` for health checks and discovery.
+    pub fn origin(&self) -> &'static str {
+        let is_own = match &self.asked {
+            Some(asked) => asked.is_own,
+            None => is_introduced(&self.recorded, &self.message),
+        };
+        let is_answer = matches!(self.kind, MessageKind::Response | MessageKind::Error);
+        let began = if is_answer { self.recorded.direction.other() } else { self.recorded.direction };
+        match (is_own, began) {
+            (true, _) => "proxy",
+            (false, Direction::ClientToServer) => "client",
+            (false, Direction::ServerToClient) => "server",
+        }
+    }
+
+    /// Whether it belongs to a health check or to discovery.
+    pub fn is_own(&self) -> bool {
+        self.origin() == "proxy"
+    }
+
     pub fn era(&self) -> Option<Era> {
         self.revision.as_ref().map(|revision| Era::of_header(Some(revision.as_bytes())))
     }
@@ -445,6 +468,26 @@ impl Direction {
             Self::ServerToClient => Self::ClientToServer,
         }
     }
+}
+
+/// Whether a gateway asks this of its server with no client's message behind it. What it asks for a client's
+/// subscription or log level is the client's doing, and so is a live replay.
+fn is_own(recorded: &Recorded, message: &Message) -> bool {
+    const FOR_CLIENTS: [&str; 4] =
+        ["resources/subscribe", "resources/unsubscribe", "subscriptions/listen", "logging/setLevel"];
+    is_unasked(recorded)
+        && !has_replay_id(message)
+        && message.method().is_some_and(|method| !FOR_CLIENTS.contains(&&*method))
+}
+
+/// Whether a gateway tells its server that the handshake is done.
+fn is_introduced(recorded: &Recorded, message: &Message) -> bool {
+    is_unasked(recorded) && message.method().is_some_and(|method| method == "notifications/initialized")
+}
+
+/// Whether it goes from a gateway to a server and was made of no client's message.
+fn is_unasked(recorded: &Recorded) -> bool {
+    recorded.upstream.is_some() && recorded.direction == Direction::ClientToServer && recorded.parent.is_none()
 }
 
 fn has_replay_id(message: &Message) -> bool {

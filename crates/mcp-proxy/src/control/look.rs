@@ -33,7 +33,7 @@ pub async fn snapshot(State(shared): State<Shared>) -> Answer<Snapshot> {
 /// A page of the messages that have passed
 #[utoipa::path(get, path = "/v1/messages", tag = "look", params(PageQuery), responses((status = 200, body = Page), (status = "default", body = ApiError)))]
 pub async fn messages(State(shared): State<Shared>, Query(query): Query<PageQuery>) -> Answer<Page> {
-    let filter = filter(query.filter.as_deref())?;
+    let filter = list_filter(query.filter.as_deref())?;
     Ok(Json(history::told(history::page(&shared, &query, filter).await?)))
 }
 
@@ -52,7 +52,7 @@ pub async fn message(State(shared): State<Shared>, Sequence(sequence): Sequence)
 /// `end` last. The id of a message's event is its sequence: give it as `after` to go on from there.
 #[utoipa::path(get, path = "/v1/events", tag = "look", params(EventsQuery), responses((status = 200, body = String, content_type = "text/event-stream"), (status = "default", body = ApiError)))]
 pub async fn events(State(shared): State<Shared>, Query(query): Query<EventsQuery>) -> Result<Response<Body>, Refusal> {
-    let filter = filter(query.filter.as_deref())?;
+    let filter = list_filter(query.filter.as_deref())?;
     history::check_sequences(&[query.after])?;
     if query.per_second.is_some_and(|per_second| !(1..=PER_SECOND_MAX).contains(&per_second)) {
         return Err(Refusal::bad(format!("`per_second` is from 1 to {PER_SECOND_MAX}")));
@@ -92,6 +92,12 @@ pub async fn lease(State(shared): State<Shared>) -> Answer<LeaseState> {
 pub fn filter(expression: Option<&str>) -> Result<Option<Filter>, Refusal> {
     let filter = expression.map(Filter::parse).transpose();
     filter.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, Code::BadFilter, error.to_string()))
+}
+
+/// The filter of a list of messages, which leaves out health checks and discovery by default.
+fn list_filter(expression: Option<&str>) -> Result<Option<Filter>, Refusal> {
+    let filter = Filter::of_list(expression);
+    filter.map(Some).map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, Code::BadFilter, error.to_string()))
 }
 
 /// The last segment of a path, decoded.

@@ -47,7 +47,7 @@ pub async fn open(shared: Shared, query: &EventsQuery, filter: Option<Filter>) -
     let presence = query.lease.as_deref().map(|lease| shared.leases.enter(lease)).transpose()?;
     let per_second = query.per_second.unwrap_or(PER_SECOND_MAX);
     // Which of the messages match is found out only once they are made.
-    let reader = shared.hub.attach(if filter.is_some() { PER_SECOND_MAX } else { per_second })?;
+    let reader = shared.hub.attach(if query.filter.is_some() { PER_SECOND_MAX } else { per_second })?;
     if presence.is_some() {
         shared.tell_lease();
     }

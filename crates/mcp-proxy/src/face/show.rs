@@ -112,6 +112,8 @@ fn asked(message: &Message, time_ns: u64) -> Option<Asked> {
         operation_began_ns: 0,
         round: message.round.unwrap_or(1),
         op: message.op.as_deref().and_then(operation_named),
+        // The instance has filtered them.
+        is_own: false,
     })
 }
 

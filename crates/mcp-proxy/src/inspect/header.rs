@@ -32,9 +32,20 @@ impl Header {
         self.said.iter().try_for_each(|fact| print_fact(page, fact))
     }
 
-    /// What was not known yet; `shown` is how many messages a filter let through.
-    pub fn print_rest(&self, page: &mut Page, summary: &Summary, shown: Option<u64>) -> Result<(), Failure> {
-        let rest = facts(summary, true, shown).into_iter().filter(|fact| !self.said.contains(fact));
+    /// What was not known yet; `shown` is how many messages a filter let through, `left_out` how many of
+    /// those were health checks and discovery.
+    pub fn print_rest(
+        &self,
+        page: &mut Page,
+        summary: &Summary,
+        shown: Option<u64>,
+        left_out: u64,
+    ) -> Result<(), Failure> {
+        let own = (left_out > 0).then(|| {
+            let count = if left_out == 1 { "1 message".to_owned() } else { format!("{left_out} messages") };
+            ("left out", format!("{count} of health checks and discovery; --filter 'origin:*' shows everything"))
+        });
+        let rest = facts(summary, true, shown).into_iter().filter(|fact| !self.said.contains(fact)).chain(own);
         for (index, fact) in rest.enumerate() {
             if index == 0 && shown != Some(0) {
                 page.line("")?;

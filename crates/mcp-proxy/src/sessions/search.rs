@@ -44,6 +44,8 @@ pub struct SearchArgs {
 struct Search<'a> {
     query: Option<Query>,
     filter: Option<Filter>,
+    /// Whether health checks and discovery are found.
+    takes_own: bool,
     /// The sessions that are searched, newest first; all there are, or one.
     entries: Vec<&'a Entry>,
     session: Option<Uuid>,
@@ -63,7 +65,9 @@ pub fn search(
     let session = session.map(|entry| entry.header.id);
     let all = catalogue.entries()?;
     let entries = all.iter().filter(|entry| session.is_none_or(|id| id == entry.header.id)).collect();
-    let search = Search { query, filter, entries, session, limit: args.limit as usize, waiter: &Waiter::Command };
+    let takes_own = filter.as_ref().is_some_and(Filter::has_origin);
+    let limit = args.limit as usize;
+    let search = Search { query, filter, takes_own, entries, session, limit, waiter: &Waiter::Command };
     let hits = search.run(state, &all)?;
     show(&hits, args, &search, &all, color)
 }
@@ -78,7 +82,8 @@ pub fn by_words(
     let query = Some(query(typed)?);
     let all = Catalogue::open(state)?.entries()?;
     let limit = limit.min(LIMIT_MAX as usize);
-    let search = Search { query, filter: None, entries: all.iter().collect(), session: None, limit, waiter };
+    let entries = all.iter().collect();
+    let search = Search { query, filter: None, takes_own: false, entries, session: None, limit, waiter };
     let hits = search.run(state, &all)?;
     let mut found = Vec::new();
     search.each_piece(&hits, &all, |hit, pieces| {
@@ -143,6 +148,9 @@ impl Search<'_> {
         let needs_story = self.filter.as_ref().is_some_and(|filter| filter.needs().story || filter.needs().headers);
         let mut reader = MessageReader::new(all);
         index.search(query, self.session.as_ref(), |hit| {
+            if hit.is_own && !self.takes_own {
+                return Ok(ControlFlow::Continue(()));
+            }
             if needs_story {
                 if of_session.first().is_some_and(|other| other.session != hit.session) {
                     self.pick(&std::mem::take(&mut of_session), &mut hits)?;
@@ -199,7 +207,8 @@ impl Search<'_> {
         if self.waiter.has_left() {
             return ControlFlow::Break(());
         }
-        ControlFlow::Continue(self.filter.as_ref().is_none_or(|filter| filter.matches(told)))
+        let is_listed = self.takes_own || !told.is_own();
+        ControlFlow::Continue(is_listed && self.filter.as_ref().is_none_or(|filter| filter.matches(told)))
     }
 
     fn entry(&self, session: &Uuid) -> Option<&Entry> {

@@ -13,7 +13,7 @@ use mcp_store::{Catalogue, Entries, Session, StateDir, StoreError};
 use mcp_tui::library::{Recording, SessionRef, SessionRow, Trouble, Work};
 use tempfile::TempDir;
 
-use super::{filter, rows, trouble};
+use super::{list_filter, rows, trouble};
 use crate::control::history::{self, Segments, Wanted};
 use crate::control::{exchange, tell};
 use crate::failure::{Failure, exit};
@@ -85,7 +85,7 @@ impl Recording for Opened {
     }
 
     fn page(&self, which: &PageQuery) -> Result<Page, Trouble> {
-        let filter = filter(which.filter.as_deref()).map_err(trouble)?;
+        let filter = list_filter(which.filter.as_deref()).map_err(trouble)?;
         let wanted = Wanted::of(which, filter).map_err(|refusal| trouble(Failure::usage(refusal.message)))?;
         let read = || self.segments.page(&self.segments.alone(&self.segment)?, &wanted);
         Ok(history::told(read().map_err(trouble)?))

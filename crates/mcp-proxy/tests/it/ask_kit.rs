@@ -207,7 +207,7 @@ impl Sandbox {
     }
 }
 
-fn waited<R>(answer: impl Future<Output = Result<R, mcp_control::ClientError>>) -> R {
+pub fn waited<R>(answer: impl Future<Output = Result<R, mcp_control::ClientError>>) -> R {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(answer).unwrap()
 }

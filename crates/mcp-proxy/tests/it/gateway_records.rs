@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+use mcp_control::api::PageQuery;
+
+use crate::ask_kit::waited;
 use crate::gateway_kit::{HttpClient, StdioClient, code_of, fake, names_in, text_of};
 use crate::kit::Sandbox;
 
@@ -58,6 +61,54 @@ fn both_sides_are_recorded_over_http() {
     assert_eq!(text_of(&HttpClient::open(&gateway).call(1, "b__x", json!({ "text": "1" }))), "b:x:1");
     gateway.end();
     check_links(&sandbox.inspected());
+}
+
+/// What a gateway asks its servers of its own accord stands in the recording, and in lists only on demand.
+#[test]
+fn health_checks_and_discovery_are_listed_only_on_demand() {
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b")], json!({}));
+    assert_eq!(client.says("b__x", "1"), "b:x:1");
+    client.ask("tools/list", json!({}));
+    let said = |args: &[&str]| -> Vec<Value> {
+        sandbox.stdout(args).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let between = |messages: &[Value], method: &str| {
+        let is_it = |message: &&Value| message["method"] == method && !message["parent"].is_u64();
+        messages.iter().filter(is_it).filter(|message| message["server"] == "a").count()
+    };
+    // Live, over the control API.
+    let live = |filter: Option<&str>| -> Vec<Value> {
+        let query = PageQuery { filter: filter.map(str::to_owned), limit: Some(1_000), ..PageQuery::default() };
+        let page = waited(sandbox.control().messages(&query));
+        page.messages.iter().map(|message| serde_json::to_value(message).unwrap()).collect()
+    };
+    let listed = live(None);
+    assert_eq!((between(&listed, "initialize"), between(&listed, "tools/list")), (0, 0), "{listed:?}");
+    let own = live(Some("origin:proxy"));
+    assert_eq!((between(&own, "initialize"), between(&own, "tools/list")), (2, 2), "{own:?}");
+    client.end();
+    let id = sandbox.segments()[0].file_stem().unwrap().to_string_lossy().into_owned();
+    let listed = said(&["inspect", "--json", &id]);
+    assert_eq!(between(&listed, "initialize"), 0, "{listed:?}");
+    assert!(listed.iter().any(|message| message["tool"] == "x" && message["server"] == "b"), "{listed:?}");
+    let own = said(&["inspect", "--json", &id, "--filter", "origin:proxy"]);
+    for method in ["initialize", "tools/list", "notifications/initialized"] {
+        assert!(between(&own, method) > 0, "{method}: {own:?}");
+    }
+    let everything = said(&["inspect", "--json", &id, "--filter", "origin:*"]);
+    assert_eq!(everything.len(), listed.len() + own.len());
+    let shown = sandbox.stdout(["inspect", &id]);
+    let left_out = format!("{} messages of health checks and discovery; --filter 'origin:*' shows", own.len());
+    assert!(shown.contains(&left_out) && !shown.contains("[a] initialize"), "{shown}");
+    // The session file is whole.
+    sandbox.stdout(["export", &id, "-o", "s.json"]);
+    let file: Value = serde_json::from_slice(&std::fs::read(sandbox.path("s.json")).unwrap()).unwrap();
+    assert_eq!(file["messages"].as_array().unwrap().len(), everything.len());
+    // So is the index, which has them apart.
+    let found = said(&["sessions", "search", "initialize", "--json"]);
+    let found_own = said(&["sessions", "search", "initialize", "--json", "--filter", "origin:proxy"]);
+    assert_eq!((found.len(), found_own.len()), (1, 2), "{found:?} {found_own:?}");
 }
 
 #[test]

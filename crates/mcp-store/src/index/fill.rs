@@ -173,10 +173,13 @@ fn add_message(connection: &Connection, number: i64, found: &Found) -> Result<()
     let mut hit = found.hit();
     // Its request was read before, maybe by another command.
     if found.told.asked.is_none() && found.answers > 0 {
-        (hit.method, hit.tool) = asked_before(connection, number, found.answers)?;
+        let asked = asked_before(connection, number, found.answers)?;
+        hit.is_own |= asked.2;
+        (hit.method, hit.tool) = (asked.0, asked.1);
     }
-    connection.prepare_cached("INSERT INTO messages VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")?.execute(
-        params![
+    connection
+        .prepare_cached("INSERT INTO messages VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?
+        .execute(params![
             number,
             hit.sequence.cast_signed(),
             hit.time_ns.cast_signed(),
@@ -188,8 +191,8 @@ fn add_message(connection: &Connection, number: i64, found: &Found) -> Result<()
             hit.status,
             hit.size.cast_signed(),
             hit.place.cast_signed(),
-        ],
-    )?;
+            hit.is_own,
+        ])?;
     Ok(())
 }
 
@@ -238,19 +241,19 @@ fn add_edited(
     Ok(words.len())
 }
 
-/// Method and tool of a request that was added in another round. It stands where its sequence says,
+/// Method and tool of a request that was added in another round, and whether a gateway began it. It stands where its sequence says,
 /// or a little before, if messages were lost.
 fn asked_before(
     connection: &Connection,
     number: i64,
     sequence: u64,
-) -> Result<(Option<String>, Option<String>), rusqlite::Error> {
+) -> Result<(Option<String>, Option<String>, bool), rusqlite::Error> {
     let (first, last) = numbers(number >> PLACE_BITS);
     let place = first.saturating_add_unsigned(sequence).min(last);
     let found = connection
-        .prepare_cached("SELECT method, tool FROM messages WHERE number BETWEEN ?1 AND ?2 AND sequence = ?3")?
+        .prepare_cached("SELECT method, tool, is_own FROM messages WHERE number BETWEEN ?1 AND ?2 AND sequence = ?3")?
         .query_row(params![(place - LOST_BEFORE_MAX).max(first), place, sequence.cast_signed()], |row| {
-            Ok((row.get(0)?, row.get(1)?))
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })
         .optional()?;
     Ok(found.unwrap_or_default())

@@ -35,6 +35,8 @@ pub struct Hit {
     pub size: u64,
     /// Where its record begins in the segment.
     pub place: u64,
+    /// It belongs to a health check or to discovery.
+    pub is_own: bool,
 }
 
 impl Index {
@@ -50,7 +52,7 @@ impl Index {
         let ids = self.ids()?;
         for shard in shards {
             let sql = format!(
-                "SELECT m.number, m.sequence, m.time_ns, m.direction, m.kind, m.method, m.tool, m.jsonrpc_id, m.status, m.size, m.place
+                "SELECT m.number, m.sequence, m.time_ns, m.direction, m.kind, m.method, m.tool, m.jsonrpc_id, m.status, m.size, m.place, m.is_own
                  FROM text_{shard} t CROSS JOIN messages m ON m.number = t.rowid
                  WHERE text_{shard} MATCH ?1 AND t.rowid BETWEEN ?2 AND ?3 ORDER BY t.rowid DESC"
             );
@@ -99,6 +101,7 @@ fn hit(session: Uuid, row: &Row<'_>) -> Result<Hit, rusqlite::Error> {
         status: row.get(8)?,
         size: row.get::<_, i64>(9)?.cast_unsigned(),
         place: row.get::<_, i64>(10)?.cast_unsigned(),
+        is_own: row.get(11)?,
     })
 }
 

@@ -111,6 +111,7 @@ impl Found {
             status: self.told.status().map(status_word),
             size: recorded.raw.len() as u64,
             place: self.place,
+            is_own: self.told.is_own(),
         }
     }
 }

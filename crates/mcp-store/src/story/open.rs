@@ -123,6 +123,7 @@ mod tests {
             operation_began_ns,
             round: 1,
             op: None,
+            is_own: false,
         })
     }
 

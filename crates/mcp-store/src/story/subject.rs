@@ -100,6 +100,10 @@ impl Subject for Told {
         self.recorded.noise
     }
 
+    fn origin(&self) -> Option<&str> {
+        Some(self.origin())
+    }
+
     fn replay(&self) -> bool {
         self.is_replay
     }

@@ -25,7 +25,7 @@ use crate::news::{Asker, Editing, Effect, Ticket};
 use crate::schema::{self, Verdict};
 
 /// Answers to requests for lists.
-const LISTS: &str = "method:tools/list,prompts/list,resources/list,resources/templates/list kind:response";
+const LISTS: &str = "method:tools/list,prompts/list,resources/list,resources/templates/list kind:response origin:*";
 /// Answers that are read; a server with more pages than this has its oldest left out.
 const PAGE: u32 = 50;
 /// Lists that are fetched because they were too long for a page.

@@ -19,7 +19,7 @@ const FIELDS = {
   mark: { get: m => m.mark },
   noise: { words: ["yes", "no"], get: m => m.kind === "noise" ? "yes" : "no" },
 };
-const OTHERS = ["server", "client", "op", "header", "era", "rule", "verdict", "replay"];
+const OTHERS = ["server", "client", "op", "header", "era", "rule", "verdict", "origin", "replay"];
 
 class Fault extends Error {}
 
