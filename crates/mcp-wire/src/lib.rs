@@ -5,6 +5,7 @@
 #[cfg(any(test, feature = "checks"))]
 pub mod checks;
 pub mod elicit;
+pub mod fit;
 pub mod fold;
 pub mod framing;
 pub mod gather;

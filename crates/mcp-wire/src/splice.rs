@@ -1,6 +1,8 @@
 //! Replaces spans of a message and leaves every other byte alone: the only way a message is
 //! changed without a person writing it anew.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use crate::id::Id;
@@ -64,6 +66,32 @@ fn moved(span: Option<Span>, edits: &[(Span, impl AsRef<[u8]>)]) -> Result<Optio
         }
     }
     if length == 0 { Err(Torn) } else { Ok(Some(Span::new(start..start + length))) }
+}
+
+/// Takes out the members of an object for which `is_cut` says so, given their keys and where they stand, with the commas
+/// between them.
+pub fn cut_members(
+    bytes: &[u8],
+    object: Range<usize>,
+    is_cut: impl Fn(Option<&str>, &Range<usize>) -> bool,
+    edits: &mut Vec<(Span, Bytes)>,
+) {
+    let mut cut = |range: Range<usize>| edits.push((Span::new(range), Bytes::new()));
+    let (mut stays_to, mut run) = (None, None::<Range<usize>>);
+    for (key, whole, _) in scan::whole_members(&bytes[object.clone()]) {
+        let member = whole.shifted(object.start).range();
+        if is_cut(key.as_deref(), &member) {
+            run = Some(run.map_or(member.start, |run| run.start)..member.end);
+            continue;
+        }
+        if let Some(run) = run.take() {
+            cut(run.start..member.start);
+        }
+        stays_to = Some(member.end);
+    }
+    if let Some(run) = run {
+        cut(stays_to.unwrap_or(run.start)..run.end);
+    }
 }
 
 /// `bytes` without the member at the end of `path`, and without the comma that parted it from another.

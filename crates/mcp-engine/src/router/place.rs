@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use mcp_wire::{Span, scan};
+use mcp_wire::{Span, scan, splice};
 
 /// How deep a value may be nested that is to stand among those of others. There it stands a few levels deeper,
 /// and many readers take no more than [`scan::DEPTH_MAX`].
@@ -117,22 +117,7 @@ pub(super) fn set_members_and_meta(
 
 /// Takes out the members for whose names `is_cut` says so, with the commas between them.
 pub(super) fn cut_members(bytes: &[u8], object: Range<usize>, is_cut: impl Fn(&str) -> bool, edits: &mut Edits) {
-    let mut cut = |range: Range<usize>| edits.push((Span::new(range), Bytes::new()));
-    let (mut stays_to, mut run) = (None, None::<Range<usize>>);
-    for (key, whole, _) in scan::whole_members(&bytes[object.clone()]) {
-        let member = whole.shifted(object.start).range();
-        if key.is_some_and(|key| is_cut(&key)) {
-            run = Some(run.map_or(member.start, |run| run.start)..member.end);
-            continue;
-        }
-        if let Some(run) = run.take() {
-            cut(run.start..member.start);
-        }
-        stays_to = Some(member.end);
-    }
-    if let Some(run) = run {
-        cut(stays_to.unwrap_or(run.start)..run.end);
-    }
+    splice::cut_members(bytes, object, |key, _| key.is_some_and(&is_cut), edits);
 }
 
 /// An object of these members.
