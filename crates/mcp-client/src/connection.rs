@@ -101,7 +101,7 @@ impl Connection {
             Came::Error(error) => Err(error.into()),
             Came::TooLarge => Err(ClientError::TooLarge { method, limit: self.shared.message_bytes_max }),
             Came::Garbled => {
-                Err(ClientError::Unexpected { method, what: "there is neither a result nor a readable error" })
+                Err(ClientError::Unexpected { method, what: "there is neither a result nor a readable error".into() })
             }
         }
     }

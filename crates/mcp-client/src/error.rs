@@ -1,5 +1,6 @@
 //! Why nothing came of a request, for callers to act on.
 
+use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
@@ -44,7 +45,7 @@ pub enum ClientError {
     #[error("the answer to {method} is larger than the limit of {limit} bytes")]
     TooLarge { method: String, limit: usize },
     #[error("the answer to {method} is not what the protocol says: {what}")]
-    Unexpected { method: String, what: &'static str },
+    Unexpected { method: String, what: Cow<'static, str> },
     /// Each page of a list led to another.
     #[error("{method} has more pages than anybody can want")]
     Endless { method: &'static str },
@@ -69,6 +70,10 @@ impl ClientError {
         }
     }
 
+    fn unexpected_of_tool(what: Cow<'static, str>) -> Self {
+        Self::Unexpected { method: "the call of the proxy tool".into(), what }
+    }
+
     /// Whether the connection ended, rather than one request.
     pub fn is_hang_up(&self) -> bool {
         match self {
@@ -83,7 +88,8 @@ impl From<NotNative> for ClientError {
     fn from(not: NotNative) -> Self {
         match not {
             NotNative::Failed(text) => Self::Refused(text),
-            NotNative::Unexpected(what) => Self::Unexpected { method: "the call of the proxy tool".into(), what },
+            NotNative::Unexpected(what) => Self::unexpected_of_tool(what.into()),
+            NotNative::Invalid(what) => Self::unexpected_of_tool(what.into()),
         }
     }
 }

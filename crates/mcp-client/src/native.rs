@@ -70,8 +70,10 @@ impl Client {
         for _ in 0..PAGES_MAX {
             let page = self.request(list.method(), &params, &Use::default()).await?;
             let items = member(&page, list.member()).and_then(|items| serde_json::from_str(items.get()).ok());
-            let items: Vec<Box<RawValue>> = items
-                .ok_or(ClientError::Unexpected { method: list.method().to_owned(), what: "there is no list in it" })?;
+            let items: Vec<Box<RawValue>> = items.ok_or(ClientError::Unexpected {
+                method: list.method().to_owned(),
+                what: "there is no list in it".into(),
+            })?;
             listing.items.extend(items);
             listing.miss_those_of(&page);
             let cursor =

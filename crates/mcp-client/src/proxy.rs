@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use mcp_proxy_tool::Type;
 use mcp_proxy_tool::detect::{self, ProxyTool};
 use mcp_proxy_tool::{unwrap, wrap};
+use mcp_wire::Era;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -205,7 +206,7 @@ impl ProxyClient {
         let outer = wrap::call(tool, kind, params.as_bytes());
         let outer = outer.and_then(|outer| String::from_utf8(outer.to_vec()).ok()).ok_or(ClientError::Over)?;
         let result = self.client.request(Type::Tool.method(), &outer, wants).await?;
-        match unwrap::call(kind, result.get().as_bytes()) {
+        match unwrap::call(kind, result.get().as_bytes(), Era::Modern) {
             Ok(native) => tool::json(&native),
             // A tool that fails says so in its result, and so does one behind a proxy tool.
             Err(_) if kind == Type::Tool && tool::failed(&result) => Ok(result),

@@ -152,7 +152,7 @@ async fn s9_1_1_a_tool_that_must_be_there_and_is_not_is_an_error() {
 /// This project's own: its definition, results and pages.
 fn ours(method: &str, params: &Value) -> Answer {
     use mcp_proxy_tool::arguments::{Operation, Request, parse};
-    use mcp_proxy_tool::shape;
+    use mcp_proxy_tool::shape::{self, Dialect};
     let native: Vec<String> = (0..1200).map(|number| json!({ "name": format!("tool_{number}") }).to_string()).collect();
     match method {
         "tools/list" => {
@@ -165,11 +165,11 @@ fn ours(method: &str, params: &Value) -> Answer {
             let made = match parse(Some(arguments.as_bytes())).unwrap() {
                 Request::One(Operation::List { kind: Type::Tool, paging, .. }) => {
                     let (range, page) = paging.cut(native.len());
-                    shape::list(Type::Tool, native[range].iter().map(String::as_bytes), page)
+                    shape::list(Type::Tool, native[range].iter().map(String::as_bytes), page, Dialect::Extension)
                 }
-                Request::One(Operation::List { kind, .. }) => shape::list(kind, [], None),
+                Request::One(Operation::List { kind, .. }) => shape::list(kind, [], None, Dialect::Extension),
                 Request::One(Operation::Info { kind, path }) => {
-                    shape::info(kind, &path, json!({ "name": path }).to_string().as_bytes())
+                    shape::info(kind, &path, json!({ "name": path }).to_string().as_bytes(), Dialect::Extension)
                 }
                 Request::One(Operation::Call(call)) if call.kind == Type::Resource => shape::call(
                     &call,

@@ -28,7 +28,7 @@ pub mod meta {
     pub const ORIGINAL: &str = "io.github.mcp-proxy/original";
     /// Of a merged list: the servers that are not in it, and why.
     pub const ABSENT: &str = "io.github.mcp-proxy/absent";
-    /// Of a merged list: the servers whose own list was cut by a bound, and by which.
+    /// Of a merged list: the servers of which not all items are in it, and why.
     pub const CUT: &str = "io.github.mcp-proxy/cut";
     /// Of a notification of progress: what came of an operation that is done, of several.
     pub const PARTIAL: &str = "io.github.mcp-proxy/partial";

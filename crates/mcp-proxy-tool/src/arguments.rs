@@ -57,8 +57,8 @@ pub struct Call {
 #[error("{0}")]
 pub struct Mistake(pub String);
 
-const PARAMETERS: [&str; 9] =
-    ["action", "type", "path", "args", "limit", "offset", "filter", "operations", "objectify"];
+const PARAMETERS: [&str; 10] =
+    ["action", "type", "path", "args", "limit", "offset", "filter", "filter_server", "operations", "objectify"];
 const OF_FILTER: [&str; 4] = ["prefix", "tags", "server", "query"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Action {
         match parameter {
             "path" => &[Self::Info, Self::Call],
             "args" | "objectify" => &[Self::Call],
-            "limit" | "offset" | "filter" => &[Self::List],
+            "limit" | "offset" | "filter" | "filter_server" => &[Self::List],
             "operations" => &[Self::Batch],
             _ => &[Self::List, Self::Info, Self::Call, Self::Batch],
         }
@@ -119,7 +119,9 @@ fn action(given: &Given<'_>) -> Result<Action, Mistake> {
     };
     for name in PARAMETERS {
         let takers = Action::that_take(name);
-        if given.has(name) && !takers.contains(&action) {
+        // Some callers always send `args`, and empty ones ask for nothing.
+        let is_given = given.has(name) && (name != "args" || !has_empty_args(given));
+        if is_given && !takers.contains(&action) {
             let takers: Vec<_> = takers.iter().map(|taker| format!("\"{}\"", taker.as_str())).collect();
             let actions = if takers.len() == 1 { "action" } else { "actions" };
             return wrong(format_args!("`{name}` is only for {actions} {}", takers.join(" and ")));
@@ -188,17 +190,19 @@ fn paging(given: &Given<'_>) -> Result<Paging, Mistake> {
 }
 
 fn filter(given: &Given<'_>) -> Result<Filter, Mistake> {
+    let text = |given: &Given<'_>, name| Ok(given.text(name)?.filter(|text| !text.trim().is_empty()).map(Into::into));
+    let server_prefix = text(given, "filter_server")?;
     let what = format!("an object with {}", names(&OF_FILTER));
     let Some(json) = given.maybe("filter", &what, |json| is_object(json).then_some(json))? else {
-        return Ok(Filter::default());
+        return Ok(Filter { server_prefix, ..Filter::default() });
     };
     let given = Given::read(json, "`filter`", &OF_FILTER)?;
-    let text = |name| Ok(given.text(name)?.filter(|text| !text.trim().is_empty()).map(Into::into));
+    let text = |name| text(&given, name);
     let tags = given.texts("tags")?;
     if tags.len() > TAGS_MAX {
         return wrong(format_args!("`tags` has {} items; give at most {TAGS_MAX}", tags.len()));
     }
-    Ok(Filter { prefix: text("prefix")?, tags, server: text("server")?, query: text("query")? })
+    Ok(Filter { prefix: text("prefix")?, tags, server: text("server")?, server_prefix, query: text("query")? })
 }
 
 fn call(given: &Given<'_>, kind: Type, action: Action) -> Result<Call, Mistake> {
@@ -212,6 +216,11 @@ fn call(given: &Given<'_>, kind: Type, action: Action) -> Result<Call, Mistake> 
         Type::Tool | Type::Prompt => (path, args),
     };
     Ok(Call { kind, path, args, objectify: objectify.unwrap_or(true) })
+}
+
+/// Whether `args` are given and say nothing.
+fn has_empty_args(given: &Given<'_>) -> bool {
+    args(given).is_ok_and(|args| args.as_deref().and_then(Members::of).is_none_or(|args| args.is_empty()))
 }
 
 fn args(given: &Given<'_>) -> Result<Option<Bytes>, Mistake> {

@@ -20,8 +20,9 @@ const INPUT_SCHEMA: &str = concat!(
     r#""type":{"type":"string","enum":["tool","resource","prompt"],"description":"Needed except for batch"},"#,
     r#""path":{"type":"string","description":"info and call: the name of the tool or prompt, or the URI of the "#,
     r#"resource (or its URI template, to be filled in by args), as list gives it"},"#,
-    r#""args":{"type":["object","string"],"description":"call: the arguments, an object as in the inputSchema that "#,
-    r#"info gives (or JSON text of one)"},"#,
+    // Two types in one `type` are more than some clients can show.
+    r#""args":{"anyOf":[{"type":"object"},{"type":"string"}],"description":"call: the arguments, an object as in the "#,
+    r#"inputSchema that info gives (or JSON text of one)"},"#,
     r#""limit":{"type":"integer","minimum":1,"maximum":1000,"description":"list: at most so many"},"#,
     r#""offset":{"type":"integer","minimum":0,"description":"list: skip so many"},"#,
     r#""filter":{"type":"object","description":"list: only what fits all of these","properties":{"#,
@@ -29,6 +30,7 @@ const INPUT_SCHEMA: &str = concat!(
     r#""prefix":{"type":"string","description":"How the name or URI begins"},"#,
     r#""tags":{"type":"array","items":{"type":"string"},"description":"Any of these tags"},"#,
     r#""server":{"type":"string","description":"Only from this server"}},"additionalProperties":false},"#,
+    r#""filter_server":{"type":"string","description":"list: only from servers whose names begin so"},"#,
     r#""operations":{"type":"array","items":{"type":"object"},"minItems":1,"maxItems":100,"#,
     r#""description":"batch: objects with action, type, path, args as above"},"#,
     r#""objectify":{"type":"boolean","description":"call of a resource: false leaves JSON text as it is"}},"#,
@@ -89,6 +91,16 @@ mod tests {
         assert_eq!(defined("proxy", true)["execution"], json!({"taskSupport": "optional"}));
     }
 
+    /// Clients that print a schema take a `type` for one word.
+    #[test]
+    fn every_parameter_has_types_that_are_words() {
+        let tool = defined("proxy", false);
+        for (name, parameter) in tool["inputSchema"]["properties"].as_object().unwrap() {
+            assert!(!parameter["type"].is_array(), "{name}: {parameter}");
+        }
+        assert_eq!(tool["inputSchema"]["properties"]["args"]["anyOf"], json!([{"type": "object"}, {"type": "string"}]));
+    }
+
     #[test]
     fn the_schema_takes_what_the_parser_takes() {
         let tool = defined("proxy", false);
@@ -103,6 +115,7 @@ mod tests {
         check(json!({"action": "call", "type": "tool", "path": "a", "args": "{}"}), true);
         check(json!({"action": "call", "type": "resource", "path": "a:b", "objectify": false}), true);
         check(json!({"action": "batch", "operations": [{"action": "list", "type": "tool"}]}), true);
+        check(json!({"action": "list", "type": "tool", "args": {}, "filter_server": "a"}), true);
         check(json!({"type": "tool"}), false);
         check(json!({"action": "lst", "type": "tool"}), false);
         check(json!({"action": "list", "type": "tool", "limit": 0}), false);

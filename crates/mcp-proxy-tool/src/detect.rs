@@ -9,7 +9,7 @@ pub struct ProxyTool {
     pub name: String,
     /// Its schema has `limit` and `offset`.
     pub knows_paging: bool,
-    /// Its schema has `objectify`.
+    /// Its schema has `objectify`. Such a tool also gives results of tools as they are, `structuredContent` included.
     pub knows_objectify: bool,
 }
 

@@ -11,7 +11,7 @@ mod tests {
     use crate::Type;
     use crate::arguments::{self, Call, Mistake};
     use crate::select::Page;
-    use crate::shape::{self, Came, Outcome};
+    use crate::shape::{self, Came, Dialect, Outcome};
 
     fn value(json: &[u8]) -> Value {
         serde_json::from_slice(json).unwrap()
@@ -58,14 +58,15 @@ mod tests {
     #[test]
     fn lists_and_infos_fit() {
         let page = Some(Page { total: 9, offset: 4, limit: Some(1) });
+        let list = |kind, page| shape::list(kind, [&b"{}"[..]], page, Dialect::Extension);
         for kind in Type::ALL {
-            for list in [shape::list(kind, [&b"{}"[..]], None), shape::list(kind, [&b"{}"[..]], page)] {
+            for list in [list(kind, None), list(kind, page)] {
                 check("listResult", &list);
                 for name in ["proxyAction", "proxyType", "pythonType", "many", "dataType", "isArray"] {
                     needs("listResult", &list, &format!("/content/0/annotations/{name}"));
                 }
             }
-            let info = shape::info(kind, "n://{a}", br#"{"uriTemplate":"n://{a}"}"#);
+            let info = shape::info(kind, "n://{a}", br#"{"uriTemplate":"n://{a}"}"#, Dialect::Extension);
             check("infoResult", &info);
             for name in ["annotations/proxyPath", "annotations/proxyAction", "resource/uri", "resource/text"] {
                 needs("infoResult", &info, &format!("/content/0/{name}"));
@@ -125,14 +126,17 @@ mod tests {
         check(call.clone(), true);
         check(json!({"action": "list", "type": "tool", "limit": 1, "offset": 0, "filter": {"tags": ["a"]}}), true);
         check(json!({"action": "info", "type": "prompt", "path": "a"}), true);
+        check(json!({"action": "list", "type": "tool", "args": {}, "filter_server": "a"}), true);
+        check(json!({"action": "info", "type": "tool", "path": "a", "args": {}}), true);
         check(json!({"action": "call", "type": "resource", "path": "a:b", "objectify": false}), true);
         check(json!({"action": "batch", "operations": [call]}), true);
         check(json!({}), false);
         check(json!({"action": "list"}), false);
         check(json!({"action": "list", "type": "thing"}), false);
         check(json!({"action": "list", "type": "tool", "path": "a"}), false);
-        check(json!({"action": "list", "type": "tool", "args": {}}), false);
-        check(json!({"action": "info", "type": "tool", "path": "a", "args": {}}), false);
+        check(json!({"action": "list", "type": "tool", "args": {"a": 1}}), false);
+        check(json!({"action": "info", "type": "tool", "path": "a", "args": {"a": 1}}), false);
+        check(json!({"action": "info", "type": "tool", "path": "a", "filter_server": "a"}), false);
         check(json!({"action": "info", "type": "tool"}), false);
         check(json!({"action": "call", "type": "tool"}), false);
         check(json!({"action": "call", "type": "tool", "path": "a", "args": []}), false);

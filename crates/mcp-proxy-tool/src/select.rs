@@ -17,6 +17,8 @@ pub struct Filter {
     pub tags: Vec<String>,
     /// The id of a gateway's server.
     pub server: Option<String>,
+    /// How the id of a gateway's server begins.
+    pub server_prefix: Option<String>,
     pub query: Option<String>,
 }
 

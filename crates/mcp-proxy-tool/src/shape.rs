@@ -12,8 +12,31 @@ use crate::select::Page;
 
 const JSON: &str = "application/json";
 
+/// How a list or description says what it is of. Magg's client decodes nothing but what is spelled as it spells it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    #[default]
+    Extension,
+    Magg,
+}
+
+impl Dialect {
+    /// That of a client by the name that it gives itself.
+    pub fn of_client(name: &str) -> Self {
+        if name.to_ascii_lowercase().contains("magg") { Self::Magg } else { Self::Extension }
+    }
+
+    /// What `pythonType` says.
+    fn python_type(self, kind: Type, data_type: &str) -> &str {
+        match (self, kind) {
+            (Self::Magg, Type::Resource) => "mcp.types.Resource | mcp.types.ResourceTemplate",
+            _ => data_type,
+        }
+    }
+}
+
 /// The answer to `list`; the items are JSON already and stand in it byte for byte.
-pub fn list<'a>(kind: Type, items: impl IntoIterator<Item = &'a [u8]>, page: Option<Page>) -> Bytes {
+pub fn list<'a>(kind: Type, items: impl IntoIterator<Item = &'a [u8]>, page: Option<Page>, dialect: Dialect) -> Bytes {
     let items: Vec<_> = items.into_iter().collect();
     let data_type = match kind {
         Type::Tool => "Tool",
@@ -21,7 +44,7 @@ pub fn list<'a>(kind: Type, items: impl IntoIterator<Item = &'a [u8]>, page: Opt
         Type::Prompt => "Prompt",
     };
     let annotations = Compose::new().text("proxyAction", "list").text("proxyType", kind.as_str());
-    let annotations = typed(annotations, data_type, true)
+    let annotations = typed(annotations, data_type, dialect.python_type(kind, data_type), true)
         .maybe(page, |annotations, page| of_page(annotations, page, items.len()))
         .done();
     let uri = format!("proxy:list/{}", kind.as_str());
@@ -69,7 +92,7 @@ fn of_page(annotations: Compose, page: Page, given: usize) -> Compose {
 }
 
 /// The answer to `info`.
-pub fn info(kind: Type, path: &str, item: &[u8]) -> Bytes {
+pub fn info(kind: Type, path: &str, item: &[u8], dialect: Dialect) -> Bytes {
     let is_template = || Members::of(item).is_some_and(|item| item.get("uriTemplate").is_some());
     let data_type = match kind {
         Type::Tool => "Tool",
@@ -78,14 +101,15 @@ pub fn info(kind: Type, path: &str, item: &[u8]) -> Bytes {
         Type::Prompt => "Prompt",
     };
     let annotations = Compose::new().text("proxyAction", "info").text("proxyType", kind.as_str());
-    let annotations = typed(annotations.text("proxyPath", path), data_type, false).done();
+    let python_type = dialect.python_type(kind, data_type);
+    let annotations = typed(annotations.text("proxyPath", path), data_type, python_type, false).done();
     let uri = format!("proxy:info/{}/{}", kind.as_str(), address(path));
     Compose::new().json("content", members::list([embedded(&uri, item, &annotations)])).bytes()
 }
 
 /// How the data can be read back: as the extension has it, and as it wants to have it one day.
-fn typed(annotations: Compose, data_type: &str, many: bool) -> Compose {
-    annotations.text("pythonType", data_type).flag("many", many).text("dataType", data_type).flag("isArray", many)
+fn typed(annotations: Compose, data_type: &str, python_type: &str, many: bool) -> Compose {
+    annotations.text("pythonType", python_type).flag("many", many).text("dataType", data_type).flag("isArray", many)
 }
 
 fn embedded(uri: &str, json: &[u8], annotations: &[u8]) -> Vec<u8> {

@@ -1,8 +1,12 @@
-//! Results of a proxy tool as native ones again, by their annotations.
+//! Results of a proxy tool as native ones again, by their annotations, and made valid where that can be done: some tools
+//! write what their language has, with nulls and under its own names.
 
 use bytes::Bytes;
+use mcp_wire::fit::{Fit, What, Writer, fit};
+use mcp_wire::{Era, splice};
 
 use crate::Type;
+use crate::detect::ProxyTool;
 use crate::members::{self, Members, compact, is_json, is_list, is_object, items};
 use crate::select::Page;
 use crate::shape::{ABOUT_THE_ANSWER, PAGE, is_complete};
@@ -14,6 +18,9 @@ pub enum NotNative {
     Failed(String),
     #[error("the proxy tool's answer is not what the extension says: {0}")]
     Unexpected(&'static str),
+    /// It is that, and no result of the method that was asked for.
+    #[error("the proxy tool's answer is no valid result: {0}")]
+    Invalid(String),
 }
 
 use NotNative::Unexpected;
@@ -21,12 +28,18 @@ use NotNative::Unexpected;
 /// What a `list` gave.
 #[derive(Debug)]
 pub struct Listed {
+    /// Valid as far as they can be made so.
     pub items: Vec<Bytes>,
     pub page: Option<Page>,
 }
 
-pub fn list(result: &[u8]) -> Result<Listed, NotNative> {
-    let data = Data::of(&succeeded(result)?)?;
+pub fn list(tool: &ProxyTool, kind: Type, result: &[u8]) -> Result<Listed, NotNative> {
+    let result = succeeded(result)?;
+    // Some have nothing to show for an empty list.
+    if result.get("content").is_some_and(|content| is_list(content) && items(content).next().is_none()) {
+        return Ok(Listed { items: Vec::new(), page: page_in_meta(&result) });
+    }
+    let data = Data::of(&result)?;
     let listed: Vec<Bytes> = if is_list(&data.json) {
         items(&data.json).map(Bytes::copy_from_slice).collect()
     } else if data.is_many == Some(true) {
@@ -35,13 +48,16 @@ pub fn list(result: &[u8]) -> Result<Listed, NotNative> {
         vec![data.json.into()]
     };
     match listed.iter().all(|item| is_object(item)) {
-        true => Ok(Listed { items: listed, page: data.page }),
+        true => {
+            let items = listed.into_iter().map(|item| native_item(tool, kind, item)).collect();
+            Ok(Listed { items, page: data.page })
+        }
         false => Err(Unexpected("an item of the list is no object")),
     }
 }
 
 /// The one item that an `info` gave.
-pub fn info(result: &[u8]) -> Result<Bytes, NotNative> {
+pub fn info(tool: &ProxyTool, kind: Type, result: &[u8]) -> Result<Bytes, NotNative> {
     let data = Data::of(&succeeded(result)?)?;
     // Some give a list of one.
     let mut listed = items(&data.json);
@@ -50,13 +66,37 @@ pub fn info(result: &[u8]) -> Result<Bytes, NotNative> {
         _ => &data.json,
     };
     match is_object(item) {
-        true => Ok(Bytes::copy_from_slice(item)),
+        true => Ok(native_item(tool, kind, Bytes::copy_from_slice(item))),
         false => Err(Unexpected("not one item")),
     }
 }
 
-/// The result of the capability's own method, from that of a `call`.
-pub fn call(kind: Type, result: &[u8]) -> Result<Bytes, NotNative> {
+/// An item as its own method would list it; as it is, if it cannot be made valid.
+fn native_item(tool: &ProxyTool, kind: Type, item: Bytes) -> Bytes {
+    let item = match kind {
+        // Clients refuse results without the structured content that was promised, and this tool passes none on.
+        Type::Tool if !tool.knows_objectify => splice::without_member(&item, &["outputSchema"]),
+        _ => item,
+    };
+    let what = match kind {
+        Type::Tool => What::Tool,
+        Type::Prompt => What::Prompt,
+        Type::Resource if is_template(&item) => What::Template,
+        Type::Resource => What::Resource,
+    };
+    match fit(what, &item, Era::Modern, Writer::ProxyTool) {
+        Fit::Mended { json, .. } => json,
+        Fit::AsItIs | Fit::Bad(_) => item,
+    }
+}
+
+/// Whether an item of resources is a template.
+pub fn is_template(item: &[u8]) -> bool {
+    Members::of(item).is_some_and(|item| item.get("uriTemplate").is_some_and(|template| template != b"null"))
+}
+
+/// The result of the capability's own method, from that of a `call`, as a client of this era knows it.
+pub fn call(kind: Type, result: &[u8], era: Era) -> Result<Bytes, NotNative> {
     let members = object(result)?;
     let has_content = members.get("content").is_some_and(is_list);
     if !is_complete(&members) || (!has_content && members.get("task").is_some()) {
@@ -65,10 +105,15 @@ pub fn call(kind: Type, result: &[u8]) -> Result<Bytes, NotNative> {
     if kind != Type::Tool && members.get("isError") == Some(b"true") {
         return Err(failed(&members));
     }
-    match kind {
-        Type::Tool => Ok(tool_result(members)),
-        Type::Resource => resource_result(members),
-        Type::Prompt => prompt_result(&members),
+    let (what, native) = match kind {
+        Type::Tool => (What::CallResult, tool_result(members)),
+        Type::Resource => (What::ReadResult, resource_result(members)?),
+        Type::Prompt => (What::PromptResult, prompt_result(&members)?),
+    };
+    match fit(what, &native, era, Writer::ProxyTool) {
+        Fit::AsItIs => Ok(native),
+        Fit::Mended { json, .. } => Ok(json),
+        Fit::Bad(wrong) => Err(NotNative::Invalid(wrong)),
     }
 }
 
@@ -128,8 +173,13 @@ fn page_in_meta(result: &Members<'_>) -> Option<Page> {
 
 fn page(annotations: &Members<'_>) -> Option<Page> {
     let number = |key| std::str::from_utf8(annotations.get(key)?).ok()?.parse().ok();
-    let total = number("proxyTotal")?;
-    Some(Page { total, offset: number("proxyOffset").unwrap_or(0), limit: number("proxyLimit") })
+    // The first is ours, the second Magg's.
+    for [total, offset, limit] in [["proxyTotal", "proxyOffset", "proxyLimit"], ["totalCount", "offset", "limit"]] {
+        if let Some(total) = number(total) {
+            return Some(Page { total, offset: number(offset).unwrap_or(0), limit: number(limit) });
+        }
+    }
+    None
 }
 
 fn tool_result(mut result: Members<'_>) -> Bytes {

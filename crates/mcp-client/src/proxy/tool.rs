@@ -28,7 +28,7 @@ impl ProxyClient {
             };
             let params = wrap::list(tool, kind, paging);
             let result = self.client.request(CALL, text(&params)?, &Use::default()).await?;
-            let listed = unwrap::list(result.get().as_bytes())?;
+            let listed = unwrap::list(tool, kind, result.get().as_bytes())?;
             listing.miss_those_of(&result);
             let came = listed.items.len();
             for item in &listed.items {
@@ -50,7 +50,7 @@ impl ProxyClient {
     ) -> Result<Box<RawValue>, ClientError> {
         let params = wrap::info(tool, kind, path);
         let result = self.client.request(CALL, text(&params)?, &Use::default()).await?;
-        json(&unwrap::info(result.get().as_bytes())?)
+        json(&unwrap::info(tool, kind, result.get().as_bytes())?)
     }
 }
 
@@ -61,7 +61,7 @@ pub fn failed(result: &RawValue) -> bool {
 
 pub fn json(bytes: &Bytes) -> Result<Box<RawValue>, ClientError> {
     serde_json::from_slice(bytes)
-        .map_err(|_| ClientError::Unexpected { method: CALL.into(), what: "what is in it is not JSON" })
+        .map_err(|_| ClientError::Unexpected { method: CALL.into(), what: "what is in it is not JSON".into() })
 }
 
 fn text(bytes: &Bytes) -> Result<&str, ClientError> {

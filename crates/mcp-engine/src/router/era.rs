@@ -1,6 +1,8 @@
 //! From one era to the other: what every modern request says of its client, and what answers of one era have
 //! that the other does not know. Questions in the middle of a call are not carried over.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use mcp_wire::{Era, Kind, Message, Revision, Span, reply, scan, splice};
 
@@ -166,7 +168,12 @@ pub fn answer_to_legacy(method: &str, answer: Bytes) -> Crossed {
                 _ => return Crossed::Unknown,
             }
         }
-        let is_cut = |name: &str| matches!(name, "resultType" | "ttlMs" | "cacheScope");
+        // A handshake's revisions know no structured content but an object.
+        let is_object = |value: Range<usize>| is_object(&answer, &value);
+        let is_other = method == "tools/call" && !members(&answer, result.clone(), "structuredContent").all(is_object);
+        let is_cut = |name: &str| {
+            matches!(name, "resultType" | "ttlMs" | "cacheScope") || (is_other && name == "structuredContent")
+        };
         cut_members(&answer, result, is_cut, &mut edits);
     }
     change_code(&answer, |code| reply::legacy_code(method, code), &mut edits);

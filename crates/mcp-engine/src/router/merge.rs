@@ -93,7 +93,7 @@ pub struct Listing<'a> {
     pub kind: ListKind,
     pub next: Option<&'a str>,
     pub absent: &'a [Missing],
-    /// Servers of which only the first items are listed.
+    /// Servers of which not all items are listed.
     pub cut: &'a [Missing],
     /// The client's.
     pub era: Era,

@@ -43,15 +43,16 @@ fn each_action_is_read() {
 #[test]
 fn a_list_can_be_narrowed() {
     let json = r#"{"action":"list","type":"resource","limit":50,"offset":0,
-        "filter":{"prefix":"a_","tags":["x","y"],"server":"git","query":"read file"}}"#;
+        "filter_server":"g","filter":{"prefix":"a_","tags":["x","y"],"server":"git","query":"read file"}}"#;
     let filter = Filter {
         prefix: Some("a_".into()),
         tags: vec!["x".into(), "y".into()],
         server: Some("git".into()),
+        server_prefix: Some("g".into()),
         query: Some("read file".into()),
     };
     assert_eq!(parsed(json), list(Type::Resource, Paging { limit: Some(50), offset: Some(0) }, filter));
-    let nothing = r#"{"action":"list","type":"tool","limit":null,"filter":{"prefix":null,"query":" ","tags":[]}}"#;
+    let nothing = r#"{"action":"list","type":"tool","limit":null,"filter_server":"","filter":{"prefix":null,"query":" ","tags":[]}}"#;
     assert_eq!(parsed(nothing), list(Type::Tool, Paging::default(), Filter::default()));
 }
 
@@ -113,7 +114,12 @@ fn what_is_missing_is_named() {
 fn what_does_not_go_together_is_named() {
     refused(r#"{"action":"list","type":"tool","path":"a"}"#, "`path` is only for actions \"info\" and \"call\"");
     refused(r#"{"action":"list","type":"tool","path":""}"#, "`path` is only for actions \"info\" and \"call\"");
-    refused(r#"{"action":"list","type":"tool","args":{}}"#, "`args` is only for action \"call\"");
+    for nothing in ["{}", r#""""#, r#""{}""#, "null"] {
+        parsed(&format!(r#"{{"action":"list","type":"tool","args":{nothing}}}"#));
+        parsed(&format!(r#"{{"action":"info","type":"tool","path":"a","args":{nothing}}}"#));
+    }
+    refused(r#"{"action":"list","type":"tool","args":{"b":1}}"#, "`args` is only for action \"call\"");
+    refused(r#"{"action":"list","type":"tool","args":7}"#, "`args` is only for action \"call\"");
     refused(r#"{"action":"info","type":"tool","path":"a","args":{"b":1}}"#, "`args` is only for action \"call\"");
     refused(r#"{"action":"call","type":"tool","path":"a","limit":1}"#, "`limit` is only for action \"list\"");
     refused(r#"{"action":"info","type":"tool","path":"a","offset":1}"#, "`offset` is only for action \"list\"");

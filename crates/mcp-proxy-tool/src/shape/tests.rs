@@ -30,12 +30,14 @@ fn a_list_is_one_resource_with_everything_in_it() {
             "pythonType": "Tool", "many": true, "dataType": "Tool", "isArray": true
         }
     }]});
-    assert_eq!(value(&list(Type::Tool, [&item[..]], None)), expected);
+    assert_eq!(value(&list(Type::Tool, [&item[..]], None, Dialect::Extension)), expected);
 }
 
 #[test]
 fn a_list_says_what_it_holds_and_which_part() {
-    let annotations = |kind, page| value(&list(kind, [&b"{}"[..], b"{}"], page))["content"][0]["annotations"].take();
+    let annotations = |kind, page| {
+        value(&list(kind, [&b"{}"[..], b"{}"], page, Dialect::Extension))["content"][0]["annotations"].take()
+    };
     assert_eq!(annotations(Type::Resource, None)["pythonType"], "Resource|ResourceTemplate");
     assert_eq!(annotations(Type::Prompt, None)["dataType"], "Prompt");
     let page = |total, offset, limit| {
@@ -57,9 +59,9 @@ fn info_is_of_one() {
             "pythonType": "Tool", "many": false, "dataType": "Tool", "isArray": false
         }
     }]});
-    assert_eq!(value(&info(Type::Tool, "add", br#"{"name": "add"}"#)), expected);
+    assert_eq!(value(&info(Type::Tool, "add", br#"{"name": "add"}"#, Dialect::Extension)), expected);
     let data_type = |item: &str| {
-        let info = value(&info(Type::Resource, "n://{é}", item.as_bytes()));
+        let info = value(&info(Type::Resource, "n://{é}", item.as_bytes(), Dialect::Extension));
         assert_eq!(info["content"][0]["resource"]["uri"], "proxy:info/resource/n://%7B%C3%A9%7D");
         assert_eq!(info["content"][0]["annotations"]["proxyPath"], "n://{é}");
         info["content"][0]["annotations"]["dataType"].as_str().unwrap().to_owned()
@@ -216,4 +218,19 @@ fn what_has_no_content_is_not_lost_in_a_batch() {
     let task = outcome(Some("call"), Came::Result(r#"{"task":{"taskId":"1"}}"#.into()));
     let told = value(&batch(&[task]))["structuredContent"]["results"][0].take();
     assert_eq!((&told["count"], &told["result"]["task"]["taskId"]), (&json!(0), &json!("1")));
+}
+
+#[test]
+fn maggs_client_is_told_of_resources_as_it_spells_them() {
+    let told = |result: &Bytes| value(result)["content"][0]["annotations"].take();
+    let union = "mcp.types.Resource | mcp.types.ResourceTemplate";
+    for (kind, expected) in [(Type::Tool, "Tool"), (Type::Prompt, "Prompt"), (Type::Resource, union)] {
+        for result in [list(kind, [], None, Dialect::Magg), info(kind, "a", b"{}", Dialect::Magg)] {
+            assert_eq!(told(&result)["pythonType"], expected);
+            assert_ne!(told(&result)["dataType"], union);
+        }
+    }
+    for (name, expected) in [("magg", Dialect::Magg), ("My-MAGG client", Dialect::Magg), ("mcp", Dialect::Extension)] {
+        assert_eq!(Dialect::of_client(name), expected);
+    }
 }

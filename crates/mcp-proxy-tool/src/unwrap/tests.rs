@@ -3,7 +3,26 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::arguments::Call;
-use crate::shape;
+use crate::shape::{self, Dialect};
+
+const OURS: fn(bool) -> ProxyTool =
+    |knows_objectify| ProxyTool { name: "proxy".into(), knows_paging: true, knows_objectify };
+
+fn list(result: &[u8]) -> Result<Listed, NotNative> {
+    super::list(&OURS(true), Type::Tool, result)
+}
+
+fn info(result: &[u8]) -> Result<Bytes, NotNative> {
+    super::info(&OURS(true), Type::Tool, result)
+}
+
+fn call(kind: Type, result: &[u8]) -> Result<Bytes, NotNative> {
+    super::call(kind, result, Era::Legacy)
+}
+
+fn shaped_list<'a>(items: impl IntoIterator<Item = &'a [u8]>, page: Option<Page>) -> Bytes {
+    shape::list(Type::Tool, items, page, Dialect::Extension)
+}
 
 fn value(json: &[u8]) -> Value {
     serde_json::from_slice(json).unwrap()
@@ -41,14 +60,15 @@ fn lists_are_items_again() {
 #[test]
 fn lists_tell_which_part_they_are() {
     for page in [Page { total: 9, offset: 4, limit: Some(2) }, Page { total: 9, offset: 0, limit: None }] {
-        let shaped = shape::list(Type::Tool, [&b"{}"[..]], Some(page));
+        let shaped = shaped_list([&b"{}"[..]], Some(page));
         assert_eq!(list(&shaped).unwrap().page, Some(page));
     }
 }
 
 #[test]
 fn info_is_one_item_again() {
-    assert_eq!(info(&shape::info(Type::Tool, "a", br#"{"name":"a","n":1.50}"#)).unwrap(), r#"{"name":"a","n":1.50}"#);
+    let shaped = shape::info(Type::Tool, "a", br#"{"name":"a","n":1.50}"#, Dialect::Extension);
+    assert_eq!(info(&shaped).unwrap(), r#"{"name":"a","n":1.50}"#);
     assert_eq!(info(result(r#"[{"name":"a"}]"#, json!({"many": true})).as_bytes()).unwrap(), r#"{"name":"a"}"#);
     assert_eq!(unexpected(info(result("[{},{}]", json!({})).as_bytes())), "not one item");
 }
@@ -85,8 +105,8 @@ fn results_of_tools_lose_only_what_the_tool_added() {
         r#"{"content":[{"type":"text","text":"8"}],"n":1.50}"#,
     );
     check(
-        r#"{"content":[{"annotations":{"priority":0.50,"proxyType":"tool"}},{"annotations": {}},7]}"#,
-        r#"{"content":[{"annotations":{"priority":0.50}},{"annotations": {}},7]}"#,
+        r#"{"content":[{"type":"x","annotations":{"priority":0.50,"proxyType":"tool"}},{"type":"x","annotations": {}}]}"#,
+        r#"{"content":[{"type":"x","annotations":{"priority":0.50}},{"type":"x","annotations": {}}]}"#,
     );
 }
 
@@ -144,16 +164,36 @@ fn any_object(names: &'static [&'static str]) -> impl Strategy<Value = Value> {
     )
 }
 
+/// An object with these members, one of another name, and perhaps `_meta`.
+fn any_valid(members: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> {
+    let meta = prop::option::of(prop::collection::btree_map("[a-z]{1,4}", any_value(), 0..3));
+    (members, "[A-Z]{1,4}", any_value(), meta).prop_map(|(mut object, other, value, meta)| {
+        object[other] = value;
+        if let Some(meta) = meta {
+            object["_meta"] = json!(meta);
+        }
+        object
+    })
+}
+
 fn any_item() -> impl Strategy<Value = Value> {
     let annotations = prop::collection::btree_map("[a-z]{1,4}", any_value(), 1..3);
-    (any_object(&["type", "text", "data", "_meta"]), prop::option::of(annotations)).prop_map(
-        |(mut item, annotations)| {
-            if let Some(annotations) = annotations {
-                item["annotations"] = json!(annotations);
-            }
-            item
-        },
-    )
+    let item = ("\\PC{0,6}", prop::option::of(annotations)).prop_map(|(text, annotations)| {
+        let mut item = json!({ "type": "text", "text": text });
+        if let Some(annotations) = annotations {
+            item["annotations"] = json!(annotations);
+        }
+        item
+    });
+    any_valid(item)
+}
+
+fn any_resource() -> impl Strategy<Value = Value> {
+    let resource = ("\\PC{0,6}", "\\PC{0,6}", any::<bool>()).prop_map(|(uri, held, is_text)| {
+        let held = if is_text { ("text", held) } else { ("blob", held) };
+        json!({ "uri": uri, held.0: held.1 })
+    });
+    any_valid(resource)
 }
 
 fn using(kind: Type) -> Call {
@@ -168,7 +208,7 @@ fn there_and_back(kind: Type, native: &Value) -> Value {
 proptest! {
     #[test]
     fn tool_results_come_back(
-        mut native in any_object(&["_meta", "isError", "structuredContent", "ttlMs"]),
+        mut native in any_valid(any::<bool>().prop_map(|failed| json!({ "isError": failed, "structuredContent": {} }))),
         content in prop::collection::vec(any_item(), 0..4),
     ) {
         native["content"] = content.into();
@@ -177,23 +217,26 @@ proptest! {
 
     #[test]
     fn resources_come_back(
-        mut native in any_object(&["_meta", "ttlMs"]),
-        contents in prop::collection::vec(any_object(&["uri", "mimeType", "text", "blob", "_meta"]), 0..4),
+        mut native in any_valid(any_object(&["ttlMs"])),
+        contents in prop::collection::vec(any_resource(), 0..4),
     ) {
         native["contents"] = contents.into();
         prop_assert_eq!(there_and_back(Type::Resource, &native), native);
     }
 
     #[test]
-    fn prompts_come_back(mut native in any_object(&["_meta", "description"]), messages in any_value()) {
-        native["messages"] = messages;
+    fn prompts_come_back(
+        mut native in any_valid(any_object(&["ttlMs"])),
+        content in prop::collection::vec(any_item(), 0..4),
+    ) {
+        native["messages"] = content.into_iter().map(|item| json!({ "role": "user", "content": item })).collect();
         prop_assert_eq!(there_and_back(Type::Prompt, &native), native);
     }
 
     #[test]
-    fn lists_come_back(items in prop::collection::vec(any_object(&["name", "description", "inputSchema"]), 0..4)) {
+    fn lists_come_back(items in prop::collection::vec(any_valid(Just(json!({ "name": "a", "inputSchema": { "type": "object" } }))), 0..4)) {
         let texts: Vec<_> = items.iter().map(Value::to_string).collect();
-        let shaped = shape::list(Type::Tool, texts.iter().map(String::as_bytes), None);
+        let shaped = shaped_list(texts.iter().map(String::as_bytes), None);
         prop_assert_eq!(list(&shaped).unwrap().items, texts);
     }
 
@@ -210,9 +253,39 @@ proptest! {
 #[test]
 fn a_page_is_found_where_unknown_annotations_are_dropped() {
     let page = Page { total: 9, offset: 2, limit: Some(1) };
-    let shaped = shape::list(Type::Tool, [&b"{}"[..]], Some(page));
+    let shaped = shaped_list([&b"{}"[..]], Some(page));
     let mut stripped: serde_json::Value = serde_json::from_slice(&shaped).unwrap();
     assert_eq!(stripped["_meta"][PAGE], serde_json::json!({ "total": 9, "offset": 2, "limit": 1, "nextOffset": 3 }));
     stripped["content"][0].as_object_mut().unwrap().remove("annotations");
     assert_eq!(list(stripped.to_string().as_bytes()).unwrap().page, Some(page));
+}
+
+#[test]
+fn what_magg_writes_is_made_native() {
+    let text = r#"[{"name":"a","title":null,"inputSchema":{"type":"object","properties":{"x":{"default":null}}},"outputSchema":{"type":"object"},"meta":{"fastmcp":{"tags":[]}}}]"#;
+    let annotations = json!({"pythonType": "Tool", "many": true, "totalCount": 3, "offset": 1, "limit": 1});
+    let listed = super::list(&OURS(false), Type::Tool, result(text, annotations).as_bytes()).unwrap();
+    let expected = r#"{"name":"a","inputSchema":{"type":"object","properties":{"x":{"default":null}}},"_meta":{"fastmcp":{"tags":[]}}}"#;
+    assert_eq!(listed.items, [expected]);
+    assert_eq!(listed.page, Some(Page { total: 3, offset: 1, limit: Some(1) }));
+    assert!(list(br#"{"content":[],"isError":false}"#).unwrap().items.is_empty());
+    let template = r#"[{"name":"a","uriTemplate":"a:{b}","uri":null,"size":null,"annotations":null,"meta":null}]"#;
+    let listed = super::list(&OURS(false), Type::Resource, result(template, json!({"many": true})).as_bytes()).unwrap();
+    assert_eq!(listed.items, [r#"{"name":"a","uriTemplate":"a:{b}","uri":null,"size":null}"#]);
+    let prompt = r#"{"meta":null,"description":null,"messages":[{"role":"user","content":{"type":"text","text":"x","annotations":null,"meta":null}}]}"#;
+    let native = call(Type::Prompt, result(prompt, json!({"pythonType": "GetPromptResult"})).as_bytes()).unwrap();
+    assert_eq!(native, r#"{"messages":[{"role":"user","content":{"type":"text","text":"x"}}]}"#);
+}
+
+#[test]
+fn promised_output_is_kept_where_it_comes() {
+    let text = r#"[{"name":"a","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}]"#;
+    let listed = list(result(text, json!({"many": true})).as_bytes()).unwrap();
+    assert_eq!(listed.items, [&text[1..text.len() - 1]]);
+}
+
+#[test]
+fn what_cannot_be_made_valid_is_named() {
+    let wrong = call(Type::Tool, br#"{"content":[{"type":"text","text":null}]}"#).unwrap_err();
+    assert_eq!(wrong.to_string(), "the proxy tool's answer is no valid result: `content`: `text`: it is no text");
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
 use mcp_proxy_tool::definition::DEFAULT_NAME;
+use mcp_proxy_tool::shape::Dialect;
 use mcp_transport::gateway::settings::{ProxyToolMode, ProxyToolSettings, UnwrapTool};
 
 use super::ids;
@@ -19,6 +20,9 @@ pub struct ProxyToolArgs {
     /// Whether clients see that tool beside everything else, or nothing but the tool [default: beside]
     #[arg(long, value_enum, value_name = "beside|instead", hide_possible_values = true)]
     pub proxy_tool_mode: Option<ProxyToolModeArg>,
+    /// How that tool spells the types of what it lists: `magg` for the client of Magg [default: extension]
+    #[arg(long, value_enum, value_name = "extension|magg", hide_possible_values = true)]
+    pub proxy_tool_dialect: Option<ProxyToolDialectArg>,
 }
 
 /// What those take that stand in front of one server.
@@ -36,6 +40,12 @@ pub enum ProxyToolModeArg {
     Instead,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProxyToolDialectArg {
+    Extension,
+    Magg,
+}
+
 impl ProxyToolArgs {
     /// What counts together with what a file says: each thing that is given here counts before it.
     pub fn over(&self, file: Option<ProxyToolSettings>) -> Result<Option<ProxyToolSettings>, Failure> {
@@ -43,18 +53,25 @@ impl ProxyToolArgs {
             ProxyToolModeArg::Beside => ProxyToolMode::Beside,
             ProxyToolModeArg::Instead => ProxyToolMode::Instead,
         });
-        let (name, file_mode) = file.map(|file| (file.name, file.mode)).unzip();
+        let dialect = self.proxy_tool_dialect.map(|dialect| match dialect {
+            ProxyToolDialectArg::Extension => Dialect::Extension,
+            ProxyToolDialectArg::Magg => Dialect::Magg,
+        });
+        let (file_mode, file_dialect) = file.as_ref().map(|file| (file.mode, file.dialect)).unzip();
+        let name = file.map(|file| file.name);
         let name = match (&self.proxy_tool, name) {
             (Some(Some(given)), _) => given.clone(),
             (_, Some(name)) => name,
             (Some(None), None) => DEFAULT_NAME.to_owned(),
-            (None, None) if mode.is_some() => {
-                return Err(Failure::usage("--proxy-tool-mode is for a proxy tool, and there is none")
+            (None, None) if mode.is_some() || dialect.is_some() => {
+                let flag = if mode.is_some() { "--proxy-tool-mode" } else { "--proxy-tool-dialect" };
+                return Err(Failure::usage(format!("{flag} is for a proxy tool, and there is none"))
                     .hint("give --proxy-tool too"));
             }
             (None, None) => return Ok(None),
         };
-        Ok(Some(ProxyToolSettings { name, mode: mode.or(file_mode).unwrap_or_default() }))
+        let (mode, dialect) = (mode.or(file_mode).unwrap_or_default(), dialect.or(file_dialect).unwrap_or_default());
+        Ok(Some(ProxyToolSettings { name, mode, dialect }))
     }
 }
 
@@ -91,7 +108,7 @@ mod tests {
     use super::*;
 
     fn tool(name: &str, mode: ProxyToolMode) -> Option<ProxyToolSettings> {
-        Some(ProxyToolSettings { name: name.into(), mode })
+        Some(ProxyToolSettings { name: name.into(), mode, dialect: Dialect::Extension })
     }
 
     #[track_caller]
@@ -102,7 +119,7 @@ mod tests {
         expected: Option<ProxyToolSettings>,
     ) {
         let proxy_tool = proxy_tool.map(|name| name.map(str::to_owned));
-        let args = ProxyToolArgs { proxy_tool, proxy_tool_mode };
+        let args = ProxyToolArgs { proxy_tool, proxy_tool_mode, proxy_tool_dialect: None };
         assert_eq!(args.over(file).expect("it is right"), expected);
     }
 
@@ -116,8 +133,15 @@ mod tests {
         check(Some(Some("b")), None, tool("a", instead), tool("b", instead));
         check(Some(Some("b")), Some(ProxyToolModeArg::Instead), None, tool("b", instead));
         check(None, Some(ProxyToolModeArg::Beside), tool("a", instead), tool("a", beside));
-        let args = ProxyToolArgs { proxy_tool: None, proxy_tool_mode: Some(ProxyToolModeArg::Instead) };
-        assert!(args.over(None).is_err());
+        let (mode, dialect) = (Some(ProxyToolModeArg::Instead), Some(ProxyToolDialectArg::Magg));
+        for (proxy_tool_mode, proxy_tool_dialect) in [(mode, None), (None, dialect)] {
+            let args = ProxyToolArgs { proxy_tool: None, proxy_tool_mode, proxy_tool_dialect };
+            assert!(args.over(None).is_err());
+            let told = args.over(tool("a", beside)).expect("it is right").expect("there is one");
+            let expected =
+                if dialect.is_some() && proxy_tool_mode.is_none() { Dialect::Magg } else { Dialect::Extension };
+            assert_eq!(told.dialect, expected);
+        }
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub const INSTANCES: &[&str] = &["shared", "per-client"];
 pub const PROTOCOLS: &[&str] = &["auto", "legacy", "modern"];
 pub const NOTIFIED: &[&str] = &["concerned", "all", "nobody"];
 pub const PROXY_TOOL_MODES: &[&str] = &["beside", "instead"];
+pub const PROXY_TOOL_DIALECTS: &[&str] = &["extension", "magg"];
 pub const LOG_LEVELS: &[&str] = &[
     "error", "warn", "info", "debug", "trace", "warning", "critical", "ERROR", "WARN", "INFO", "DEBUG", "TRACE",
     "WARNING", "CRITICAL",
@@ -344,6 +345,12 @@ pub const PROXY_TOOL: &[Key] = &[
         takes: Takes::Words(PROXY_TOOL_MODES),
         default: "beside",
         about: "Whether clients see it beside everything else, or `instead`.",
+    },
+    Key {
+        name: "dialect",
+        takes: Takes::Words(PROXY_TOOL_DIALECTS),
+        default: "extension",
+        about: "How lists and descriptions spell the types of what is in them: `magg` for the client of Magg, which reads no others. A client that calls itself so is told them in any case.",
     },
 ];
 

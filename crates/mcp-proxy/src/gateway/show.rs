@@ -4,6 +4,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use mcp_proxy_tool::shape::Dialect;
 use mcp_store::redact::{MASK, Redactor};
 use mcp_transport::gateway::settings::{
     Instance, Notifications, ProxyToolMode, ProxyToolSettings, Speaks, Start, StdioMode, UnwrapTool, UrlTransport,
@@ -138,6 +139,13 @@ fn proxy_tool(tool: &ProxyToolSettings) -> Shown {
         match tool.mode {
             ProxyToolMode::Beside => "beside",
             ProxyToolMode::Instead => "instead",
+        },
+    );
+    table.put(
+        "dialect",
+        match tool.dialect {
+            Dialect::Extension => "extension",
+            Dialect::Magg => "magg",
         },
     );
     table.done()

@@ -7,6 +7,7 @@ mod mutations;
 use std::time::Duration;
 
 use mcp_engine::entrance::Entrance;
+use mcp_proxy_tool::shape::Dialect;
 use mcp_transport::gateway::settings::{
     Instance, Notifications, ProxyToolMode, ProxyToolSettings, ServerSettings, ServerTarget, Speaks, Start, StdioMode,
     UnwrapTool, UrlTransport,
@@ -110,7 +111,7 @@ pub const EVERYTHING: &str = r#"{
   "structured_logging": true, "healthcheck_interval": 0, "healthcheck_timeout": 3, "initialize_wait": 1, "list_wait": 2,
   "page_size": 10, "in_flight_per_client": 11, "notifications": ["far"], "drain": "1s", "max_message_bytes": 4096,
   "tokens": [{"name": "ci", "token": "${env:TOKEN}", "servers": ["far", "e*"], "tools": ["far__*"], "rate_limit_per_minute": 5}],
-  "proxy_tool": {"name": "all", "mode": "instead"}, "rules": "rules.toml", "policy": null
+  "proxy_tool": {"name": "all", "mode": "instead", "dialect": "magg"}, "rules": "rules.toml", "policy": null
 }"#;
 
 #[test]
@@ -158,7 +159,7 @@ fn every_key_is_read() {
     let patterns = |patterns: &Vec<String>| patterns.join(" ");
     assert_eq!(one.enabled_tools.as_ref().map(patterns).as_deref(), Some("e*"));
     assert_eq!((patterns(&one.disabled_tools).as_str(), far.enabled_tools), ("echo", None));
-    let proxy_tool = ProxyToolSettings { name: "all".into(), mode: ProxyToolMode::Instead };
+    let proxy_tool = ProxyToolSettings { name: "all".into(), mode: ProxyToolMode::Instead, dialect: Dialect::Magg };
     assert_eq!(settings.proxy_tool, Some(proxy_tool));
     assert_eq!(one.unwrap_proxy_tool, Some(UnwrapTool::Named("mcp:proxy".into())));
     assert_eq!(far.unwrap_proxy_tool, None);
@@ -189,7 +190,7 @@ fn servers_may_be_a_table_and_defaults_are_filled_in() {
 #[test]
 fn a_proxy_tool_is_asked_for_in_one_word_or_more() {
     let read = |tool: &str| good("f.toml", &format!("proxy_tool = {tool}\n{A}")).config.settings.proxy_tool;
-    let tool = |name: &str, mode| Some(ProxyToolSettings { name: name.into(), mode });
+    let tool = |name: &str, mode| Some(ProxyToolSettings { name: name.into(), mode, dialect: Dialect::Extension });
     assert_eq!(read("true"), tool("proxy", ProxyToolMode::Beside));
     assert_eq!(read("false"), None);
     assert_eq!(read("'mcp:proxy'"), tool("mcp:proxy", ProxyToolMode::Beside));

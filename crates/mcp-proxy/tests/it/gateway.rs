@@ -136,7 +136,7 @@ fn without_prefixes_what_two_servers_have_is_nobodys() {
 fn schemas_pass_byte_for_byte() {
     let sandbox = Sandbox::new();
     let schema = r#"{"type":"object", "properties":{"n":{"minimum":1.0e2,"x-b":0.10,"é":"\u00e9\/"}},"$defs":{ }}"#;
-    let tool = format!(r#"{{"inputSchema":{schema},"name":"x","annotations":{{"readOnlyHint":true}},"title":null}}"#);
+    let tool = format!(r#"{{"inputSchema":{schema},"name":"x","annotations":{{"readOnlyHint":true}},"x-title":null}}"#);
     let line = format!(r#"{{"jsonrpc":"2.0","id":$id,"result":{{"tools":[{tool}]}}}}"#);
     // `$defs` is no placeholder of the script.
     let fakes = [fake("a").script("on", json!({ "tools/list": [{ "line": line }] }))];

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::gateway_kit::{HttpClient, StdioClient, code_of, fake, names_in, steps, text_of};
-use crate::kit::Sandbox;
-use crate::proxy_tool_kit::{call, full, names, tool};
+use crate::kit::{Running, Sandbox, fixture_program};
+use crate::proxy_tool_kit::{call, data, full, names, tool};
 
 #[test]
 fn instead_of_everything_a_client_sees_one_small_tool() {
@@ -90,6 +90,76 @@ fn a_list_says_which_servers_are_not_in_it() {
     assert_eq!(names(&answer["result"]["content"][0]), ["a__x", "a__do"]);
     assert_eq!(answer["result"]["_meta"]["io.github.mcp-proxy/absent"], json!([{ "server": "dead" }]));
     client.end_somehow();
+}
+
+/// Why it is not there is for those who run the gateway: it may have paths in it.
+#[test]
+fn a_native_list_does_not_say_where_an_absent_server_is() {
+    let sandbox = Sandbox::new();
+    let dead = fake("dead").set("command", json!(["/no/such/program"]));
+    let failing = r#"{"jsonrpc":"2.0","id":$id,"error":{"code":-32000,"message":"cannot read /home/of/server"}}"#;
+    let failing = fake("b").script("on", json!({ "tools/list": [{ "line": failing }] }));
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), dead, failing], json!({}));
+    let listed = client.ask("tools/list", json!({}));
+    let absent = &listed["result"]["_meta"]["io.github.mcp-proxy/absent"];
+    assert_eq!(
+        *absent,
+        json!([
+            { "server": "dead", "reason": "it is not available" },
+            { "server": "b", "reason": "it answered with an error" },
+        ])
+    );
+    client.end_somehow();
+    let noted = sandbox.stdout(["inspect", sandbox.segments()[0].to_str().unwrap()]);
+    assert!(noted.contains("cannot read /home/of/server"), "{noted}");
+}
+
+/// Magg's client sends `args` with everything, and its servers know `filter_server`.
+#[test]
+fn what_maggs_clients_send_is_taken() {
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("ab"), fake("b")], tool("beside"));
+    let list = json!({ "action": "list", "type": "tool", "args": {} });
+    assert_eq!(names(&client.item(list)).len(), 6);
+    let info = client.item(json!({ "action": "info", "type": "tool", "path": "b__x", "args": {} }));
+    assert_eq!(data(&info)["name"], "b__x");
+    for (begins, expected) in
+        [("a", vec!["a__x", "a__do", "ab__x", "ab__do"]), ("ab", vec!["ab__x", "ab__do"]), ("x", vec![])]
+    {
+        let few = client.item(json!({ "action": "list", "type": "tool", "filter_server": begins }));
+        assert_eq!(names(&few), expected);
+        assert_eq!(few["annotations"]["proxyTotal"], expected.len());
+    }
+    let args = json!({ "action": "list", "type": "tool", "args": { "a": 1 } });
+    assert_eq!(client.mistake(args), "`args` is only for action \"call\"");
+    client.end();
+}
+
+#[test]
+fn resources_are_spelled_for_maggs_client_where_it_says_so_or_is_told() {
+    const MAGG: &str = "mcp.types.Resource | mcp.types.ResourceTemplate";
+    let told = json!({ "proxy_tool": { "name": "proxy", "dialect": "magg" } });
+    for (name, top, list, info) in [
+        ("other", tool("beside"), "Resource|ResourceTemplate", "Resource"),
+        ("magg-client", tool("beside"), MAGG, MAGG),
+        ("other", told, MAGG, MAGG),
+    ] {
+        let sandbox = Sandbox::new();
+        let mut client = StdioClient::named(sandbox.serve(&[full()], top), name);
+        let listed = client.item(json!({ "action": "list", "type": "resource" }));
+        assert_eq!(listed["annotations"]["pythonType"], list, "{name}");
+        let described = client.item(json!({ "action": "info", "type": "resource", "path": "notes" }));
+        assert_eq!(described["annotations"]["pythonType"], info, "{name}");
+        client.end();
+    }
+    let sandbox = Sandbox::new();
+    sandbox.gateway_config(&[full()], &json!({}));
+    let mut command = sandbox.command(["run", "--proxy-tool", "--proxy-tool-dialect=magg", "--"]);
+    command.arg(fixture_program()).arg("upstream").arg(sandbox.path("full.script"));
+    let mut client = StdioClient::open_with(Running::start(command), json!({})).0;
+    let listed = client.item(json!({ "action": "list", "type": "resource" }));
+    assert_eq!(listed["annotations"]["pythonType"], MAGG);
+    client.end();
 }
 
 #[test]

@@ -677,7 +677,8 @@ fn s9_2_4_connections_are_shared_and_lists_kept() {
 #[test]
 fn s10_1_the_example_of_a_list() {
     let sandbox = Sandbox::new();
-    let calculator = json!([{ "name": "calculator_add", "description": "Add two numbers" }]);
+    let schema = json!({ "type": "object" });
+    let calculator = json!([{ "name": "calculator_add", "description": "Add two numbers", "inputSchema": schema }]);
     let server = fake("calculator").set("prefix", false).list("tools", calculator);
     let mut client = StdioClient::with_tool(&sandbox, server);
     let mut item = client.item(json!({ "action": "list", "type": "tool" }));

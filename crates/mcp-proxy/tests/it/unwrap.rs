@@ -378,3 +378,40 @@ fn the_tool_itself_is_nobodys_to_call() {
     let calls = sandbox.seen("a", "tools/call");
     assert!(calls.iter().all(|call| call["params"]["arguments"]["action"] == "list"), "{calls:?}");
 }
+
+/// Magg writes what its language has: nulls for what is missing, `meta` for `_meta`, and no structured content.
+#[test]
+fn what_a_tool_writes_for_its_own_clients_is_made_valid() {
+    let written = json!({ "title": null, "icons": null, "meta": { "k": null } });
+    let with = |mut item: Value| {
+        item.as_object_mut().unwrap().extend(written.as_object().unwrap().clone());
+        item
+    };
+    let schema = json!({ "type": "object", "properties": { "n": { "default": null } } });
+    let tool = with(json!({ "name": "do", "inputSchema": schema, "outputSchema": { "type": "object" } }));
+    let prompt = with(json!({ "name": "p", "arguments": [{ "name": "a", "description": null, "required": true }] }));
+    let server = hidden()
+        .list("tools", json!([tool, with(json!({ "name": "bad" })), "x"]))
+        .list("prompts", json!([prompt]))
+        .list("resources", json!([with(json!({ "name": "r", "uri": "file:///r", "annotations": null, "size": null }))]))
+        .list("resourceTemplates", json!([with(json!({ "name": "t", "uriTemplate": "file:///{t}" }))]))
+        .set("prefix", false);
+    let sandbox = Sandbox::new();
+    let mut client = StdioClient::open(&sandbox, &[server], json!({}));
+    let meta = json!({ "k": null });
+    let expected = [
+        json!([{ "name": "do", "inputSchema": schema, "_meta": meta }, { "name": "x", "inputSchema": { "type": "object" } }]),
+        json!([{ "name": "p", "arguments": [{ "name": "a", "required": true }], "_meta": meta }]),
+        json!([{ "name": "r", "uri": "file:///r", "_meta": meta }]),
+        json!([{ "name": "t", "uriTemplate": "file:///{t}", "_meta": meta }]),
+    ];
+    for ((method, kind), expected) in LISTS.into_iter().zip(expected) {
+        assert_eq!(client.ask(method, json!({}))["result"][kind], expected);
+    }
+    let answer =
+        client.steps("do", json!([{ "answer": { "content": [{ "type": "text", "text": "1", "_meta": null }] } }]));
+    assert_eq!(answer["result"], json!({ "content": [{ "type": "text", "text": "1" }] }));
+    let broken = client.steps("do", json!([{ "answer": { "content": [{ "type": "text", "text": null }] } }]));
+    assert_eq!(code_of(&broken), -32603, "{broken}");
+    assert!(client.end().contains("`bad` left out, `inputSchema` is missing"));
+}

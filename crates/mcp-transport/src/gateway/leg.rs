@@ -446,7 +446,8 @@ impl Leg {
     fn answer(&self, call: ClientCall, message: &Message, sequence: u64) {
         let Some(visitor) = call.visitor.upgrade() else { return };
         let method = call.method.as_str();
-        let unwrapped = call.through.map(|kind| Message::new(unwrapping::unwrapped(kind, message.bytes().clone())));
+        let unwrapped =
+            call.through.map(|kind| Message::new(unwrapping::unwrapped(kind, message.bytes().clone(), self.era.get())));
         let message = unwrapped.as_ref().unwrap_or(message);
         let Some(span) = message.glance().id else { return };
         let edits = rewrite::answer(self.namespace(), method, message);

@@ -7,6 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcp_engine::router::rewrite::{self, Item};
 use mcp_engine::router::{Claimant, ListKind};
+use mcp_proxy_tool::Type;
+use mcp_wire::fit::{Fit, What, Writer, fit};
+use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
 use mcp_wire::visible::visible;
 use mcp_wire::{Kind, Message};
@@ -38,15 +41,81 @@ pub struct Read {
     pub is_public: bool,
     /// The bound that cut it short, if one did.
     pub cut: Option<String>,
+    /// What is not listed because no client could read it, or not as its server has it.
+    pub faults: Faults,
     /// Tells lists apart.
     pub number: u64,
+}
+
+/// Why there is no list of a server.
+#[derive(Clone)]
+pub struct Unread {
+    /// For whoever runs the gateway. It may have paths, addresses and what the server says.
+    pub why: String,
+    /// For clients.
+    pub told: &'static str,
+}
+
+impl Unread {
+    pub fn gone(refusal: &Refusal) -> Self {
+        Self { why: refusal.text(), told: "it is not available" }
+    }
+
+    pub fn late() -> Self {
+        Self::of("it did not answer in time")
+    }
+
+    pub fn failed(why: String) -> Self {
+        Self { why, told: "it answered with an error" }
+    }
+
+    pub fn of(told: &'static str) -> Self {
+        Self { why: told.into(), told }
+    }
+}
+
+/// Items that are not as the protocol has them.
+#[derive(Default)]
+pub struct Faults {
+    pub left_out: usize,
+    /// Which they are and what is wrong, as many as are said.
+    named: Vec<String>,
+    /// The others.
+    unnamed: usize,
+}
+
+impl Faults {
+    fn leave_out(&mut self, what: String) {
+        self.left_out += 1;
+        self.name(what);
+    }
+
+    fn name(&mut self, what: String) {
+        if self.named.len() < FAULTS_SAID { self.named.push(what) } else { self.unnamed += 1 }
+    }
+
+    /// For whoever runs the gateway.
+    fn text(&self) -> Option<String> {
+        let more = if self.unnamed > 0 { format!("; and {} more", self.unnamed) } else { String::new() };
+        (!self.named.is_empty()).then(|| format!("{}{more}", self.named.join("; ")))
+    }
 }
 
 impl Read {
     /// Of a server that has no such list.
     fn nothing() -> Self {
         let at = Instant::now();
-        Self { items: Vec::new(), until: None, changes: 0, at, ttl: None, is_public: true, cut: None, number: 0 }
+        Self {
+            items: Vec::new(),
+            until: None,
+            changes: 0,
+            at,
+            ttl: None,
+            is_public: true,
+            cut: None,
+            faults: Faults::default(),
+            number: 0,
+        }
     }
 }
 
@@ -96,11 +165,15 @@ impl Leg {
         gateway.map_or((1, 0), |gateway| (gateway.settings.list_pages, gateway.settings.list_items))
     }
 
-    /// The lists that a bound cut, in words; none if all are whole.
+    /// The lists that are not as the server has them, in words; none if all are.
     pub(super) fn lists_cut(&self) -> Option<String> {
-        let cut = |kind: ListKind| Some(format!("{} is cut: {}", kind.method(), self.list(kind).last()?.cut.as_ref()?));
-        let cut: Vec<String> = ListKind::ALL.into_iter().filter_map(cut).collect();
-        (!cut.is_empty()).then(|| cut.join("; "))
+        let of = |kind: ListKind| {
+            let (method, read) = (kind.method(), self.list(kind).last()?);
+            let cut = read.cut.as_ref().map(|cut| format!("{method} is cut: {cut}"));
+            Some([cut, read.faults.text().map(|faults| format!("{method}: {faults}"))].into_iter().flatten())
+        };
+        let said: Vec<String> = ListKind::ALL.into_iter().filter_map(of).flatten().collect();
+        (!said.is_empty()).then(|| said.join("; "))
     }
 
     /// The list of a kind, if there is one that is right or was a short while ago.
@@ -113,9 +186,9 @@ impl Leg {
     }
 
     /// The list of a kind, read from the server if need be. An error says why there is none.
-    pub(super) async fn fetch(&self, kind: ListKind) -> Result<Rc<Read>, String> {
+    pub(super) async fn fetch(&self, kind: ListKind) -> Result<Rc<Read>, Unread> {
         if !self.opened().await {
-            return Err(self.refusal().text());
+            return Err(Unread::gone(&self.refusal()));
         }
         if !self.offers(kind) {
             return Ok(Rc::new(Read::nothing()));
@@ -124,7 +197,7 @@ impl Leg {
         let changes = listed.changes.get();
         loop {
             if self.is_over() {
-                return Err(self.refusal().text());
+                return Err(Unread::gone(&self.refusal()));
             }
             if let Some(read) = listed.fresh() {
                 return Ok(read);
@@ -147,10 +220,11 @@ impl Leg {
         Ok(read)
     }
 
-    async fn read(&self, kind: ListKind) -> Result<Read, String> {
+    async fn read(&self, kind: ListKind) -> Result<Read, Unread> {
         let changes = self.list(kind).changes.get();
         let mut items: Vec<Item> = Vec::new();
-        let (mut ttl, mut is_public, mut left_out) = (None, true, 0);
+        let (mut ttl, mut is_public, mut nameless) = (None, true, 0);
+        let mut faults = Faults::default();
         let mut cursors: Vec<String> = Vec::new();
         let (pages_max, items_max) = self.list_bounds();
         let mut cut = None;
@@ -164,20 +238,20 @@ impl Leg {
                     answer
                 }
                 None => self.ask(kind.method(), params.as_deref()).await.map_err(|_| match self.is_over() {
-                    true => self.refusal().text(),
-                    false => "it did not answer in time".into(),
+                    true => Unread::gone(&self.refusal()),
+                    false => Unread::late(),
                 })?,
             };
             if Message::new(answer.clone()).glance().kind == Kind::Error {
-                return Err(format!("{} failed: {}", kind.method(), error_text(&answer)));
+                return Err(Unread::failed(format!("{} failed: {}", kind.method(), error_text(&answer))));
             }
             let Some(read) = rewrite::page(self.namespace(), kind, &answer) else {
-                return Err(format!("its answer to {} is no list", kind.method()));
+                return Err(Unread::of("its answer is no list"));
             };
             ttl = if page == 0 { read.ttl_ms } else { ttl.min(read.ttl_ms) };
             is_public &= read.is_public;
-            left_out += read.left_out;
-            items.extend(read.items);
+            nameless += read.left_out;
+            items.extend(read.items.into_iter().filter_map(|item| fitting(kind, item, self.era.get(), &mut faults)));
             match read.next {
                 None => break,
                 Some(next) if cursors.contains(&next) => {
@@ -207,8 +281,17 @@ impl Leg {
                 gateway.hub.tell_once(&text);
             }
         }
-        if left_out > 0 {
-            self.note(&format!("{left_out} items of {} have no usable name, and are left out", kind.method()));
+        if nameless > 0 {
+            faults.name(format!("{nameless} without a usable name left out"));
+            faults.left_out += nameless;
+        }
+        if let Some(faults) = faults.text() {
+            let text =
+                format!("{} of server \"{}\" has items that are not valid: {faults}", kind.method(), self.server.id());
+            self.note(&text);
+            if let Some(gateway) = self.server.gateway.upgrade() {
+                gateway.hub.tell_once(&text);
+            }
         }
         let now = Instant::now();
         let until = match self.era.get() {
@@ -220,7 +303,7 @@ impl Leg {
             number.set(number.get() + 1);
             number.get()
         });
-        Ok(Read { items, until, changes, at: now, ttl: ttl.map(Duration::from_millis), is_public, cut, number })
+        Ok(Read { items, until, changes, at: now, ttl: ttl.map(Duration::from_millis), is_public, cut, faults, number })
     }
 
     /// Has names that cannot be read back, or have no server in them, lead here.
@@ -248,6 +331,51 @@ impl Leg {
     }
 }
 
+/// An item as clients can read it. None if there is no such.
+fn fitting(kind: ListKind, item: Item, era: Era, faults: &mut Faults) -> Option<Item> {
+    match fit(what_of(kind), &item.bytes, era, Writer::Server) {
+        Fit::AsItIs => Some(item),
+        Fit::Mended { json, dropped } => {
+            if !dropped.is_empty() {
+                faults.name(format!("`{}` without its `{}`", shown(&item), dropped.join("`, `")));
+            }
+            Some(Item { bytes: json, ..item })
+        }
+        Fit::Bad(wrong) => {
+            faults.leave_out(format!("`{}` left out, {wrong}", shown(&item)));
+            None
+        }
+    }
+}
+
+/// A server's item as clients of an era can read it.
+pub(super) fn for_clients_of(era: Era, kind: Type, item: &Bytes) -> Bytes {
+    // Nothing else differs between eras.
+    if kind != Type::Tool || era == Era::Modern {
+        return item.clone();
+    }
+    match fit(What::Tool, item, era, Writer::Server) {
+        Fit::Mended { json, .. } => json,
+        Fit::AsItIs | Fit::Bad(_) => item.clone(),
+    }
+}
+
+fn what_of(kind: ListKind) -> What {
+    match kind {
+        ListKind::Tools => What::Tool,
+        ListKind::Prompts => What::Prompt,
+        ListKind::Resources => What::Resource,
+        ListKind::Templates => What::Template,
+    }
+}
+
+fn shown(item: &Item) -> String {
+    const CHARS_MAX: usize = 100;
+    visible(&item.original.chars().take(CHARS_MAX).collect::<String>()).to_string()
+}
+
+/// Items that are named as not valid; the rest are counted.
+const FAULTS_SAID: usize = 10;
 /// Collisions that are said; the rest are like them.
 const COLLISIONS_SAID: usize = 20;
 /// A list that its server says no change of.

@@ -9,13 +9,14 @@ use mcp_engine::router::cursor::{self, Digest};
 use mcp_engine::router::merge::{self, Listing, Missing};
 use mcp_engine::router::rewrite::Item;
 use mcp_engine::router::{Found, ListKind, Namespace};
+use mcp_proxy_tool::Type;
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::revision::Era;
 use mcp_wire::{Id, Message, scan};
 use tokio::time::{Instant, timeout_at};
 
 use super::leg::Leg;
-use super::listed::Read;
+use super::listed::{Read, Unread, for_clients_of};
 use super::visitor::Visitor;
 
 /// Merged answers that are kept.
@@ -53,7 +54,7 @@ const RECENT: Duration = Duration::from_secs(10);
 /// The list of one server, or why there is none.
 pub(super) struct PartOf {
     pub leg: Rc<Leg>,
-    pub read: Result<Rc<Read>, String>,
+    pub read: Result<Rc<Read>, Unread>,
 }
 
 impl Visitor {
@@ -127,18 +128,18 @@ impl Visitor {
         let mut parts = Vec::new();
         for (leg, reader) in legs.into_iter().zip(readers) {
             if !leg.is_ready() && !leg.is_worth_waiting_for() {
-                let read = Err(leg.refusal().text());
+                let read = Err(Unread::gone(&leg.refusal()));
                 parts.push(PartOf { leg, read });
                 continue;
             }
             let read = match timeout_at(until, reader).await {
                 Ok(Ok(read)) => read,
-                Ok(Err(_)) => Err("it could not be read".into()),
-                Err(_) => Err("it did not answer in time".into()),
+                Ok(Err(_)) => Err(Unread::of("it could not be read")),
+                Err(_) => Err(Unread::late()),
             };
             parts.push(PartOf { leg, read });
         }
-        let missing = |leg| PartOf { leg, read: Err("it has not answered for a while".into()) };
+        let missing = |leg| PartOf { leg, read: Err(Unread::of("it has not answered for a while")) };
         parts.extend(stuck.into_iter().map(missing));
         parts.sort_by_key(|part| part.leg.server.index);
         parts
@@ -172,14 +173,23 @@ impl Visitor {
         else {
             return self.answer_with(id, &Refusal::BadCursor);
         };
-        for Missing { server, reason } in &absent {
-            self.note(&format!("the server \"{server}\" is missing from {}: {reason}", kind.method()));
+        for (server, unread) in &absent {
+            self.note(&format!("the server \"{server}\" is missing from {}: {}", kind.method(), unread.why));
         }
+        let told = |(server, unread): &(String, Unread)| Missing { server: server.clone(), reason: unread.told.into() };
+        let absent: Vec<Missing> = absent.iter().map(told).collect();
         let varies = self.gateway.hub.is_governed() || self.gateway.entrance.asks_for_token();
         let (ttl_ms, is_public) = hints(parts, &absent, varies);
         let (own, next) = (self.gateway.own(), page.next.as_deref());
         let listing = Listing { kind, next, absent: &absent, cut: &cut(parts), era, ttl_ms, is_public, own: &own };
-        let result = merge::list(items[page.items].iter().map(|item| &item.bytes), &listing);
+        let items: Vec<Bytes> = match kind {
+            ListKind::Tools => {
+                let era = era_of(era, parts);
+                items[page.items].iter().map(|item| for_clients_of(era, Type::Tool, &item.bytes)).collect()
+            }
+            _ => items[page.items].iter().map(|item| item.bytes.clone()).collect(),
+        };
+        let result = merge::list(&items, &listing);
         if is_whole {
             self.gateway.merged.borrow_mut().keep(key, result.clone());
         }
@@ -202,16 +212,16 @@ impl Visitor {
     }
 
     /// The servers that are missing from a list, and why.
-    fn absent(&self, parts: &[PartOf]) -> Vec<Missing> {
+    fn absent(&self, parts: &[PartOf]) -> Vec<(String, Unread)> {
         let mut absent = Vec::new();
         for server in self.servers() {
             let part = parts.iter().find(|part| part.leg.server.index == server.index);
-            let reason = match part.map(|part| &part.read) {
+            let unread = match part.map(|part| &part.read) {
                 Some(Ok(_)) => continue,
-                Some(Err(reason)) => reason.clone(),
-                None => server.unavailable().text(),
+                Some(Err(unread)) => unread.clone(),
+                None => Unread::gone(&server.unavailable()),
             };
-            absent.push(Missing { server: server.id().to_owned(), reason });
+            absent.push((server.id().to_owned(), unread));
         }
         absent
     }
@@ -244,6 +254,12 @@ fn known_parts(legs: &[Rc<Leg>], known: impl Fn(&Leg) -> Option<Rc<Read>>) -> Op
     legs.iter().map(part).collect()
 }
 
+/// The era that items of these lists are to be made fit for: lists of legacy servers fit all clients.
+pub(super) fn era_of(client: Era, parts: &[PartOf]) -> Era {
+    let is_modern = |part: &PartOf| part.leg.era.get() == Era::Modern;
+    if parts.iter().any(is_modern) { client } else { Era::Modern }
+}
+
 /// For how long a merged list is right, and whether it is so for everybody.
 fn hints(parts: &[PartOf], absent: &[Missing], varies: bool) -> (u64, bool) {
     let reads: Vec<&Rc<Read>> = parts.iter().filter_map(|part| part.read.as_ref().ok()).collect();
@@ -252,10 +268,15 @@ fn hints(parts: &[PartOf], absent: &[Missing], varies: bool) -> (u64, bool) {
     (ttl.as_millis() as u64, !varies && !reads.is_empty() && reads.iter().all(|read| read.is_public))
 }
 
-/// The servers of which only the first items are listed, and the bounds that cut the rest.
+/// The servers of which not all items are listed, and why. What is left out may be what a client must not know of, so it
+/// is not named.
 fn cut(parts: &[PartOf]) -> Vec<Missing> {
     let cut = |part: &PartOf| {
-        let reason = part.read.as_ref().ok()?.cut.clone()?;
+        let read = part.read.as_ref().ok()?;
+        let left_out = Some(read.faults.left_out).filter(|count| *count > 0);
+        let left_out = left_out.map(|count| format!("{count} left out, which no client could read"));
+        let reasons: Vec<String> = [read.cut.clone(), left_out].into_iter().flatten().collect();
+        let reason = (!reasons.is_empty()).then(|| reasons.join("; "))?;
         Some(Missing { server: part.leg.server.id().to_owned(), reason })
     };
     parts.iter().filter_map(cut).collect()

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_proxy_tool::shape::Dialect;
+
 use crate::child::ServerCommand;
 use crate::http::target::Target;
 
@@ -42,6 +44,8 @@ pub struct Settings {
 pub struct ProxyToolSettings {
     pub name: String,
     pub mode: ProxyToolMode,
+    /// For clients that do not say who they are.
+    pub dialect: Dialect,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

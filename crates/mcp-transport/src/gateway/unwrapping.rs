@@ -11,11 +11,12 @@ use mcp_proxy_tool::select::Paging;
 use mcp_proxy_tool::unwrap::{self, NotNative};
 use mcp_proxy_tool::{Type, wrap};
 use mcp_wire::fold::skeleton;
+use mcp_wire::revision::Era;
 use mcp_wire::splice::splice_all;
 use mcp_wire::{Kind, Message, reply, scan};
 
 use super::leg::Leg;
-use super::listed::{error_text, json_text};
+use super::listed::{Unread, error_text, json_text};
 use super::settings::UnwrapTool;
 
 /// A list that was read through a tool, and the bound that cut it short.
@@ -90,7 +91,7 @@ impl Leg {
     }
 
     /// A list, read through the tool, as the server's own answer to a request for it; and the bound that cut it.
-    pub(super) async fn read_behind(&self, tool: &ProxyTool, kind: ListKind) -> Result<Behind, String> {
+    pub(super) async fn read_behind(&self, tool: &ProxyTool, kind: ListKind) -> Result<Behind, Unread> {
         let mut items: Vec<Bytes> = Vec::new();
         let ((pages_max, items_max), mut cut) = (self.list_bounds(), None);
         let mut offset = 0;
@@ -102,15 +103,17 @@ impl Leg {
             let params = wrap::list(tool, type_of(kind), paging);
             let answer = self.ask("tools/call", Some(&String::from_utf8_lossy(&params))).await;
             let answer = answer.map_err(|_| match self.is_over() {
-                true => self.refusal().text(),
-                false => "it did not answer in time".into(),
+                true => Unread::gone(&self.refusal()),
+                false => Unread::late(),
             })?;
             if Message::new(answer.clone()).glance().kind == Kind::Error {
-                return Err(format!("{} through its proxy tool failed: {}", kind.method(), error_text(&answer)));
+                let why = format!("{} through its proxy tool failed: {}", kind.method(), error_text(&answer));
+                return Err(Unread::failed(why));
             }
             let result = scan::member_at(&answer, ["result"]).map(|span| &answer[span.range()]);
-            let listed = unwrap::list(result.unwrap_or_default())
-                .map_err(|why| format!("{} through its proxy tool failed: {}", kind.method(), shortened(&why)))?;
+            let listed = unwrap::list(tool, type_of(kind), result.unwrap_or_default())
+                .map_err(|why| format!("{} through its proxy tool failed: {}", kind.method(), shortened(&why)))
+                .map_err(Unread::failed)?;
             offset += listed.items.len();
             let (is_last, count) = match listed.page {
                 Some(page) => (offset >= page.total || listed.items.is_empty(), page.total),
@@ -154,9 +157,9 @@ impl Leg {
 }
 
 /// The answer to a call of the tool as the answer to what was asked for.
-pub(super) fn unwrapped(kind: Type, answer: Bytes) -> Bytes {
+pub(super) fn unwrapped(kind: Type, answer: Bytes, era: Era) -> Bytes {
     let Some(span) = scan::member_at(&answer, ["result"]) else { return answer };
-    match unwrap::call(kind, &answer[span.range()]) {
+    match unwrap::call(kind, &answer[span.range()], era) {
         Ok(native) => splice_all(&answer, &mut [(span, native)]),
         Err(why) => match Message::new(answer.clone()).id() {
             Some(id) => reply::failed_inside(&id, &why.to_string()),
@@ -175,15 +178,14 @@ fn type_of(kind: ListKind) -> Type {
 
 /// Whether an item of what the tool lists belongs into a list. The tool itself does not: nobody is to see it.
 fn is_of(tool: &ProxyTool, kind: ListKind, item: &[u8]) -> bool {
-    let has_template = || scan::member_at(item, ["uriTemplate"]).is_some();
     match kind {
         ListKind::Tools => {
             let name = scan::member_at(item, ["name"]).and_then(|span| scan::decode_string(&item[span.range()]));
             name.is_none_or(|name| name != tool.name)
         }
         ListKind::Prompts => true,
-        ListKind::Resources => !has_template(),
-        ListKind::Templates => has_template(),
+        ListKind::Resources => !unwrap::is_template(item),
+        ListKind::Templates => unwrap::is_template(item),
     }
 }
 

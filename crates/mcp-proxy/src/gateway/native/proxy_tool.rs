@@ -1,6 +1,7 @@
 //! The tool that reaches everything, and those of servers that are looked behind.
 
 use mcp_proxy_tool::definition::DEFAULT_NAME;
+use mcp_proxy_tool::shape::Dialect;
 use mcp_transport::gateway::settings::{ProxyToolMode, ProxyToolSettings, UnwrapTool};
 
 use crate::config::{Located, Value, said};
@@ -10,21 +11,23 @@ use crate::gateway::keys::PROXY_TOOL;
 
 const MODES: [(&str, ProxyToolMode); 2] = [("beside", ProxyToolMode::Beside), ("instead", ProxyToolMode::Instead)];
 
+const DIALECTS: [(&str, Dialect); 2] = [("extension", Dialect::Extension), ("magg", Dialect::Magg)];
+
 /// `proxy_tool` of the gateway.
 pub fn read(top: &Fields<'_>, reader: &mut Reader<'_>) -> Option<ProxyToolSettings> {
     let located = top.get("proxy_tool", reader)?;
-    let (name, mode) = match &located.value {
+    let (name, mode, dialect) = match &located.value {
         Value::Flag(false) => return None,
-        Value::Flag(true) => (None, None),
+        Value::Flag(true) => (None, None, None),
         Value::Table(_) => {
             let fields = reader.fields(located, "`proxy_tool`", PROXY_TOOL)?;
             let name = fields.get("name", reader).map(|name| tool_name(name, "`name`", reader));
-            (name, fields.word("mode", &MODES, reader))
+            (name, fields.word("mode", &MODES, reader), fields.word("dialect", &DIALECTS, reader))
         }
-        _ => (Some(tool_name(located, "`proxy_tool`", reader)), None),
+        _ => (Some(tool_name(located, "`proxy_tool`", reader)), None, None),
     };
     let name = name.unwrap_or_else(|| Some(DEFAULT_NAME.to_owned()))?;
-    Some(ProxyToolSettings { name, mode: mode.unwrap_or_default() })
+    Some(ProxyToolSettings { name, mode: mode.unwrap_or_default(), dialect: dialect.unwrap_or_default() })
 }
 
 /// `unwrap_proxy_tool` of a server.

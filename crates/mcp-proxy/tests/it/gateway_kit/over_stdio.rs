@@ -37,6 +37,18 @@ impl StdioClient {
         (client, opened)
     }
 
+    /// One that calls itself so.
+    #[track_caller]
+    pub fn named(proxy: Running, name: &str) -> Self {
+        let mut client = Self::new(proxy, false, json!({}));
+        let mut introduction = initialize("init", LEGACY, json!({}));
+        introduction["params"]["clientInfo"]["name"] = name.into();
+        client.send(&introduction);
+        client.answer(&json!("init"));
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        client
+    }
+
     /// A client of the newest revision.
     pub fn modern(proxy: Running) -> Self {
         Self::new(proxy, true, json!({}))

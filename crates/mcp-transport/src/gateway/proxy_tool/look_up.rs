@@ -13,12 +13,13 @@ use mcp_proxy_tool::Type;
 use mcp_proxy_tool::arguments::{Mistake, Operation};
 use mcp_proxy_tool::index::Index;
 use mcp_proxy_tool::select::{Filter, Page, Paging};
-use mcp_proxy_tool::shape::{self, Came};
+use mcp_proxy_tool::shape::{self, Came, Dialect};
 use mcp_wire::revision::Era;
 use mcp_wire::{Id, reply, scan};
 
 use super::Outer;
-use crate::gateway::lists::PartOf;
+use crate::gateway::listed::for_clients_of;
+use crate::gateway::lists::{PartOf, era_of};
 use crate::gateway::visitor::Visitor;
 
 /// Indexes that are kept: one for each type, and some for clients that see other servers.
@@ -92,7 +93,7 @@ impl Visitor {
             Operation::List { kind, paging, filter } => self.listed(*kind, *paging, filter, era).await,
             Operation::Info { kind, path } => {
                 let lists = self.lists_of(*kind, era, self.owner_of(*kind, path)).await;
-                self.described(*kind, path, &lists)
+                self.described(*kind, path, &lists, era)
             }
             // It is no question of what there is.
             Operation::Call(_) => Came::Error(reply::internal_error()),
@@ -137,7 +138,10 @@ impl Visitor {
             let text = format!("there is no server {id:?}; `filter.server` is one of {}", ids.join(", "));
             return Came::Result(shape::mistake(&Mistake(text)));
         }
-        let lists = self.lists_of(kind, era, server.flatten()).await;
+        let mut lists = self.lists_of(kind, era, server.flatten()).await;
+        if let Some(prefix) = &filter.server_prefix {
+            lists.iter_mut().for_each(|(_, parts)| parts.retain(|part| begins_with(part, prefix)));
+        }
         let visible = self.visible_in(&lists);
         let mut chosen: Vec<&Item> = match &filter.query {
             Some(query) => {
@@ -150,8 +154,13 @@ impl Visitor {
         let (range, page) = paging.cut(chosen.len());
         let is_filtered = *filter != Filter::default();
         let page = page.or_else(|| is_filtered.then_some(Page { total: chosen.len(), offset: 0, limit: None }));
-        let result = shape::list(kind, chosen[range].iter().map(|item| &item.bytes[..]), page);
-        Came::Result(with_absent(result, &self.missing(&lists, server.flatten())))
+        let era = readable_by(era, &lists);
+        let items: Vec<Bytes> = chosen[range].iter().map(|item| for_clients_of(era, kind, &item.bytes)).collect();
+        let result = shape::list(kind, items.iter().map(|item| &item[..]), page, self.dialect());
+        let is_meant = |id: &str| filter.server_prefix.as_ref().is_none_or(|prefix| id.starts_with(prefix.as_str()));
+        let mut missing = self.missing(&lists, server.flatten());
+        missing.retain(|id| is_meant(id));
+        Came::Result(with_absent(result, &missing))
     }
 
     /// The servers of which nothing is in these lists, and something might be.
@@ -179,15 +188,32 @@ impl Visitor {
         index
     }
 
-    fn described(&self, kind: Type, path: &str, lists: &Lists) -> Came {
+    /// How the client wants to be told what things are.
+    fn dialect(&self) -> Dialect {
+        let set = self.gateway.settings.proxy_tool.as_ref().map(|tool| tool.dialect).unwrap_or_default();
+        let facts = self.facts();
+        let name =
+            scan::member_at(&facts.info, ["name"]).and_then(|span| scan::decode_string(&facts.info[span.range()]));
+        match (set, name) {
+            (Dialect::Extension, Some(name)) => Dialect::of_client(&name),
+            (set, _) => set,
+        }
+    }
+
+    fn described(&self, kind: Type, path: &str, lists: &Lists, era: Era) -> Came {
+        let era = readable_by(era, lists);
+        let told = |item: &Item| {
+            let item = for_clients_of(era, kind, &item.bytes);
+            Came::Result(shape::info(kind, path, &item, self.dialect()))
+        };
         let visible = self.visible_in(lists);
         if let Some(item) = visible.iter().find(|item| item.given == path) {
-            return Came::Result(shape::info(kind, path, &item.bytes));
+            return told(item);
         }
         // Resources are called by their addresses, but have names, too.
         let named = visible.iter().filter(|_| kind == Type::Resource).filter(|item| is_called(&item.bytes, path));
         match named.collect::<Vec<_>>()[..] {
-            [item] => Came::Result(shape::info(kind, path, &item.bytes)),
+            [item] => told(item),
             [] => Came::Error(unknown(kind, path)),
             _ => {
                 let text = format!("several resources are called {path:?}; give the URI of one as `path`");
@@ -204,6 +230,15 @@ fn with_absent(result: Bytes, missing: &[String]) -> Bytes {
     }
     let absent: Vec<_> = missing.iter().map(|server| serde_json::json!({ "server": server })).collect();
     shape::with_meta(&result, meta::ABSENT, serde_json::Value::from(absent).to_string().as_bytes())
+}
+
+fn readable_by(client: Era, lists: &Lists) -> Era {
+    lists.iter().map(|(_, parts)| era_of(client, parts)).find(|era| *era == client).unwrap_or(Era::Modern)
+}
+
+/// Whether a part is of a server whose id begins so.
+fn begins_with(part: &PartOf, prefix: &str) -> bool {
+    part.leg.server.id().starts_with(prefix)
 }
 
 fn is_called(item: &[u8], name: &str) -> bool {

@@ -22,7 +22,7 @@ fn an_introduction_declares_what_is_behind_the_tool() {
 #[test]
 fn answers_are_native_again() {
     let check = |kind, result: &str, expected: &str| {
-        let answer = unwrapped(kind, format!(r#"{{"jsonrpc":"2.0","id":"a",{result}}}"#).into());
+        let answer = unwrapped(kind, format!(r#"{{"jsonrpc":"2.0","id":"a",{result}}}"#).into(), Era::Legacy);
         assert_eq!(String::from_utf8_lossy(&answer), format!(r#"{{"jsonrpc":"2.0","id":"a",{expected}}}"#));
     };
     let error = r#""error":{"code":-32000,"message":"no"}"#;
