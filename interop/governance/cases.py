@@ -3,6 +3,7 @@
 from holds.stage import Cast
 
 from .asked import asked, deserted, overtaken, unanswered
+from .hinted import hinted
 from .walk import changed, walked
 
 CASES = [
@@ -22,6 +23,9 @@ CASES = [
     (changed, Cast("py", "github", "legacy", "stdio", "stdio")),
     (changed, Cast("ts2", "github", "modern", "http", "http")),
     (changed, Cast("ts1", "github", "legacy", "sse", "sse")),
+    (hinted, Cast("py", "filesystem", "legacy", "stdio", "stdio")),
+    (hinted, Cast("ts1", "filesystem", "legacy", "http", "stdio")),
+    (hinted, Cast("ts2", "filesystem", "legacy", "sse", "stdio")),
     # Whoever uses the client is asked, by the way that each transport and era has for it.
     (asked, Cast("py", "github", "legacy", "stdio", "stdio")),
     (asked, Cast("ts1", "github", "legacy", "stdio", "stdio")),

@@ -4,7 +4,7 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.peers import HERE, PYTHON, Server, on_each_transport
+from harness.peers import HERE, PYTHON, SERVERS, Server, on_each_transport
 from harness.processes import RunFailed
 from harness.proxy import Proxy
 from holds.stage import Stage
@@ -53,7 +53,7 @@ class GovernedStage(Stage):
         self.proxy = GovernedProxy(binary)
 
     def server(self):
-        return GITHUB
+        return SERVERS["filesystem"] if self.cast.server == "filesystem" else GITHUB
 
     def write_rules(self, text):
         """Appears whole, as editors do it."""

@@ -39,6 +39,12 @@ class Client:
         self._order({"call": self._calls, "name": name, "arguments": arguments or {}, **options})
         return self._calls
 
+    def list_tools(self):
+        """Asks for the list of tools, and gives its items."""
+        self._calls += 1
+        self._order({"list": self._calls})
+        return self.outcome(self._calls)["result"]["tools"]
+
     def fill_in(self, form):
         """What forms are answered with from now on; with none they are left open."""
         self._order({"form": form})

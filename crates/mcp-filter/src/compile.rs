@@ -167,8 +167,9 @@ impl Compiler {
             (_, Some(header)) => Test::Header(header.text.clone(), self.text_test(op, values)?),
             (Values::Header, None) => header_named(op, values)?,
             (Values::Words(_), _) if asks == Asks::Hint => Test::Hint(hints(field, op, values)?),
-            (Values::Words(_) | Values::Flag, _) if is_anything(op, values) => Test::Present(asks),
-            (Values::Words(choices), _) => Test::Words(asks, words(choices, field, values)?),
+            (Values::Words(_) | Values::Ranks(_) | Values::Flag, _) if is_anything(op, values) => Test::Present(asks),
+            (Values::Ranks(choices), _) if !op.takes_list() => Test::Words(asks, ranks(choices, field, op, values)?),
+            (Values::Words(choices) | Values::Ranks(choices), _) => Test::Words(asks, words(choices, field, values)?),
             (Values::Flag, _) => Test::Flag(asks, flag(field, values)?),
             (Values::Number(_), _) if is_anything(op, values) => Test::Present(asks),
             (Values::Number(measure), _) => Test::Number(asks, numbers(measure, op, values)?),
@@ -392,10 +393,29 @@ fn words(choices: &'static [Choice], field: &Field, values: &[Value]) -> Checked
     Ok(words)
 }
 
-/// `hint:*` is any of them.
+/// Those on one side of a word, in their order.
+fn ranks(choices: &'static [Choice], field: &Field, op: Op, values: &[Value]) -> Checked<Vec<&'static str>> {
+    let value = only(values)?;
+    let word = fields::choice(choices, &value.text).ok_or_else(|| no_such(choices, field, value))?;
+    let all = choices.iter().map(|choice| choice.word);
+    let rank = |word: &str| choices.iter().position(|choice| choice.word == word);
+    let is_meant = |other: &&str| match op {
+        Op::Less => rank(other) < rank(word),
+        Op::LessOrEqual => rank(other) <= rank(word),
+        Op::Greater => rank(other) > rank(word),
+        _ => rank(other) >= rank(word),
+    };
+    let words: Vec<_> = all.filter(is_meant).collect();
+    match words.is_empty() {
+        true => Err(Fault::at(value.place.0.clone(), format!("nothing is `{}{}{word}`", field.name, op.as_str()))),
+        false => Ok(words),
+    }
+}
+
+/// `hint:*` is any that the server gives.
 fn hints(field: &Field, op: Op, values: &[Value]) -> Checked<Vec<&'static str>> {
     match is_anything(op, values) {
-        true => Ok(fields::HINTS.iter().map(|choice| choice.word).collect()),
+        true => Ok(fields::HINTS.iter().map(|choice| choice.word).filter(|word| *word != fields::UNLISTED).collect()),
         false => words(fields::HINTS, field, values),
     }
 }

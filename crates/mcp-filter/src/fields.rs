@@ -20,6 +20,8 @@ pub struct Field {
 pub enum Values {
     /// One of these words.
     Words(&'static [Choice]),
+    /// The same, in order: the least comes first.
+    Ranks(&'static [Choice]),
     /// Text, with `*` for any part of it.
     Text,
     /// One of these words, or text.
@@ -106,7 +108,10 @@ pub(crate) const HINTS: &[Choice] = &[
     Choice { word: "destructive", also: &["destructiveHint"] },
     Choice { word: "idempotent", also: &["idempotentHint"] },
     Choice { word: "openworld", also: &["openWorldHint"] },
+    word(UNLISTED),
 ];
+/// Not a hint of the server, so `hint:*` leaves it out.
+pub(crate) const UNLISTED: &str = "unknown";
 /// Who began an exchange. What a proxy asks servers of its own accord lists leave out.
 pub(crate) const OWN: &str = "proxy";
 const ORIGINS: &[Choice] = &[word("client"), word("server"), word(OWN)];
@@ -176,16 +181,16 @@ pub const FIELDS: &[Field] = &[
     field(
         Asks::Operation,
         "op",
-        Values::Words(OPERATIONS),
-        "op:delete",
-        "The class of operation that a call is. A recorded message has it if rules judged it.",
+        Values::Ranks(OPERATIONS),
+        "op>=write",
+        "The class of operation that a call is. `op>=write` is that and what can do more, in the order of the words. A recorded message has it if rules judged it.",
     ),
     field(
         Asks::Hint,
         "hint",
         Values::Words(HINTS),
         "hint:destructive",
-        "What the server says of the tool in its annotations, if it says yes. Only rules know it.",
+        "What the server says of the tool in its annotations, if it says yes. `unknown` is a tool that no list has named yet. Only rules know it.",
     ),
     field(
         Asks::Duration,
@@ -261,6 +266,7 @@ impl Field {
         use Op::*;
         match self.values {
             Values::Words(_) | Values::Flag => &[Has, Equal, NotEqual],
+            Values::Ranks(_) => &[Has, Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual],
             Values::Text | Values::WordsOrText(_) | Values::Header => &[Has, Equal, NotEqual, Like, Begins],
             Values::Number(_) => &[Has, Equal, NotEqual, Less, LessOrEqual, Greater, GreaterOrEqual],
             Values::Search => &[Has, Like],

@@ -4,7 +4,8 @@
 //!
 //! `syntax` is the tree of what was written, `fields` the table of what can be asked, `compile` turns
 //! the first into tests by the second, and `judge` holds them against a [`Subject`]. `foretell` says what
-//! that will come to before there is a message, and `spelling` which names are taken for each other.
+//! that will come to before there is a message, `spelling` which names are taken for each other, and `hinted` what rules
+//! by operation lost since hints no longer make a delete of a tool.
 
 #[cfg(any(test, feature = "checks"))]
 pub mod checks;
@@ -14,6 +15,7 @@ mod error;
 mod fields;
 mod foretell;
 mod glob;
+mod hinted;
 mod judge;
 mod numbers;
 mod parse;
@@ -35,6 +37,7 @@ pub use error::{FilterError, nearest};
 pub use fields::{FIELDS, Field, Values};
 pub use foretell::Certainty;
 pub use glob::Glob;
+pub use hinted::Hinted;
 pub use spelling::Spelling;
 pub use subject::{Subject, Way};
 

@@ -56,7 +56,7 @@ parentheses. `not` binds closest, then `and`, then `or`. An empty expression mat
 | `field=value`, `field!=value` | it is exactly that, or is not; a field without a value is not |
 | `field^=value` | it begins so |
 | `field~regex` | the regular expression is found in it |
-| `field<value`, `<=`, `>`, `>=` | it is a number, a duration or a size like that; `field:10..20` is a range |
+| `field<value`, `<=`, `>`, `>=` | it is a number, a duration, a size or an operation like that; `field:10..20` is a range |
 | `$.path` | the message has something there |
 | `$.path` and any of `: = != ^= ~ < <= > >=` | what it has there is like that |
 
@@ -91,7 +91,7 @@ fn takes(field: &Field) -> String {
     let words =
         |choices: &[Choice]| choices.iter().map(|choice| format!("`{}`", choice.word)).collect::<Vec<_>>().join(", ");
     match field.values {
-        Values::Words(choices) => words(choices),
+        Values::Words(choices) | Values::Ranks(choices) => words(choices),
         Values::Text => "text".to_owned(),
         Values::WordsOrText(choices) => format!("{} or text", words(choices)),
         Values::Number(measure) => measure.expected().to_owned(),

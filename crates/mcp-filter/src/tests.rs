@@ -285,11 +285,27 @@ fn a_server_hints_at_what_its_tool_does() {
             "hint:*",
             "hint!=readonly",
             "op:delete",
+            "op>=write",
+            "op>=delete",
+            "op>read",
+            "op<=delete",
+            "op<execute",
         ],
-        &["hint:readonly", "hint:idempotent", "hint:readonly,idempotent", "hint!=destructive", "op:read"],
+        &[
+            "hint:readonly",
+            "hint:idempotent",
+            "hint:readonly,idempotent",
+            "hint!=destructive",
+            "hint:unknown",
+            "op:read",
+            "op<delete",
+            "op>delete",
+        ],
     );
     let denial = Fake { hints: vec![("readonly", false)], ..message("{}") };
     check(&denial, &["not hint:*"], &["hint:*"]);
+    let unlisted = Fake { hints: vec![("unknown", true)], ..message("{}") };
+    check(&unlisted, &["hint:unknown", "hint:destructive,unknown"], &["hint:*", "hint:destructive"]);
     check(&message("{}"), &["hint!=readonly"], &["hint:readonly", "hint:*"]);
 }
 
@@ -581,6 +597,10 @@ fn every_wrong_expression_is_refused() {
         "text~\\",
         "/[/",
         "op:remove",
+        "op>remove",
+        "op>admin",
+        "op<read",
+        "op>write,delete",
         "hint:safe",
         "hint^=read",
         "verdict:no",

@@ -380,7 +380,7 @@ fn or_enough(answered: Result<ExitCode, Failure>) -> Result<ExitCode, Failure> {
 fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
     let outcome = match &cli.command {
         Command::Sessions { command } => return or_enough(sessions::sessions(command, &cli.state_dir()?, cli.color)),
-        Command::Policy { command } => return or_enough(policy::policy(command, cli.color)),
+        Command::Policy { command } => return or_enough(policy::policy(command, &|| cli.state_dir(), cli.color)),
         Command::Config { command } => return or_enough(config_cmd::config(command, cli.color)),
         Command::Audit(args) => return or_enough(audit::audit(args, &cli.state_dir()?, cli.color)),
         Command::Proxy(args) => return run::proxy(args, cli.state_dir(), cli.color),

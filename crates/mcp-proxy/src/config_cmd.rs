@@ -92,7 +92,7 @@ fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
             Ok((loaded, rules))
         });
         match checked {
-            Ok((loaded, rules)) => tell(&path, &loaded, rules.as_deref(), page)?,
+            Ok((loaded, rules)) => tell(&path, &loaded, rules.as_ref(), page)?,
             Err(failure) => {
                 page.flush()?;
                 say(&failure.to_string());
@@ -123,7 +123,7 @@ fn find_programs(source: &Source, loaded: &Loaded) -> Result<(), Failure> {
     if mistakes.is_empty() { Ok(()) } else { Err(source.refused("the configuration", mistakes)) }
 }
 
-fn tell(path: &Path, loaded: &Loaded, rules: Option<&str>, page: &mut Page) -> Result<(), Failure> {
+fn tell(path: &Path, loaded: &Loaded, rules: Option<&(String, Vec<String>)>, page: &mut Page) -> Result<(), Failure> {
     page.line(&format!("{}: {}", quoted(path), loaded.dialect.about()))?;
     let servers = &loaded.gateway.servers;
     let width = servers.iter().map(|server| server.id.len()).max().unwrap_or_default();
@@ -132,8 +132,9 @@ fn tell(path: &Path, loaded: &Loaded, rules: Option<&str>, page: &mut Page) -> R
         let line = format!("  {:width$}  {:15}  {}{state}", server.id, spoken(server), reached(server));
         page.line(&if server.enabled { line } else { page.styled(Style::Faint, &line) })?;
     }
-    if let Some(rules) = rules {
+    if let Some((rules, remarks)) = rules {
         page.line(&format!("  rules: {rules}"))?;
+        remarks.iter().try_for_each(|remark| page.line(&format!("  note: {remark}")))?;
     }
     let tokens = loaded.gateway.tokens.len() + usize::from(loaded.gateway.auth_token.is_some());
     if tokens > 0 {

@@ -4,8 +4,10 @@ mod check;
 mod explain;
 mod file;
 mod govern;
+mod hints;
 mod init;
 mod native;
+mod remarks;
 mod service;
 mod services;
 mod watch;
@@ -15,6 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Subcommand;
+use mcp_store::StateDir;
 
 pub use govern::{GovernArgs, Governing, Site};
 pub use watch::{Stamp, stamp};
@@ -39,17 +42,22 @@ pub fn read_inline(policy: &Located, reading: &mut Reading<'_>) -> Option<()> {
     native::read(policy, Naming::default(), reading).map(drop)
 }
 
-/// Whether a rules file can be used in front of these servers of a gateway, and what it says.
-pub fn summary_of(path: &Path, servers: &[Arc<str>]) -> Result<String, Failure> {
-    file::read(path, Naming { servers, ..Naming::default() }).map(|read| check::summary(&read))
+/// Whether a rules file can be used in front of these servers of a gateway, what it says, and what to note.
+pub fn summary_of(path: &Path, servers: &[Arc<str>]) -> Result<(String, Vec<String>), Failure> {
+    let read = file::read(path, Naming { servers, ..Naming::default() })?;
+    Ok((check::summary(&read), read.remarks))
 }
 
 /// `mcp-proxy policy …`
-pub fn policy(command: &PolicyCommand, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub fn policy(
+    command: &PolicyCommand,
+    state: &dyn Fn() -> Result<StateDir, Failure>,
+    color: ColorChoice,
+) -> Result<ExitCode, Failure> {
     let mut page = Page::new(color);
     let code = match command {
         PolicyCommand::Check(args) => check::check(args, &mut page)?,
-        PolicyCommand::Explain(args) => explain::explain(args, &mut page)?,
+        PolicyCommand::Explain(args) => explain::explain(args, state, &mut page)?,
         PolicyCommand::Init(args) => init::init(args, &mut page).map(|()| ExitCode::SUCCESS)?,
     };
     page.end()?;

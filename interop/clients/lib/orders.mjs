@@ -1,7 +1,7 @@
 // A client that does what it is told, for whoever acts from elsewhere while a call is under way.
 //
-// An order is a line of JSON on stdin: `{"call": 1, "name": …, "arguments": …}`, or `{"cancel": 1}`. What came of a
-// call is one on stdout, with all that the server has asked the client so far. `{"form": RESULT}` is what forms are
+// An order is a line of JSON on stdin: `{"call": 1, "name": …, "arguments": …}`, or `{"cancel": 1}`; `{"list": 2}`
+// lists the tools. What came of a call is one on stdout, with all that the server has asked the client so far. `{"form": RESULT}` is what forms are
 // answered with from then on, those that are open too; `{"form": null}` leaves them open. The end of stdin is the end.
 
 import { createInterface } from 'node:readline';
@@ -41,6 +41,8 @@ export async function obey(session) {
     if ('call' in order) {
       aborts.set(order.call, new AbortController());
       call(session, order, aborts.get(order.call));
+    } else if ('list' in order) {
+      say({ call: order.list, result: await session.client.listTools() });
     } else if ('form' in order) {
       fill(order.form);
     } else {

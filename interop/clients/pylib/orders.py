@@ -1,7 +1,7 @@
 """A client that does what it is told, for whoever acts from elsewhere while a call is under way.
 
-An order is a line of JSON on stdin: `{"call": 1, "name": …, "arguments": …}`, or `{"cancel": 1}`. What came of a
-call is one on stdout, with all that the server has asked the client so far. `{"form": RESULT}` is what forms are
+An order is a line of JSON on stdin: `{"call": 1, "name": …, "arguments": …}`, or `{"cancel": 1}`; `{"list": 2}`
+lists the tools. What came of a call is one on stdout, with all that the server has asked the client so far. `{"form": RESULT}` is what forms are
 answered with from then on, those that are open too; `{"form": null}` leaves them open. The end of stdin is the end.
 """
 
@@ -40,6 +40,8 @@ async def obey(session):
             if "call" in order:
                 scopes[order["call"]] = anyio.CancelScope()
                 tasks.start_soon(call, order)
+            elif "list" in order:
+                say({"call": order["list"], "result": plain(await session.client.list_tools())})
             elif "form" in order:
                 session.fill_in(order["form"])
             else:

@@ -8,6 +8,7 @@ use mcp_wire::{Ending, Kind, Message};
 use super::operation::{Annotations, Classified, Operation};
 use super::prospect::Prospect;
 use super::rules::{Permission, Rule, RuleVerdict, Rules};
+use super::tools::Tools;
 use super::{Answered, Concern, govern, table};
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side, Upstream};
@@ -24,6 +25,21 @@ pub struct Case<'a> {
     pub server: Option<&'a str>,
     /// It has the arguments that are meant. If it has not, rules about them are left open.
     pub is_whole: bool,
+}
+
+/// The hints of recorded lists of tools.
+#[derive(Debug, Default)]
+pub struct ListedTools(Tools);
+
+impl ListedTools {
+    /// Takes in an answer to `tools/list`.
+    pub fn hear(&mut self, answer: &[u8]) {
+        self.0.learn(answer);
+    }
+
+    pub fn of(&self, tool: &str) -> Annotations {
+        self.0.of(tool)
+    }
 }
 
 /// What the data path knows of how messages like one are judged.

@@ -1,8 +1,8 @@
 //! What a tool does: read, write, delete, execute or administer.
 //!
-//! What the user says comes first. Then the name: its words are held against a table of verbs
-//! (`verbs.rs`). The server's own annotations may raise what the name implies and never lower it,
-//! since a server that does harm will not say so. What nothing is known of, writes.
+//! An override comes first, then the name: its words are held against a table of verbs (`verbs.rs`),
+//! and a name without a known verb writes. The server's own annotations raise a read to a write and
+//! change nothing else, so that a call before the first list is judged as one after it, that step aside.
 
 mod lexicon;
 mod name;
@@ -69,12 +69,19 @@ pub struct Annotations {
     pub destructive: Option<bool>,
     pub idempotent: Option<bool>,
     pub open_world: Option<bool>,
+    /// No list has named the tool yet.
+    pub is_unlisted: bool,
 }
 
 impl Annotations {
+    /// Of a tool that no list has named yet.
+    pub const UNLISTED: Self =
+        Self { read_only: None, destructive: None, idempotent: None, open_world: None, is_unlisted: true };
+
     /// As filters ask for one.
     pub fn hint(self, name: &str) -> Option<bool> {
         match name {
+            "unknown" => Some(self.is_unlisted),
             "readonly" => self.read_only,
             "destructive" => self.destructive,
             "idempotent" => self.idempotent,
@@ -83,12 +90,12 @@ impl Annotations {
         }
     }
 
-    /// The least that a tool with these annotations does, and the one that says so. One that is left
-    /// out says nothing: the protocol's own default would make every tool destructive.
-    fn floor(self) -> Option<(Operation, &'static str, bool)> {
+    /// The hint that raises a read to a write. An absent hint says nothing: the protocol's own default would
+    /// make every tool destructive.
+    fn raises(self) -> Option<(&'static str, bool)> {
         match self {
-            Self { destructive: Some(true), .. } => Some((Operation::Delete, "destructiveHint", true)),
-            Self { read_only: Some(false), .. } => Some((Operation::Write, "readOnlyHint", false)),
+            Self { destructive: Some(true), .. } => Some(("destructiveHint", true)),
+            Self { read_only: Some(false), .. } => Some(("readOnlyHint", false)),
             _ => None,
         }
     }
@@ -142,9 +149,9 @@ impl Classifier {
             };
         }
         let (named, reason) = self.spelled_otherwise(tool, name::judge(tool));
-        match annotations.floor() {
-            Some((operation, hint, value)) if operation > named => {
-                Classified { operation, reason: Reason::Annotation { hint, value, named } }
+        match annotations.raises() {
+            Some((hint, value)) if named == Operation::Read => {
+                Classified { operation: Operation::Write, reason: Reason::Annotation { hint, value, named } }
             }
             _ => Classified { operation: named, reason },
         }

@@ -26,9 +26,9 @@ impl Tools {
     /// What is said of a tool.
     pub fn of(&self, name: &str) -> Annotations {
         if self.known.is_empty() {
-            return Annotations::default();
+            return Annotations::UNLISTED;
         }
-        self.known.get(&*skeleton(name)).copied().unwrap_or_default()
+        self.known.get(&*skeleton(name)).copied().unwrap_or(Annotations::UNLISTED)
     }
 
     /// Takes in what an answer lists. Whether anything is known now that was not.
@@ -56,7 +56,7 @@ impl Tools {
             return false;
         }
         self.known.insert(name.into(), said);
-        said != Annotations::default()
+        true
     }
 }
 
@@ -76,6 +76,7 @@ fn after(before: Annotations, later: Annotations) -> Annotations {
         destructive: danger(before.destructive, later.destructive),
         idempotent: harmless(before.idempotent, later.idempotent),
         open_world: danger(before.open_world, later.open_world),
+        is_unlisted: false,
     }
 }
 
@@ -90,6 +91,7 @@ fn annotations(answer: &[u8], tool: Range<usize>) -> Annotations {
             destructive: said("destructiveHint").reduce(most).flatten(),
             idempotent: said("idempotentHint").reduce(least).flatten(),
             open_world: said("openWorldHint").reduce(most).flatten(),
+            is_unlisted: false,
         }
     });
     all.reduce(after).unwrap_or_default()
@@ -129,7 +131,8 @@ mod tests {
     #[track_caller]
     fn check(lists: &[&str], expected: &str) {
         let lists: Vec<_> = lists.iter().map(|annotations| tool("t", annotations)).collect();
-        let Annotations { read_only, destructive, idempotent, open_world } = learned(&lists).of("t");
+        let Annotations { read_only, destructive, idempotent, open_world, is_unlisted } = learned(&lists).of("t");
+        assert!(!is_unlisted, "{lists:?}");
         let sign = |said: Option<bool>| said.map_or("-", |said| if said { "y" } else { "n" });
         assert_eq!([read_only, destructive, idempotent, open_world].map(sign).concat(), expected, "{lists:?}");
     }
@@ -174,7 +177,7 @@ mod tests {
         for name in ["Wipe_Disk", "wipe_disk", "WIPE_DISK\0", "wip\u{435}_disk"] {
             assert_eq!(tools.of(name).destructive, Some(true), "{name:?}");
         }
-        assert_eq!(tools.of("wipe"), Annotations::default());
+        assert_eq!(tools.of("wipe"), Annotations::UNLISTED);
     }
 
     #[test]
@@ -185,6 +188,7 @@ mod tests {
         assert!(!tools.learn(list.as_bytes()));
         assert!(!tools.learn(br#"{"result":{"prompts":[{"name":"a","annotations":{"destructiveHint":true}}]}}"#));
         assert!(tools.learn(listed(&tool("a", r#""destructiveHint":true"#)).as_bytes()));
+        assert!(tools.learn(listed(&tool("c", "")).as_bytes()), "a tool that is listed is no longer unknown");
     }
 
     #[test]
@@ -195,7 +199,7 @@ mod tests {
         tools.learn(listed(&tool("t0", r#""openWorldHint":true"#)).as_bytes());
         assert_eq!(tools.of("t0").open_world, Some(true), "what is known still learns");
         let long = "x".repeat(NAME_BYTES_MAX + 1);
-        assert_eq!(learned(&[tool(&long, r#""destructiveHint":true"#)]).of(&long), Annotations::default());
+        assert_eq!(learned(&[tool(&long, r#""destructiveHint":true"#)]).of(&long), Annotations::UNLISTED);
     }
 
     proptest! {
@@ -205,7 +209,8 @@ mod tests {
             let mut tools = Tools::default();
             let mut before: Option<Annotations> = None;
             for [read_only, destructive, idempotent, open_world] in said {
-                tools.hear("t", Annotations { read_only, destructive, idempotent, open_world });
+                let is_unlisted = false;
+                tools.hear("t", Annotations { read_only, destructive, idempotent, open_world, is_unlisted });
                 let now = tools.of("t");
                 if let Some(before) = before {
                     prop_assert!(before.destructive != Some(true) || now.destructive == Some(true));

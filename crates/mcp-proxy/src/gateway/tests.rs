@@ -387,7 +387,7 @@ fn rules_can_stand_in_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f.toml");
     std::fs::write(&path, text.replace("VERDICT", "allow")).unwrap();
-    assert!(crate::policy::summary_of(&path, &["a".into()]).unwrap().starts_with("1 rule, default deny"));
+    assert!(crate::policy::summary_of(&path, &["a".into()]).unwrap().0.starts_with("1 rule, default deny"));
 }
 
 #[test]

@@ -33,6 +33,7 @@ pub fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
         match file::read(&path, naming).and_then(|read| Ok((answers::shown(&path, &read.rules)?, read))) {
             Ok((answers, read)) => {
                 page.line(&format!("{}: {}", quoted(&path), summary(&read)))?;
+                read.remarks.iter().try_for_each(|remark| page.line(&format!("  note: {remark}")))?;
                 answers.iter().try_for_each(|answer| page.line(&format!("  {answer}")))?;
             }
             Err(failure) => {
@@ -46,7 +47,7 @@ pub fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
 }
 
 /// What was read, in one line.
-pub fn summary(Read { rules, note }: &Read) -> String {
+pub fn summary(Read { rules, note, .. }: &Read) -> String {
     let note = note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
     format!("{}, default {} (version {}){note}", count(rules), rules.default.as_str(), rules.version)
 }

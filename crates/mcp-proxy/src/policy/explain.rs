@@ -12,6 +12,7 @@ use mcp_engine::policy::operation::{Annotations, Classifier};
 use mcp_engine::policy::rules::{Denial, Permission, Rule, RuleVerdict, Rules};
 use mcp_engine::{Side, Speaker};
 use mcp_filter::Certainty;
+use mcp_store::StateDir;
 use mcp_wire::Message;
 use mcp_wire::visible::visible;
 use serde_json::{Map, Value, json};
@@ -24,6 +25,7 @@ use crate::report::{Page, Style};
 
 use super::check::count;
 use super::file;
+use super::hints::{self, Hint, Recorded};
 use super::service::Naming;
 
 #[derive(Args)]
@@ -48,8 +50,9 @@ pub struct ExplainArgs {
     /// What the client calls itself
     #[arg(long, value_name = "NAME")]
     client: Option<String>,
-    /// What the server says of the tool: `destructive`, `readonly`, or either with `=no`
-    #[arg(long, value_name = "HINT", value_parser = hint)]
+    /// What the server says of the tool: `destructive`, `readonly`, or either with `=no`; `unknown` is a tool that
+    /// it has not listed [default: what the newest recording shows]
+    #[arg(long, value_name = "HINT", value_parser = Hint::parse)]
     hint: Vec<(Hint, bool)>,
     /// For scripts
     #[arg(long)]
@@ -58,27 +61,11 @@ pub struct ExplainArgs {
 
 const CALL: &str = "tools/call";
 
-#[derive(Clone, Copy)]
-enum Hint {
-    ReadOnly,
-    Destructive,
-}
-
-fn hint(text: &str) -> Result<(Hint, bool), String> {
-    let (name, value) = text.split_once('=').unwrap_or((text, "yes"));
-    let name = match name {
-        "readonly" | "readOnlyHint" => Hint::ReadOnly,
-        "destructive" | "destructiveHint" => Hint::Destructive,
-        _ => return Err("expected `destructive` or `readonly`".into()),
-    };
-    match value {
-        "yes" | "true" => Ok((name, true)),
-        "no" | "false" => Ok((name, false)),
-        _ => Err("expected `=yes` or `=no`".into()),
-    }
-}
-
-pub fn explain(args: &ExplainArgs, page: &mut Page) -> Result<ExitCode, Failure> {
+pub fn explain(
+    args: &ExplainArgs,
+    state: &dyn Fn() -> Result<StateDir, Failure>,
+    page: &mut Page,
+) -> Result<ExitCode, Failure> {
     if args.tool.is_none() && args.method == CALL {
         return Err(Failure::usage("whose call is to be explained?").hint("name the tool, or give --method"));
     }
@@ -89,30 +76,58 @@ pub fn explain(args: &ExplainArgs, page: &mut Page) -> Result<ExitCode, Failure>
     };
     let message = Message::new(args.message());
     let speaker = Speaker { client: args.client.as_deref().map(Arc::from), ..Speaker::default() };
+    let recorded = args.recorded(&rules, state);
+    let annotations = args.annotations(recorded.as_ref());
     let case = Case {
         message: &message,
         from: args.sender(),
         speaker: &speaker,
-        annotations: args.annotations(),
+        annotations,
         server: None,
         is_whole: !args.arguments.is_empty(),
     };
-    let told = explained(&rules, &case);
-    let answered = match &path {
-        Some(path) => args.answered(path, &rules, &told)?,
-        None => None,
+    let judge = |annotations| -> Result<_, Failure> {
+        let told = explained(&rules, &Case { annotations, ..case });
+        let answered = match &path {
+            Some(path) => args.answered(path, &rules, &told)?,
+            None => None,
+        };
+        Ok((told, answered))
     };
+    let (told, answered) = judge(annotations)?;
     let verdict = answered.as_ref().map(|answered| of_default(answered.permission)).or_else(|| decision(&rules, &told));
+    let answer = |told: &Explained, answered: &Option<Answered>| match (&path, told.operation) {
+        (Some(_), _) => decided(&rules, told, answered.as_ref()),
+        (None, operation) => operation.map_or_else(String::new, |operation| operation.to_string()),
+    };
+    let now = answer(&told, &answered);
+    let mut otherwise = Vec::new();
+    for (hint, value, annotations) in args.other_hints(annotations) {
+        let (told, answered) = judge(annotations)?;
+        let then = answer(&told, &answered);
+        if then != now {
+            otherwise.push((hint.told(value), then));
+        }
+    }
     if args.json {
-        page.line(&args.document(&rules, &told, verdict).to_string())?;
+        let mut document = args.document(&rules, &told, verdict);
+        let recorded = recorded.map(|recorded| json!({"session": recorded.session, "server": recorded.server}));
+        document["recorded"] = recorded.into();
+        document["otherwise"] = otherwise.iter().map(|(hint, then)| json!({"hint": hint, "answer": then})).collect();
+        page.line(&document.to_string())?;
     } else {
         args.tell_class(&told, page)?;
+        if let Some(Recorded { session, server, .. }) = &recorded {
+            let server = server.as_deref().unwrap_or("the server");
+            page.line(&format!("hints: as {} listed it in recording {session}", visible(server)))?;
+        }
         if let Some(path) = &path {
             let rules_line = format!("{}: {} (version {})", quoted(path), count(&rules), rules.version);
             page.line(&format!("\n{}", page.styled(Style::Heading, &rules_line)))?;
             tell_rules(&rules, &told, page)?;
             tell_decision(&rules, &told, answered.as_ref(), verdict, page)?;
         }
+        otherwise.iter().try_for_each(|(hint, then)| page.line(&format!("{hint}: {then}")))?;
     }
     Ok(if verdict == Some(RuleVerdict::Deny) { ExitCode::from(exit::NEGATIVE) } else { ExitCode::SUCCESS })
 }
@@ -138,15 +153,29 @@ impl ExplainArgs {
         }
     }
 
-    fn annotations(&self) -> Annotations {
-        let mut annotations = Annotations::default();
-        for (hint, value) in &self.hint {
-            match hint {
-                Hint::ReadOnly => annotations.read_only = Some(*value),
-                Hint::Destructive => annotations.destructive = Some(*value),
-            }
+    /// The tool as a recording of the server lists it.
+    fn recorded(&self, rules: &Rules, state: &dyn Fn() -> Result<StateDir, Failure>) -> Option<Recorded> {
+        let tool = self.tool.as_deref().filter(|_| self.method == CALL)?;
+        // Without a place for recordings, or with a broken one, there are none.
+        let of = |server: Option<&str>| hints::recorded(&state().ok()?, tool, server).ok()?;
+        match (self.server.as_deref(), rules.server.as_deref()) {
+            (Some(server), _) => of(Some(server)),
+            // Recordings of a server without a name go by its command.
+            (None, Some(server)) => of(Some(server)).or_else(|| of(None)),
+            (None, None) => of(None),
         }
-        annotations
+    }
+
+    fn annotations(&self, recorded: Option<&Recorded>) -> Annotations {
+        let recorded = recorded.map(|recorded| recorded.annotations).unwrap_or_default();
+        self.hint.iter().fold(recorded, |annotations, (hint, value)| hint.set(annotations, *value))
+    }
+
+    /// Hints that the command line leaves open.
+    fn other_hints(&self, annotations: Annotations) -> impl Iterator<Item = (Hint, bool, Annotations)> {
+        let is_call = self.method == CALL;
+        hints::others(annotations)
+            .filter(move |(hint, _, _)| is_call && self.hint.iter().all(|(given, _)| given != hint))
     }
 
     /// The message that is judged. Only calls and prompts have arguments within their parameters.
@@ -259,21 +288,16 @@ fn of_default(default: Permission) -> RuleVerdict {
     }
 }
 
-fn tell_decision(
-    rules: &Rules,
-    told: &Explained,
-    answered: Option<&Answered>,
-    verdict: Option<RuleVerdict>,
-    page: &mut Page,
-) -> Result<(), Failure> {
-    let certain = told.default.is_none().then(|| told.deciding.last()).flatten().map(|at| &rules.rules[*at]);
+/// What is decided, and by what.
+fn decided(rules: &Rules, told: &Explained, answered: Option<&Answered>) -> String {
+    let certain = certain(rules, told);
     let open = &told.deciding[..told.deciding.len() - usize::from(certain.is_some())];
     let otherwise = match (certain, told.default) {
         (Some(rule), _) => by_rule(rule),
         (None, Some(default)) => format!("{} by default", default.as_str()),
         (None, None) => "allow".into(),
     };
-    let text = match (open, answered) {
+    match (open, answered) {
         (_, Some(Answered { permission, rule, by, .. })) => {
             let (rule, by) = (visible(rule), visible(by));
             format!("{} by an answer to rule `{rule}` that counts for good, of {by}", permission.as_str())
@@ -287,7 +311,22 @@ fn tell_decision(
                 .collect();
             format!("it depends on the arguments: {}, else {otherwise}", each.join(", else "))
         }
-    };
+    }
+}
+
+/// The rule that decides whatever the arguments, if no other does before.
+fn certain<'a>(rules: &'a Rules, told: &Explained) -> Option<&'a Rule> {
+    told.default.is_none().then(|| told.deciding.last()).flatten().map(|at| &rules.rules[*at])
+}
+
+fn tell_decision(
+    rules: &Rules,
+    told: &Explained,
+    answered: Option<&Answered>,
+    verdict: Option<RuleVerdict>,
+    page: &mut Page,
+) -> Result<(), Failure> {
+    let (text, certain) = (decided(rules, told, answered), certain(rules, told));
     let style = match verdict {
         Some(RuleVerdict::Deny) => Style::Bad,
         Some(RuleVerdict::Allow) => Style::Good,
@@ -298,7 +337,7 @@ fn tell_decision(
     if !noted.is_empty() {
         page.line(&format!("noted by: {}", noted.join(", ")))?;
     }
-    if let Some(message) = certain.filter(|_| open.is_empty()).and_then(|rule| rule.message.as_deref()) {
+    if let Some(message) = certain.filter(|_| told.deciding.len() == 1).and_then(|rule| rule.message.as_deref()) {
         page.line(&format!("message: {}", visible(message)))?;
     }
     Ok(())

@@ -26,6 +26,8 @@ pub struct Read {
     pub rules: Rules,
     /// What people should know about how they apply.
     pub note: Option<String>,
+    /// Parts that do not do what the file may have been written for.
+    pub remarks: Vec<String>,
 }
 
 /// Reads the rules in a file. All of its mistakes are in the failure.

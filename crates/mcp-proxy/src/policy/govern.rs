@@ -38,6 +38,7 @@ pub struct Governing {
     rules: Arc<Rules>,
     /// What they are, for people.
     summary: String,
+    remarks: Vec<String>,
     watch: Watch,
     /// What people answered to them for good.
     answers: AnswersWatch,
@@ -70,7 +71,7 @@ impl GovernArgs {
         let summary = summary(&read);
         let mut answers = AnswersWatch::new(AnswersFile::beside(watch.path()));
         let written = answers.read()?;
-        Ok(Some(Governing { rules: Arc::new(read.rules), summary, watch, answers, written }))
+        Ok(Some(Governing { rules: Arc::new(read.rules), summary, remarks: read.remarks, watch, answers, written }))
     }
 }
 
@@ -94,7 +95,9 @@ impl Governing {
         let audit = Audit::new(log, site.instance, server.map(Into::into));
         self.watch.start(self.answers, site.orders, site.quiet)?;
         if !site.quiet {
-            say(&format!("mcp-proxy {}: rules: {}", &site.instance.to_string()[..8], self.summary));
+            let instance = &site.instance.to_string()[..8];
+            say(&format!("mcp-proxy {instance}: rules: {}", self.summary));
+            self.remarks.iter().for_each(|remark| say(&format!("mcp-proxy {instance}: note: {remark}")));
         }
         let mut pipeline = pipeline.governed_by(self.rules, audit);
         pipeline.set_written_answers(self.written);

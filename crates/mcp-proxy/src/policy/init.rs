@@ -75,7 +75,7 @@ mod tests {
             (shown.collect::<Vec<_>>(), rules.default)
         };
         let toml = read("rules.toml");
-        assert_eq!(toml.0.len(), 3);
+        assert_eq!(toml.0.len(), 4);
         assert_eq!(toml, read("rules.yaml"));
         assert_eq!(toml, read("rules.json"));
     }

@@ -12,6 +12,7 @@ use mcp_wire::visible::is_deceptive;
 use crate::config::{Located, Member, Mistake, Reading, member, said, within};
 
 use super::file::{PERMISSIONS, RULES_MAX, Read, kept};
+use super::remarks;
 use super::service::Naming;
 
 /// Letters that a name may have. It stands in every record of what the rule decided.
@@ -57,7 +58,8 @@ pub fn read(policy: &Located, naming: Naming<'_>, reading: &mut Reading<'_>) -> 
         server,
         version: kept(reading.source.version()),
     };
-    Some(Read { rules, note: None })
+    let remarks = remarks::of_weaker(&rules);
+    Some(Read { rules, note: None, remarks })
 }
 
 fn rules(list: &Located, reading: &mut Reading<'_>) -> Vec<Rule> {
@@ -189,7 +191,7 @@ fn only_asks(member: &Member, verdict: Option<RuleVerdict>, reading: &mut Readin
     }
 }
 
-fn operations(table: &Located, reading: &mut Reading<'_>) -> Vec<(String, Operation)> {
+pub fn operations(table: &Located, reading: &mut Reading<'_>) -> Vec<(String, Operation)> {
     let choices = Operation::ALL.map(|operation| (operation.name(), operation));
     let members = reading.table(table, "`operations`").unwrap_or_default();
     let mut overrides = Vec::new();

@@ -13,6 +13,7 @@ use crate::config::Source;
 use crate::failure::{Failure, quoted};
 
 use super::file::{Read, kept};
+use super::remarks;
 use super::services::{Entry, Services};
 
 /// Services that are listed where one has to be chosen.
@@ -51,6 +52,7 @@ impl Services {
                     Some(server) => server,
                     None => continue,
                 },
+                Whose::EachTools if !is_word(&entry.service) => continue,
                 Whose::EachTools => self.tools_of(&entry.service),
             };
             rules.push(rule(entry, &of).ok_or_else(|| self.too_many(source))?);
@@ -70,14 +72,15 @@ impl Services {
         let rules = Rules {
             rules,
             default: self.default,
-            classifier: Classifier::default(),
+            classifier: Classifier::new(self.operations.iter().cloned()),
             hide_denied: false,
             denial: Denial::Error,
             audit_required: false,
             server: server.map(kept),
             version: kept(source.version()),
         };
-        Ok(Read { rules, note: self.note(&whose, naming) })
+        let remarks = self.remarks(&rules, &whose);
+        Ok(Read { rules, note: self.note(&whose, naming), remarks })
     }
 
     fn whose<'a>(&'a self, source: &Source, naming: Naming<'a>) -> Result<Whose<'a>, Failure> {
@@ -86,16 +89,15 @@ impl Services {
             (_, []) => Ok(Whose::EachTools),
             (Naming { service: Some(service), .. }, _) if listed(&service) => Ok(Whose::One(service)),
             (Naming { service: Some(service), .. }, _) => Err(self.no_such(service, source)),
-            (Naming { servers: [_, ..], .. }, names) => match names.iter().any(|name| is_server(name, naming)) {
-                true => Ok(Whose::EachServers),
-                false => Err(self.nobodys(source, naming)),
-            },
+            (Naming { servers: [_, ..], .. }, names) => {
+                match self.unknown.is_some() || names.iter().any(|name| is_server(name, naming)) {
+                    true => Ok(Whose::EachServers),
+                    false => Err(self.nobodys(source, naming)),
+                }
+            }
             (Naming { name: Some(name), .. }, _) if listed(&name) => Ok(Whose::One(name)),
             (_, [only]) => Ok(Whose::One(only)),
-            (_, names) => match names.iter().find(|name| !is_word(name)) {
-                Some(odd) => Err(self.unnamed(odd, source)),
-                None => Ok(Whose::EachTools),
-            },
+            _ => Ok(Whose::EachTools),
         }
     }
 
@@ -118,12 +120,6 @@ impl Services {
             self.list(),
             servers.join(", ")
         ))
-    }
-
-    fn unnamed(&self, odd: &str, source: &Source) -> Failure {
-        let why = format!("no tool's name can begin with `{}`", visible(odd));
-        Failure::usage(format!("cannot tell whose rules in {} apply here: {why}", quoted(source.path())))
-            .hint(format!("name the service with --service: one of {}", self.list()))
     }
 
     /// One filter has to name them all.
@@ -179,6 +175,26 @@ impl Services {
         }
     }
 
+    /// Services that this form of the proxy cannot have, and rules that lost something.
+    fn remarks(&self, rules: &Rules, whose: &Whose<'_>) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if matches!(whose, Whose::EachTools)
+            && let Some(odd) = self.without(is_word)
+        {
+            remarks.push(format!("no tool's name can begin with {odd}; --service applies the rules of such a service"));
+        }
+        let weaker = rules.rules.iter().filter(|rule| remarks::weaker(rule, rules.default).is_some());
+        let weaker: Vec<String> = weaker.map(|rule| format!("`{}`", visible(&rule.name))).take(LISTED_MAX).collect();
+        if !weaker.is_empty() && self.operations.is_empty() {
+            remarks.push(format!(
+                "{} no longer goes by `destructiveHint: true` alone; `\"operations\": {{\"TOOL\": \"delete\"}}` makes a \
+                 delete of a tool, and a rule below `policy` can match `hint:destructive`",
+                weaker.join(", ")
+            ));
+        }
+        remarks
+    }
+
     /// The verdict for a tool of no known service, and how to have another.
     fn unknown_gets(&self) -> String {
         if let Some(unknown) = self.unknown {
@@ -228,9 +244,10 @@ impl Services {
 
     /// The filter of tools whose names begin with no service.
     fn tools_of_none(&self) -> String {
-        match self.names.is_empty() {
-            true => String::new(),
-            false => format!(" not {}", begins_with(self.names.iter().map(String::as_str))),
+        let mut names = self.names.iter().map(String::as_str).filter(|name| is_word(name)).peekable();
+        match names.peek() {
+            None => String::new(),
+            Some(_) => format!(" not {}", begins_with(names)),
         }
     }
 

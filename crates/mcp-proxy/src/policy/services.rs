@@ -11,12 +11,15 @@ use mcp_engine::policy::rules::Permission;
 use crate::config::{Located, Member, Mistake, Reading, Value, each, member, said};
 
 use super::file::{PERMISSIONS, RULES_MAX};
+use super::native;
 
 /// What a file of this form says.
 pub struct Services {
     pub default: Permission,
     /// The verdict for what belongs to none of the services, if the file says.
     pub unknown: Option<Permission>,
+    /// What tools do, where the file says.
+    pub operations: Vec<(String, Operation)>,
     /// In the order of the file.
     pub names: Vec<String>,
     pub entries: Vec<Entry>,
@@ -30,8 +33,8 @@ pub struct Entry {
 }
 
 pub fn read(root: &Located, members: &[Member], reading: &mut Reading<'_>) -> Option<Services> {
-    let (names, entries) = (Vec::new(), Vec::new());
-    let mut services = Services { default: Permission::Allow, unknown: None, names, entries };
+    let (operations, names, entries) = (Vec::new(), Vec::new(), Vec::new());
+    let mut services = Services { default: Permission::Allow, unknown: None, operations, names, entries };
     let mut seen = HashMap::new();
     if members.iter().all(Member::is_comment) {
         reading.mistakes.add(Mistake::at(root.span.clone(), "there are no rules in this file"));
@@ -43,6 +46,9 @@ pub fn read(root: &Located, members: &[Member], reading: &mut Reading<'_>) -> Op
             "default" => {
                 services.default = reading.word(&member.value, "permission", &PERMISSIONS).unwrap_or_default();
             }
+            "operations" if are_operations(&member.value) => {
+                services.operations = native::operations(&member.value, reading);
+            }
             "unknown_service" => services.unknown = reading.word(&member.value, "permission", &PERMISSIONS),
             "rules" if is_list_of_rules => services.read_list(&member.value, &mut seen, reading),
             "mcpServers" => reading.mistakes.add(
@@ -53,7 +59,7 @@ pub fn read(root: &Located, members: &[Member], reading: &mut Reading<'_>) -> Op
                 let what = format!("unknown key {}", said(&member.key));
                 reading.mistakes.add(
                     Mistake::at(member.key_span.clone(), what)
-                        .meant(&member.key, &["rules", "default", "unknown_service"]),
+                        .meant(&member.key, &["rules", "default", "operations", "unknown_service"]),
                 );
             }
             _ => services.read_service(member, &mut seen, reading),
@@ -63,6 +69,15 @@ pub fn read(root: &Located, members: &[Member], reading: &mut Reading<'_>) -> Op
         reading.mistakes.add(Mistake::at(root.span.clone(), format!("there are more than {RULES_MAX} rules")));
     }
     Some(services)
+}
+
+/// Whether `operations` is about tools, and no service of that name: permissions stand in one.
+fn are_operations(value: &Located) -> bool {
+    let is_permission = |member: &Member| match &member.value.value {
+        Value::Text(word) => PERMISSIONS.iter().any(|(name, _)| name == word),
+        _ => false,
+    };
+    matches!(&value.value, Value::Table(members) if !members.iter().any(is_permission))
 }
 
 /// Where each service and operation has been decided about.

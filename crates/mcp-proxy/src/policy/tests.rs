@@ -162,6 +162,33 @@ fn wrong_files_are_refused() {
 }
 
 #[test]
+fn rules_that_went_by_a_hint_alone_are_named_with_what_restores_them() {
+    let remarks = |default: &str, rules: &[(&str, &str)]| {
+        let rules = rules.iter().enumerate().map(|(at, (filter, verdict))| {
+            serde_json::json!({"name": format!("r{at}"), "match": filter, "verdict": verdict})
+        });
+        let text = serde_json::json!({"policy": {"default": default, "rules": rules.collect::<Vec<_>>()}}).to_string();
+        file::of(&Source::for_test("rules.json", &text), Naming::default()).unwrap().remarks.join("\n")
+    };
+    insta::assert_snapshot!(remarks("allow", &[
+        ("op:delete", "deny"),
+        ("op:delete,admin $.params.arguments.path ^= \"/etc\"", "ask"),
+        ("op:write,read", "allow"),
+        ("op:delete", "observe"),
+        ("op>=write", "ask"),
+    ]), @r#"
+    rule "r0" no longer matches a tool for `destructiveHint: true` alone; `match = "op:delete or hint:destructive"` restores that
+    rule "r1" no longer matches a tool for `destructiveHint: true` alone; `match = '(op:delete,admin or hint:destructive) and $.params.arguments.path^="/etc"'` restores that
+    "#);
+    insta::assert_snapshot!(remarks("deny", &[("op:read,write", "allow")]), @r#"rule "r0" also allows tools that write and have `destructiveHint: true`; `match = "op:read,write and not hint:destructive"` restores that"#);
+    assert_eq!(remarks("allow", &[("op:delete", "deny"), ("hint:destructive", "ask")]), "");
+    assert!(
+        remarks("allow", &[("op:delete", "deny"); 12].map(|rule| rule))
+            .ends_with("2 more rules by `op` no longer go by `destructiveHint`")
+    );
+}
+
+#[test]
 fn comments_are_no_rules() {
     for text in [
         r#"{"_comment": "x", "github": {"_comment": ["y"], "delete": "deny"}, "default": "allow"}"#,

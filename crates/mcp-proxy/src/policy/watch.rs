@@ -100,6 +100,7 @@ impl Watch {
                     let told = summary(&read);
                     if put_in_force(read.rules, orders) && !quiet {
                         say(&format!("mcp-proxy: rules reloaded: {told}"));
+                        read.remarks.iter().for_each(|remark| say(&format!("mcp-proxy: note: {remark}")));
                     }
                 }
                 Some(News::Restored) => say(&format!("mcp-proxy: the rules file is right again (version {before})")),

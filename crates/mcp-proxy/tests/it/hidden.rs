@@ -6,7 +6,7 @@ use crate::http_kit::{Client, LAST_CHUNK, MODERN, Origin, STREAM, Serving, event
 use crate::kit::{Running, Sandbox, recorded};
 
 const RULES: &str = r#"{"policy": {"hide_denied": true, "rules": [
-    {"name": "no-deletes", "match": "op:delete", "verdict": "deny"},
+    {"name": "no-deletes", "match": "op:delete or hint:destructive", "verdict": "deny"},
     {"name": "no-secrets", "match": "tool:file:///secret*,secret_*", "verdict": "deny"},
     {"name": "no-etc", "match": "tool:write_file $.params.arguments.path ^= \"/etc\"", "verdict": "deny"},
     {"name": "ask-first", "match": "tool:send_mail", "verdict": "ask"}
@@ -204,7 +204,7 @@ fn a_rule_on_arguments_hides_nothing() {
 
 /// What a server says of its tools counts whether or not anything is hidden, and from when it says so.
 #[test]
-fn annotations_raise_the_class_of_a_tool() {
+fn hints_count_from_the_first_list_on() {
     let sandbox = sandbox(&RULES.replace("\"hide_denied\": true, ", ""));
     let mut proxy = sandbox.run_script(&["--rules", "rules.json", "--quiet"], &script());
     proxy.send(format!("{}\n", using(7, "tools/call", "name", "frob")).as_bytes());
@@ -213,6 +213,6 @@ fn annotations_raise_the_class_of_a_tool() {
     let refused: Value =
         serde_json::from_str(&ask_on_pipe(&mut proxy, &using(8, "tools/call", "name", "frob"))).unwrap();
     assert_eq!(refused["error"]["code"], -32000, "{refused}");
-    assert_eq!(refused["error"]["data"]["operation"], "delete");
+    assert_eq!(refused["error"]["data"]["operation"], "write");
     drop(proxy.end());
 }

@@ -15,11 +15,13 @@ fn check_says_what_it_read() {
     std::fs::write(sandbox.path("two.yaml"), two).unwrap();
     let checked = sandbox.stdout(["policy", "check", "native.toml", "~/github.json", "two.yaml"]);
     let checked = checked.replace(sandbox.path("").to_str().unwrap(), "[home]/");
-    insta::assert_snapshot!(checked, @"
+    insta::assert_snapshot!(checked, @r#"
     native.toml: 1 rule, default deny (version 06bc31095aba)
     [home]/github.json: 3 rules, default allow (version 0967ac20b994); those of the service `github`
+      note: `github.delete` no longer goes by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`
     two.yaml: 2 rules, default deny (version a8e3ebc7bf18); each tool's by the service that its name begins with (`github`, `slack`); a tool of none of them gets the strictest verdict of any (deny), unless --service names its service or the file has `unknown_service`
-    ");
+      note: `github.delete` no longer goes by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`
+    "#);
     let one = sandbox.stdout(["policy", "check", "two.yaml", "--service", "slack"]);
     insta::assert_snapshot!(one, @"two.yaml: 1 rule, default deny (version a8e3ebc7bf18); those of the service `slack`, and none of `github`");
 }
@@ -66,7 +68,7 @@ fn init_writes_a_file_to_begin_with_and_overwrites_none() {
         sandbox.stdout(["policy", "init", file]);
     }
     let checked = sandbox.stdout(["policy", "check", "rules.toml", "rules.yaml", "rules.json", "rules.jsonc"]);
-    assert_eq!(checked.matches(": 3 rules, default allow").count(), 4, "{checked}");
+    assert_eq!(checked.matches(": 4 rules, default allow").count(), 4, "{checked}");
     std::fs::write(sandbox.path("rules.yml"), "mine").unwrap();
     for (file, why) in
         [("rules.yml", "already, and it stays"), ("rules", "in which format"), ("no/where.toml", "cannot write")]
@@ -100,6 +102,8 @@ policy:
     insta::assert_snapshot!(explain(&["get_settings"]), @"
     exit 0
     get_settings is read: verb `get`
+    if the server says `destructiveHint: true`: write
+    if the server says `readOnlyHint: false`: write
     ");
     insta::assert_snapshot!(explain(&["sync_all", "--rules", "rules.yaml"]), @r#"
     exit 0
@@ -130,17 +134,18 @@ policy:
     message: Not there.
     "#);
     insta::assert_snapshot!(explain(&["read_file", "path=5", "--rules", "rules.yaml", "--hint", "destructive"]), @r#"
-    exit 0
-    read_file is delete: the server says `destructiveHint: true`; the name alone would be read
+    exit 1
+    read_file is write: the server says `destructiveHint: true`; the name alone would be read
 
     rules.yaml: 5 rules (version 5c238f1548df)
       no       sizes    observe  size>10k
       no       etc      deny     $.params.arguments.path^="/etc"
-    → matches  deletes  ask      op:delete
+      no       deletes  ask      op:delete
       no       reads    allow    op:read
       no       thinking allow    method:sampling/* and server:github
 
-    decision: ask by rule `deletes`; after 30s without an answer deny
+    decision: deny by default
+    before the server has listed it: allow by rule `reads`
     "#);
     insta::assert_snapshot!(explain(&["--method", "sampling/createMessage", "--rules", "rules.yaml", "--server", "github"]), @r#"
     exit 0
@@ -170,7 +175,7 @@ policy:
     "#);
     insta::assert_snapshot!(explain(&["file:///etc", "--method", "resources/read", "--rules", "rules.yaml", "--json"]), @r#"
     exit 0
-    {"deciding":["etc","reads"],"default":null,"method":"resources/read","operation":"read","rules":[{"match":"size>10k","matches":"depends","name":"sizes","verdict":"observe"},{"match":"$.params.arguments.path^=\"/etc\"","matches":"depends","name":"etc","verdict":"deny"},{"match":"op:delete","matches":"no","name":"deletes","verdict":"ask"},{"match":"op:read","matches":"yes","name":"reads","verdict":"allow"},{"match":"method:sampling/* and server:github","matches":"no","name":"thinking","verdict":"allow"}],"rules_version":"5c238f1548df","tool":"file:///etc","verdict":null,"why":null}
+    {"deciding":["etc","reads"],"default":null,"method":"resources/read","operation":"read","otherwise":[],"recorded":null,"rules":[{"match":"size>10k","matches":"depends","name":"sizes","verdict":"observe"},{"match":"$.params.arguments.path^=\"/etc\"","matches":"depends","name":"etc","verdict":"deny"},{"match":"op:delete","matches":"no","name":"deletes","verdict":"ask"},{"match":"op:read","matches":"yes","name":"reads","verdict":"allow"},{"match":"method:sampling/* and server:github","matches":"no","name":"thinking","verdict":"allow"}],"rules_version":"5c238f1548df","tool":"file:///etc","verdict":null,"why":null}
     "#);
     insta::assert_snapshot!(explain(&[]), @"
     exit 2
@@ -178,7 +183,73 @@ policy:
 
     hint: name the tool, or give --method
     ");
-    assert!(explain(&["x", "--hint", "evil"]).contains("expected `destructive` or `readonly`"));
+    assert!(explain(&["x", "--hint", "evil"]).contains("expected `destructive`, `readonly`"));
     let hostile = explain(&["evil\u{202e}\u{1b}[2J"]);
     assert!(hostile.contains("evil\u{27e8}U+202E\u{27e9}\u{241b}[2J is write"), "{hostile}");
+}
+
+/// The answer that a server's hints give is told: those that a recording shows, or those that it may give.
+#[test]
+fn explain_tells_what_hints_would_change() {
+    let sandbox = Sandbox::new();
+    let rules = "policy:\n  rules:\n    - {name: new, match: 'hint:unknown', verdict: ask, timeout: 9s}\n    - {name: careful, match: 'op>=write', verdict: deny}\n";
+    std::fs::write(sandbox.path("rules.yaml"), rules).unwrap();
+    let explain = |args: &[&str]| {
+        let output = sandbox.output(["policy", "explain"].iter().chain(args));
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        format!("exit {}\n{said}", output.status.code().unwrap())
+    };
+    insta::assert_snapshot!(explain(&["list_all", "--rules", "rules.yaml"]), @"
+    exit 0
+    list_all is read: verb `list`
+
+    rules.yaml: 2 rules (version 15d5ca5620a6)
+      no       new     ask      hint:unknown
+      no       careful deny     op>=write
+
+    decision: allow by default
+    if the server says `destructiveHint: true`: deny by rule `careful`
+    if the server says `readOnlyHint: false`: deny by rule `careful`
+    before the server has listed it: ask by rule `new`; after 9s without an answer deny
+    ");
+    insta::assert_snapshot!(explain(&["list_all"]), @"
+    exit 0
+    list_all is read: verb `list`
+    if the server says `destructiveHint: true`: write
+    if the server says `readOnlyHint: false`: write
+    ");
+    insta::assert_snapshot!(explain(&["write_file", "--rules", "rules.yaml", "--hint", "unknown=no"]), @"
+    exit 1
+    write_file is write: verb `write`
+
+    rules.yaml: 2 rules (version 15d5ca5620a6)
+      no       new     ask      hint:unknown
+    → matches  careful deny     op>=write
+
+    decision: deny by rule `careful`
+    ");
+    let list =
+        r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"list_all","annotations":{"destructiveHint":true}}]}}"#;
+    let mut proxy = sandbox.run_script(&["--name", "store"], &format!("read -r line; printf '%s\\n' '{list}'; cat"));
+    proxy.send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n");
+    proxy.json();
+    proxy.end();
+    let [recording] = sandbox.segments().try_into().expect("one recording");
+    let id = &recording.file_stem().unwrap().to_str().unwrap()[..8];
+    insta::assert_snapshot!(explain(&["list_all", "--rules", "rules.yaml"]).replace(id, "[id]"), @"
+    exit 1
+    list_all is write: the server says `destructiveHint: true`; the name alone would be read
+    hints: as store listed it in recording [id]
+
+    rules.yaml: 2 rules (version 15d5ca5620a6)
+      no       new     ask      hint:unknown
+    → matches  careful deny     op>=write
+
+    decision: deny by rule `careful`
+    if the server says `destructiveHint: false`: allow by default
+    before the server has listed it: ask by rule `new`; after 9s without an answer deny
+    ");
+    insta::assert_snapshot!(explain(&["list_all", "--rules", "rules.yaml", "--server", "other"]).lines().last().unwrap(), @"before the server has listed it: ask by rule `new`; after 9s without an answer deny");
+    let told = explain(&["list_all", "--rules", "rules.yaml", "--server", "store", "--json"]);
+    assert!(told.contains(&format!("\"recorded\":{{\"server\":\"store\",\"session\":\"{id}\"}}")), "{told}");
 }

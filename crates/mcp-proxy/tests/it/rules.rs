@@ -36,12 +36,10 @@ fn without_right_rules_nothing_starts() {
     let sandbox = Sandbox::new();
     std::fs::write(sandbox.path("wrong.json"), r#"{"github": {"delete": "dney"}}"#).unwrap();
     std::fs::write(sandbox.path("right.json"), DENY).unwrap();
-    std::fs::write(sandbox.path("odd.json"), r#"{"my files": {"delete": "deny"}, "slack": {}}"#).unwrap();
     for (flags, why) in [
         (&["--rules", "none.json"][..], "cannot read the rules in"),
         (&["--rules", "wrong.json"], "wrong.json:1:23: no such permission: `dney`"),
         (&["--rules", "right.json", "--service", "jira"], "there is no service `jira`"),
-        (&["--config", "odd.json"], "no tool's name can begin with `my files`"),
         (&["--service", "github"], "--rules <FILE>"),
     ] {
         let server = ["--", "touch", "started"];
@@ -63,6 +61,84 @@ fn it_is_said_whose_rules_apply() {
     assert!(errors.contains("those of the service `github`"), "{errors}");
     let (_, errors) = sandbox.run(&["--rules", "rules.json", "--quiet"], &["answer"]).end();
     assert_eq!(errors, "");
+}
+
+/// A file of before is followed, and what is weaker in it is named; so are services that no tool can be of.
+#[test]
+fn rules_that_do_less_than_they_seem_to_are_noted() {
+    let sandbox = Sandbox::new();
+    let weaker = r#"{"policy": {"rules": [{"name": "no-deletes", "match": "op:delete", "verdict": "deny"}]}}"#;
+    std::fs::write(sandbox.path("weaker.json"), weaker).unwrap();
+    std::fs::write(sandbox.path("odd.json"), r#"{"my files": {"write": "deny"}, "slack": {"read": "allow"}}"#).unwrap();
+    for (file, note) in [
+        (
+            "weaker.json",
+            "note: rule \"no-deletes\" no longer matches a tool for `destructiveHint: true` alone; `match = \"op:delete or hint:destructive\"` restores that",
+        ),
+        ("odd.json", "note: no tool's name can begin with `my files`; --service applies the rules of such a service"),
+    ] {
+        let (status, errors) = sandbox.run(&["--rules", file], &["answer"]).end();
+        assert!(status.success() && errors.contains(note), "{errors}");
+        let checked = sandbox.stdout(["policy", "check", file]);
+        assert!(checked.contains(note), "{checked}");
+    }
+}
+
+/// Answers lists as server-filesystem and Playwright's server do, and calls with an empty result. Every id is 7.
+const HINTING: &str = r#"while read -r line; do case "$line" in
+    *'"tools/list"'*) printf '%s\n' '{"jsonrpc":"2.0","id":7,"result":{"tools":[
+        {"name":"read_file","annotations":{"readOnlyHint":true}},{"name":"list_all","annotations":{"destructiveHint":true}},
+        {"name":"write_file","annotations":{"readOnlyHint":false,"destructiveHint":true}},
+        {"name":"edit_file","annotations":{"readOnlyHint":false,"destructiveHint":true}},
+        {"name":"move_file","annotations":{"readOnlyHint":false,"destructiveHint":true}},
+        {"name":"browser_navigate","annotations":{"readOnlyHint":false,"destructiveHint":true}},
+        {"name":"browser_click","annotations":{"readOnlyHint":false,"destructiveHint":true}},
+        {"name":"delete_file","annotations":{"readOnlyHint":false,"destructiveHint":true}}]}}' | tr -d '\n'; echo ;;
+    *) printf '%s\n' '{"jsonrpc":"2.0","id":7,"result":{}}' ;;
+    esac; done"#;
+
+/// The seed's example rules mean after a list what they mean before it.
+#[test]
+fn what_a_server_says_of_its_tools_makes_no_delete_of_a_write() {
+    let writes = ["write_file", "edit_file", "move_file", "browser_navigate", "browser_click"];
+    let denied_by = |rules: &str, tools: &[&str]| {
+        let sandbox = Sandbox::new();
+        std::fs::write(sandbox.path("rules.json"), rules).unwrap();
+        let mut proxy = sandbox.run_script(&["--rules", "rules.json", "--quiet"], HINTING);
+        let mut ask = |message: &str| {
+            proxy.send(format!("{message}\n").as_bytes());
+            proxy.json()
+        };
+        let denied = |ask: &mut dyn FnMut(&str) -> serde_json::Value| -> Vec<String> {
+            let is_denied = |tool: &&&str| ask(&call(7, tool))["error"]["code"] == -32000;
+            tools.iter().filter(is_denied).map(|tool| (*tool).to_owned()).collect()
+        };
+        let before = denied(&mut ask);
+        let listed = ask(r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#);
+        assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(8), "{listed}");
+        let after = denied(&mut ask);
+        proxy.end();
+        (before, after)
+    };
+    let check = |rules: &str, tools: &[&str], before: &[&str], after: &[&str]| {
+        let denied = denied_by(rules, tools);
+        assert_eq!(
+            (denied.0.iter().map(String::as_str).collect(), denied.1.iter().map(String::as_str).collect()),
+            (before.to_vec(), after.to_vec()),
+            "{rules}"
+        );
+    };
+    let all = [&writes[..], &["read_file", "list_all", "delete_file"]].concat();
+    let seed = r#"{"fs": {"read": "allow", "write": "allow", "delete": "deny"}}"#;
+    check(seed, &all, &["delete_file"], &["delete_file"]);
+    let rule = |filter: &str| {
+        format!(r#"{{"policy": {{"rules": [{{"name": "r", "match": "{filter}", "verdict": "deny"}}]}}}}"#)
+    };
+    // The one step that a hint makes: a read becomes a write.
+    check(&rule("op:write"), &all, &writes, &[&writes[..], &["list_all"]].concat());
+    check(&rule("op>=write"), &["list_all", "delete_file"], &["delete_file"], &["list_all", "delete_file"]);
+    check(&rule("hint:destructive"), &["read_file", "list_all", "edit_file"], &[], &["list_all", "edit_file"]);
+    check(&rule("hint:unknown"), &["read_file", "new_one"], &["read_file", "new_one"], &["new_one"]);
 }
 
 /// Sends calls until one is answered as wanted, and tells how each was.

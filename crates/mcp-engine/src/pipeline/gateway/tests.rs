@@ -156,8 +156,10 @@ fn a_server_is_judged_under_its_own_name() {
 
 #[test]
 fn what_one_server_says_of_its_tools_counts_for_no_other() {
-    let mut gateway =
-        Gateway::by(Rules { hide_denied: true, ..rules(vec![rule("no-deletes", "op:delete", RuleVerdict::Deny)]) });
+    let mut gateway = Gateway::by(Rules {
+        hide_denied: true,
+        ..rules(vec![rule("no-deletes", "op:delete or hint:destructive", RuleVerdict::Deny)])
+    });
     let (harmful, plain) = (r#"{"name":"go","annotations":{"destructiveHint":true}}"#, r#"{"name":"go"}"#);
     for (leg, tool) in [harmful, plain].into_iter().enumerate() {
         gateway.passes_on(leg, 0, ASK);
@@ -288,7 +290,7 @@ fn behind(id: u32, arguments: &str) -> String {
 #[test]
 fn a_server_that_is_looked_behind_is_judged_by_what_is_used() {
     let governing = rules(vec![
-        rule("no-deletes", "op:delete", RuleVerdict::Deny),
+        rule("no-deletes", "op:delete or hint:destructive", RuleVerdict::Deny),
         rule("reads", "op:read", RuleVerdict::Allow),
         rule("careful", "tool:send*", RuleVerdict::Ask),
     ]);
@@ -429,7 +431,7 @@ proptest! {
     ) {
         const TOOLS: [&str; 3] = ["read_x", "delete_x", "go"];
         let filters = |server: &str| written.iter().map(|(_, whom, what)| {
-            let what = ["tool:go", "op:delete", "tool:*"][*what];
+            let what = ["tool:go", "(op:delete or hint:destructive)", "tool:*"][*what];
             match ["a", "b", "both"][*whom] {
                 "both" => Some(what.to_owned()),
                 whom if server == "both" => Some(format!("server:{whom} {what}")),

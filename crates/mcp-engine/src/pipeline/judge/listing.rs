@@ -11,7 +11,7 @@ use crate::policy::rules::Rules;
 
 fn hiding() -> Rules {
     let rules = rules(vec![
-        rule("no-deletes", "op:delete", RuleVerdict::Deny),
+        rule("no-deletes", "op:delete or hint:destructive", RuleVerdict::Deny),
         rule("harmless", "tool:get_* hint:readonly", RuleVerdict::Allow),
         rule("no-gets", "tool:get_*", RuleVerdict::Deny),
     ]);

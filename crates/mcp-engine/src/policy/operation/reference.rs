@@ -44,7 +44,7 @@ What a tool does is its operation. Rules go by it ([policy.md](policy.md)), and 
 |---|---|
 | `read` | looks, computes or converts, and leaves everything as it was |
 | `write` | makes or changes something, says something to somebody, or is not known |
-| `delete` | removes, empties or ends something, or may do so |
+| `delete` | removes, empties or ends something |
 | `execute` | runs, starts or stops something: code, a command, a job, a program |
 | `admin` | changes who may do what |
 
@@ -52,8 +52,9 @@ How a tool gets it:
 
 1. **What you say.** A name, or a pattern with `*`, and its operation. The first that matches counts.
 2. **Its name**, by the words below.
-3. **What the server says**, if it is more. `destructiveHint: true` makes it at least `delete`, `readOnlyHint: false` at
-   least `write`. Nothing that a server says makes it less: one that does harm will not say so.
+3. **What the server says** makes a `read` a `write`: `destructiveHint: true` or `readOnlyHint: false`. It makes no
+   `delete`, `execute` or `admin` of a tool, and nothing less of any. Rules that care about destruction match
+   `hint:destructive`, or `op>=write`.
 
 A name is cut into whole words, whatever its style: `getHTTPStatus`, `get_http_status` and `GET-HTTP-STATUS` are the
 same. Only whole words count, so `get_settings` has no `set` in it. Behind the last `__` is the tool, before it the

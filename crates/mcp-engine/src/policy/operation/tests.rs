@@ -98,7 +98,7 @@ fn disguised_names_lose_nothing() {
 }
 
 #[test]
-fn annotations_raise_and_never_lower() {
+fn a_hint_raises_a_read_to_a_write_and_does_nothing_more() {
     let classifier = Classifier::default();
     for name in ["get_x", "frobnicate", "delete_x", "run_x", "grant_x"] {
         for read_only in [None, Some(false), Some(true)] {
@@ -107,8 +107,7 @@ fn annotations_raise_and_never_lower() {
                     .classify(name, Annotations { read_only, destructive, ..Annotations::default() })
                     .operation;
                 let floor = match (read_only, destructive) {
-                    (_, Some(true)) => Operation::Delete,
-                    (Some(false), _) => Operation::Write,
+                    (_, Some(true)) | (Some(false), _) => Operation::Write,
                     _ => Operation::Read,
                 };
                 assert_eq!(annotated, of(name).max(floor), "{name} {read_only:?} {destructive:?}");
@@ -126,7 +125,7 @@ fn overrides_come_first() {
     assert_eq!(of("get_x"), Operation::Admin);
     assert_eq!(of("delete_draft"), Operation::Write);
     assert_eq!(of("delete_x"), Operation::Read);
-    assert_eq!(of("list_x"), Operation::Delete);
+    assert_eq!(of("list_x"), Operation::Write);
 }
 
 #[test]
@@ -158,7 +157,8 @@ fn every_operation_says_why() {
     says("frobnicate", none, "write: no known verb in the name");
     says("mine\u{1b}x", none, "read: set for `mine␛*`");
     let destructive = Annotations { destructive: Some(true), ..none };
-    says("write_file", destructive, "delete: the server says `destructiveHint: true`; the name alone would be write");
+    says("read_file", destructive, "write: the server says `destructiveHint: true`; the name alone would be read");
+    says("write_file", destructive, "write: verb `write`");
 }
 
 #[test]

@@ -45,6 +45,31 @@ fn check(rules: &Rules, tool: &str, operation: &str, expected: Option<&str>) {
 const TWO: &str = r#"{"github": {"delete": "deny", "read": "allow"}, "slack": {"write": "deny"}, "default": "deny"}"#;
 
 #[test]
+fn what_tools_do_can_be_said() {
+    let read = |operations: &str| {
+        read(&format!(r#"{{"fs": {{"delete": "deny"}}, "operations": {operations}}}"#), Naming::default())
+    };
+    let rules = read(r#"{"sync_*": "delete", "_comment": "ours", "get_rid": "admin"}"#).unwrap();
+    let of = |tool| rules.rules.classifier.classify(tool, Default::default()).operation.name();
+    assert_eq!([of("sync_all"), of("get_rid"), of("get_x")], ["delete", "admin", "read"]);
+    assert!(rules.remarks.is_empty(), "whoever says what tools do needs no advice: {:?}", rules.remarks);
+    assert_eq!(rules.rules.server.as_deref(), Some("fs"));
+    // A service can be called so, too.
+    let service = read(r#"{"delete": "deny"}"#).unwrap().rules;
+    check(&service, "operations_delete", "delete", Some("operations.delete"));
+    assert!(read(r#"{"sync_*": "delte"}"#).unwrap_err().to_string().contains("did you mean `delete`?"));
+    assert!(read(r#"{"sync_*": 7}"#).is_err());
+}
+
+#[test]
+fn rules_that_went_by_a_hint_alone_are_named() {
+    let remarks = |text: &str| read(text, Naming::default()).unwrap().remarks.join("\n");
+    insta::assert_snapshot!(remarks(r#"{"fs": {"read": "allow", "write": "allow", "delete": "deny"}}"#), @r#"`fs.delete` no longer goes by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`"#);
+    insta::assert_snapshot!(remarks(r#"{"fs": {"read": "allow", "write": "allow"}, "default": "deny"}"#), @r#"`fs.write` no longer goes by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`"#);
+    assert_eq!(remarks(r#"{"fs": {"execute": "deny"}}"#), "");
+}
+
+#[test]
 fn both_spellings_are_the_same_rules() {
     let short = read(r#"{"github": {"read": "allow", "delete": "deny"}, "default": "allow"}"#, Naming::default());
     let long = read(
@@ -99,20 +124,21 @@ fn a_service_that_is_not_there_is_refused() {
 }
 
 #[test]
-fn a_service_that_no_tool_can_be_told_by_must_be_named() {
+fn a_service_that_no_tool_can_be_told_by_is_noted() {
     let odd = r#"{"Google Drive": {"delete": "deny"}, "slack": {"write": "deny"}}"#;
-    insta::assert_snapshot!(read(odd, Naming::default()).unwrap_err(), @"
-    error: cannot tell whose rules in rules.json apply here: no tool's name can begin with `Google Drive`
-
-    hint: name the service with --service: one of `Google Drive`, `slack`
-    ");
+    let of_tools = read(odd, Naming::default()).unwrap();
+    insta::assert_snapshot!(of_tools.remarks[0], @"no tool's name can begin with `Google Drive`; --service applies the rules of such a service");
+    check(&of_tools.rules, "slack_send", "write", Some("slack.write"));
+    check(&of_tools.rules, "Google Drive_delete", "delete", Some("unknown_service.delete"));
+    let all_odd = read(r#"{"a b": {"delete": "deny"}, "c d": {}}"#, Naming::default()).unwrap().rules;
+    check(&all_odd, "delete_x", "delete", Some("unknown_service.delete"));
     let named = read(odd, Naming { service: Some("Google Drive"), servers: &[], name: None }).unwrap().rules;
     check(&named, "anything", "delete", Some("Google Drive.delete"));
 }
 
 #[test]
 fn a_tool_belongs_to_the_service_its_name_begins_with() {
-    let Read { rules, note } = read(TWO, Naming::default()).unwrap();
+    let Read { rules, note, .. } = read(TWO, Naming::default()).unwrap();
     assert!(note.unwrap().contains("unless --service names its service"));
     for tool in
         ["github_delete", "github-delete", "GitHub.delete", "github__delete", "githubDelete", "github", "github/x"]
@@ -146,7 +172,7 @@ fn each_server_of_a_gateway_has_the_rules_of_its_name() {
         let servers: Vec<Arc<str>> = servers.iter().map(|server| Arc::from(*server)).collect();
         read(TWO, Naming { service: None, servers: &servers, name: Some("slack") })
     };
-    let Read { rules, note } = of(&["github", "GitHub", "files"]).unwrap();
+    let Read { rules, note, .. } = of(&["github", "GitHub", "files"]).unwrap();
     insta::assert_snapshot!(note.unwrap(), @"each server's by the service of its name; no server is called `slack`");
     let decides = |server, operation| {
         let call = CallOf(server, Call("github_delete", operation));
@@ -168,7 +194,7 @@ fn each_server_of_a_gateway_has_the_rules_of_its_name() {
 #[test]
 fn a_tool_of_no_known_service_gets_the_strictest_verdict() {
     let of = |text| read(text, Naming::default()).unwrap();
-    let Read { rules, note } = of(r#"{"github": {"delete": "deny"}, "slack": {"write": "deny", "read": "allow"}}"#);
+    let Read { rules, note, .. } = of(r#"{"github": {"delete": "deny"}, "slack": {"write": "deny", "read": "allow"}}"#);
     insta::assert_snapshot!(note.unwrap(), @"each tool's by the service that its name begins with (`github`, `slack`); a tool of none of them gets the strictest verdict of any (deny for write, delete), unless --service names its service or the file has `unknown_service`");
     for tool in ["delete_repo", "gh__github_delete_repo", "mcp__github__delete_repo", "githubber_delete", "slackdelete"]
     {
@@ -197,7 +223,7 @@ fn a_file_says_what_counts_for_tools_of_no_known_service() {
         read(&text, naming).unwrap()
     };
     for (unknown, verdict) in [("allow", RuleVerdict::Allow), ("deny", RuleVerdict::Deny)] {
-        let Read { rules, note } = of(unknown, Naming::default());
+        let Read { rules, note, .. } = of(unknown, Naming::default());
         assert!(note.unwrap().ends_with(&format!("a tool of none of them gets {unknown} (`unknown_service`)")));
         for operation in ["read", "delete"] {
             check(&rules, "delete_repo", operation, Some("unknown_service"));
@@ -207,7 +233,7 @@ fn a_file_says_what_counts_for_tools_of_no_known_service() {
     }
     // A server of a gateway is known by its id.
     let servers = ["github", "files"].map(Arc::from);
-    let Read { rules, note } = of("deny", Naming { service: None, servers: &servers, name: None });
+    let Read { rules, note, .. } = of("deny", Naming { service: None, servers: &servers, name: None });
     insta::assert_snapshot!(note.unwrap(), @"each server's by the service of its name; no server is called `slack`; deny of all other servers");
     let decides = |server| {
         let call = CallOf(server, Call("github_get", "read"));

@@ -1,0 +1,48 @@
+//! What to note of rules that are right, and may not do what they were written for.
+
+use mcp_engine::policy::rules::{Permission, Rule, RuleVerdict, Rules};
+use mcp_filter::Hinted;
+use mcp_wire::visible::visible;
+
+/// Rules that are listed one by one.
+const LISTED_MAX: usize = 10;
+
+/// The rules that matched a tool, or left it to others, because `destructiveHint` alone made a delete of it.
+/// A file that asks for hints anywhere was written since.
+pub fn of_weaker(rules: &Rules) -> Vec<String> {
+    let asks_for_hints = |rule: &Rule| rule.filter.fields().iter().any(|(field, _)| *field == "hint");
+    if rules.rules.iter().any(asks_for_hints) {
+        return Vec::new();
+    }
+    let weaker = rules.rules.iter().filter_map(|rule| Some((rule, weaker(rule, rules.default)?)));
+    let mut remarks: Vec<String> =
+        weaker.clone().take(LISTED_MAX).map(|(rule, hinted)| remark(rule, &hinted)).collect();
+    let more = weaker.count().saturating_sub(LISTED_MAX);
+    if more > 0 {
+        remarks.push(format!("{more} more rules by `op` no longer go by `destructiveHint`"));
+    }
+    remarks
+}
+
+/// What a rule lost since, where the file permits more for it.
+pub fn weaker(rule: &Rule, default: Permission) -> Option<Hinted> {
+    let permits_more = |hinted: &Hinted| match rule.verdict {
+        RuleVerdict::Deny | RuleVerdict::Ask => hinted.loses,
+        RuleVerdict::Allow => hinted.gains && default == Permission::Deny,
+        RuleVerdict::Observe => false,
+    };
+    rule.filter.hinted().filter(permits_more)
+}
+
+fn remark(rule: &Rule, hinted: &Hinted) -> String {
+    let restored = hinted.restored.to_string();
+    let line = match restored.contains(['"', '\\']) {
+        true => format!("match = '{restored}'"),
+        false => format!("match = \"{restored}\""),
+    };
+    let what = match rule.verdict {
+        RuleVerdict::Allow => "also allows tools that write and have `destructiveHint: true`",
+        _ => "no longer matches a tool for `destructiveHint: true` alone",
+    };
+    format!("rule \"{}\" {what}; `{}` restores that", visible(&rule.name), visible(&line))
+}
