@@ -101,6 +101,7 @@ mod search;
 mod secrets;
 mod servers;
 mod shelf;
+mod slow_clients;
 mod store;
 mod tail;
 mod tools_kit;

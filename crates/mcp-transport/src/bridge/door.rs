@@ -12,7 +12,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::outflow::Outflow;
+use super::outflow::{CLIENT_STALLED, Outflow};
 use super::pipe_client;
 use super::talk::Talk;
 use crate::http::crossing;
@@ -54,11 +54,16 @@ async fn attend(site: Rc<Site>, stream: UnixStream) {
 }
 
 async fn relay(talk: &Rc<Talk>, stdin: Pipe, stdout: Pipe, out: Rc<Outflow>) {
-    let mut writing = tokio::task::spawn_local(async move { out.write_to_reader(stdout).await });
+    let mut writing = tokio::task::spawn_local({
+        let out = Rc::clone(&out);
+        async move { out.write_to_reader(stdout).await }
+    });
     tokio::select! {
         () = pipe_client::serve(talk, stdin) => {}
         // Nobody reads our answers any more.
-        _ = &mut writing => {}
+        _ = &mut writing => if out.has_stalled() {
+            talk.hub.tell(CLIENT_STALLED.into());
+        },
         () = talk.over() => {}
     }
     talk.end();

@@ -16,6 +16,7 @@ use mcp_wire::revision::Era;
 use mcp_wire::splice::splice;
 use mcp_wire::visible::visible_bytes;
 use mcp_wire::{Id, Kind, Message};
+use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, sleep};
 
 use super::http_link::{HttpLink, Outcome, refuse};
@@ -34,6 +35,8 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 const RETRIES_MAX: u32 = 5;
 /// What of a body that is no message is quoted in the recording.
 const QUOTED: usize = 512;
+/// Answers above this are read whole only a few at a time.
+const LARGE: usize = 256 * 1024;
 
 /// Where a stream broke, and how often it did.
 #[derive(Default)]
@@ -130,13 +133,19 @@ impl Audience {
 impl Reader<'_> {
     /// A body that is read to its end: one message, or something else.
     pub async fn whole(&self, parts: &Parts, body: ServerBody) {
-        match self.read_whole(body).await {
+        let mut place = None;
+        match self.read_whole(body, &mut place).await {
             Ok(bytes) => self.take_whole(parts, bytes).await,
             Err(refusal) => self.refuse(&refusal),
         }
     }
 
-    async fn read_whole(&self, mut body: ServerBody) -> Result<Bytes, Refusal> {
+    /// A large one waits for its place before it is read on, and keeps that until the client has it.
+    async fn read_whole<'a>(
+        &'a self,
+        mut body: ServerBody,
+        place: &mut Option<SemaphorePermit<'a>>,
+    ) -> Result<Bytes, Refusal> {
         let limit = self.talk.hub.message_bytes_max;
         let mut seen = BytesMut::new();
         while let Some(data) = body.data().await {
@@ -150,6 +159,10 @@ impl Reader<'_> {
             if seen.len() + data.len() > limit {
                 self.note("an answer is over the limit and was not passed on");
                 return Err(Refusal::TooLarge { limit });
+            }
+            if place.is_none() && seen.len() + data.len() > LARGE {
+                *place = self.talk.large_answer().await;
+                self.talk.client_room().await;
             }
             seen.extend_from_slice(&data);
         }

@@ -2,16 +2,25 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::task::{Poll, Waker};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use mcp_wire::framing::encode;
 use mcp_wire::{Cut, Ending, FrameRef, Framing, Gather};
 use tokio::sync::Notify;
+use tokio::time::{Instant, Sleep, sleep};
 
 use crate::stdio::pipe::{PASSED_TOGETHER, Pipe};
 
 /// Past this whoever fills it waits. A message or two of the usual sizes fit.
 const FULL_AT: usize = 1024 * 1024;
+
+/// A client of a gateway or a crossing is closed that takes no byte of what waits for it for this long.
+pub const STALLED_FOR: Duration = Duration::from_secs(60);
+
+/// What is said of it.
+pub const CLIENT_STALLED: &str = "a client took nothing of what waited for it for 60 s, and was closed";
 
 #[derive(Default)]
 pub struct Outflow {
@@ -27,6 +36,10 @@ pub struct Outflow {
     closed: Cell<bool>,
     /// Nobody reads.
     broken: Cell<bool>,
+    /// The reader took something since the writer last looked.
+    moved: Cell<bool>,
+    /// The reader was given up, because it took nothing for too long.
+    stalled: Cell<bool>,
     framing: Cell<Option<Framing>>,
     /// How whoever reads it ends lines of its own.
     crlf: Cell<bool>,
@@ -56,7 +69,9 @@ impl Outflow {
         self.added.set(self.added.get() + 1);
         if self.leaves_early && self.added.get() >= PASSED_TOGETHER {
             self.added.set(0);
+            let before = waiting.len();
             self.pipe.borrow_mut().iter_mut().for_each(|pipe| pipe.write_ahead(waiting));
+            self.moved.set(self.moved.get() || waiting.len() < before);
         }
         self.wake();
     }
@@ -97,6 +112,11 @@ impl Outflow {
         self.broken.get()
     }
 
+    /// Whether the reader was given up, because it took nothing for too long.
+    pub fn has_stalled(&self) -> bool {
+        self.stalled.get()
+    }
+
     /// Waits until more may be added.
     pub async fn room(&self) {
         while self.waiting.borrow().len() > FULL_AT && !self.broken.get() {
@@ -109,20 +129,26 @@ impl Outflow {
         self.write(pipe, false).await;
     }
 
-    /// The same, and ends as soon as nobody reads, whether there is something to write or not.
+    /// The same, and ends as soon as nobody reads, whether there is something to write or not, and when the reader
+    /// takes nothing for too long.
     pub async fn write_to_reader(&self, pipe: Pipe) {
         self.write(pipe, true).await;
     }
 
     async fn write(&self, pipe: Pipe, needs_reader: bool) {
         let _lent = Lent::to(self, pipe);
+        let mut patience = Patience::default();
         poll_fn(|cx| {
             let (mut waiting, mut pipe) = (self.waiting.borrow_mut(), self.pipe.borrow_mut());
             let Some(pipe) = &mut *pipe else { return Poll::Ready(()) };
             self.added.set(0);
+            let before = waiting.len();
             let written = pipe.poll_write(cx, &mut waiting);
+            let has_moved = self.moved.take() || waiting.len() < before;
             let is_unread = needs_reader && waiting.is_empty() && pipe.poll_unread(cx);
-            if is_unread || matches!(written, Poll::Ready(Err(_))) {
+            let is_stalled = needs_reader && patience.is_over(!waiting.is_empty(), has_moved, cx);
+            self.stalled.set(is_stalled);
+            if is_unread || is_stalled || matches!(written, Poll::Ready(Err(_))) {
                 self.broken.set(true);
                 waiting.clear();
             }
@@ -142,6 +168,24 @@ impl Outflow {
         if let Some(writer) = self.writer.take() {
             writer.wake();
         }
+    }
+}
+
+/// How long a reader has taken nothing of what waits for it.
+#[derive(Default)]
+struct Patience(Option<Pin<Box<Sleep>>>);
+
+impl Patience {
+    fn is_over(&mut self, is_behind: bool, has_moved: bool, cx: &mut Context<'_>) -> bool {
+        if !is_behind {
+            self.0 = None;
+            return false;
+        }
+        let ends = self.0.get_or_insert_with(|| Box::pin(sleep(STALLED_FOR)));
+        if has_moved {
+            ends.as_mut().reset(Instant::now() + STALLED_FOR);
+        }
+        ends.as_mut().poll(cx).is_ready()
     }
 }
 
@@ -243,6 +287,29 @@ mod tests {
         let expected: Vec<u8> = (0..1_000).flat_map(|number| format!("{number} {long}\n").into_bytes()).collect();
         assert_eq!(all.len(), expected.len());
         assert!(all == expected);
+    }
+
+    /// A reader is slow as long as it takes anything, and gone when it takes nothing for a minute.
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_takes_nothing_is_given_up_and_a_slow_one_is_not() {
+        for takes in [true, false] {
+            let outflow = Outflow::default();
+            let (pipe, reading) = pair();
+            let long = "x".repeat(100_000);
+            (0..10).for_each(|_| push(&outflow, long.clone()));
+            let mut writing = pin!(outflow.write_to_reader(pipe));
+            for _ in 0..5 {
+                let stalled = tokio::time::timeout(STALLED_FOR * 2 / 3, &mut writing).await.is_ok();
+                if stalled {
+                    break;
+                }
+                if takes {
+                    rustix::io::read(&reading, &mut [0; 8192]).expect("there is something");
+                }
+            }
+            assert_eq!((outflow.has_stalled(), outflow.is_broken()), (!takes, !takes));
+            assert_eq!(outflow.is_behind(), takes, "what nobody will read is not kept");
+        }
     }
 
     #[tokio::test]

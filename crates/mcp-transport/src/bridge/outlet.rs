@@ -73,6 +73,67 @@ impl Outlet {
     }
 }
 
+/// A large answer, handed over piece by piece: what its client has yet to take is counted.
+pub struct PacedBody {
+    rest: Bytes,
+    unread: Rc<Unread>,
+}
+
+/// Bytes of large answers that their client has yet to take.
+#[derive(Default)]
+pub struct Unread {
+    bytes: Cell<usize>,
+    drained: Rc<Notify>,
+}
+
+impl Unread {
+    /// `drained` is told of every piece that is taken.
+    pub fn new(drained: Rc<Notify>) -> Rc<Self> {
+        Rc::new(Self { bytes: Cell::new(0), drained })
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
+    fn taken(&self, count: usize) {
+        self.bytes.set(self.bytes.get() - count);
+        self.drained.notify_waiters();
+    }
+}
+
+/// Of a large answer, handed over at a time.
+const PIECE: usize = 64 * 1024;
+
+impl PacedBody {
+    pub fn new(answer: Bytes, unread: Rc<Unread>) -> Self {
+        unread.bytes.set(unread.bytes.get() + answer.len());
+        Self { rest: answer, unread }
+    }
+
+    pub fn next_piece(&mut self) -> Option<Bytes> {
+        let piece = self.rest.split_to(self.rest.len().min(PIECE));
+        self.unread.taken(piece.len());
+        Some(piece).filter(|piece| !piece.is_empty())
+    }
+
+    /// Bytes that have yet to be handed over.
+    pub fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Whether an answer is worth handing over in pieces.
+    pub fn suits(answer: &Bytes) -> bool {
+        answer.len() > 4 * PIECE
+    }
+}
+
+impl Drop for PacedBody {
+    fn drop(&mut self) {
+        self.unread.taken(self.rest.len());
+    }
+}
+
 /// The reading end, as hyper polls it.
 pub struct OutletBody {
     outlet: Rc<Outlet>,

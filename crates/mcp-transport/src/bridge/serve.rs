@@ -11,7 +11,7 @@ use mcp_wire::reply::Refusal;
 use tokio::time::timeout;
 
 use super::http_link::HttpLink;
-use super::outflow::Outflow;
+use super::outflow::{CLIENT_STALLED, Outflow};
 use super::pipe_client;
 use super::sse_link::SseLink;
 use super::talk::{ClientEnd, ServerEnd, Talk};
@@ -74,7 +74,9 @@ pub async fn serve(
     tokio::select! {
         () = pipe_client::serve(&talk, stdin) => {}
         // Nobody reads our answers any more.
-        _ = &mut writing => {}
+        _ = &mut writing => if out.has_stalled() {
+            hub.tell(CLIENT_STALLED.into());
+        },
         () = hub.stopped() => talk.answer_open_calls(&Refusal::NotRecorded),
         interrupt = signals.next() => interrupted = interrupt,
     }

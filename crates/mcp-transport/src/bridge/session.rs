@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use super::calls::{Call, Calls, replace_items};
 use super::event_log::{BYTES_MAX, EVENTS_MAX, EventId, EventLog};
-use super::outlet::Outlet;
+use super::outlet::{Outlet, PacedBody, Unread};
 use super::session::held::Asking;
 use super::stream::Stream;
 use super::talk::Talk;
@@ -54,6 +54,8 @@ pub struct Session {
     beats: Rc<Beats>,
     /// Told when something was read, or need not be read any more.
     drained: Rc<Notify>,
+    /// Of large answers that are no events.
+    unread: Rc<Unread>,
     /// What the server says of headers that repeat arguments, shared by all of its sessions.
     tools: Rc<RefCell<ToolParams>>,
 }
@@ -86,6 +88,7 @@ impl Found {
 
 impl Session {
     pub fn new(id: Option<Uuid>, era: Era, beats: Rc<Beats>, tools: Rc<RefCell<ToolParams>>) -> Self {
+        let drained = Rc::new(Notify::new());
         Self {
             id,
             era,
@@ -98,7 +101,8 @@ impl Session {
             streams: Cell::new(0),
             used: Cell::new(beats.now()),
             beats,
-            drained: Rc::default(),
+            unread: Unread::new(Rc::clone(&drained)),
+            drained,
             tools,
         }
     }
@@ -575,7 +579,13 @@ impl Session {
     pub fn waiting_bytes(&self) -> usize {
         let calls = self.calls.borrow();
         let general = self.general.borrow();
-        calls.all().map(|call| &call.stream).chain(general.as_ref()).map(|stream| stream.waiting_bytes()).sum()
+        let streams = calls.all().map(|call| &call.stream).chain(general.as_ref());
+        streams.map(|stream| stream.waiting_bytes()).sum::<usize>() + self.unread.bytes()
+    }
+
+    /// A large answer of its own, counted until its client has taken it.
+    pub fn paced(&self, answer: Bytes) -> PacedBody {
+        PacedBody::new(answer, Rc::clone(&self.unread))
     }
 
     /// Ends every stream.

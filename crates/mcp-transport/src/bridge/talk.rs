@@ -13,7 +13,7 @@ use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_event;
 use mcp_wire::reply::Refusal;
 use mcp_wire::{Cut, FrameRef, Gather, Id, Message};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use super::child_link::ChildLink;
 use super::http_link::HttpLink;
@@ -37,6 +37,8 @@ pub struct Talk {
     owner: OnceCell<Rc<Principal>>,
     over: Cell<bool>,
     ended: Notify,
+    /// For large answers that are read whole.
+    large: Semaphore,
 }
 
 /// The side a client is on.
@@ -61,14 +63,16 @@ pub enum ServerEnd {
 }
 
 /// A slow client holds up its server past this much.
-const CLIENT_WAITING_MAX: usize = 4 * 1024 * 1024;
+pub const CLIENT_WAITING_MAX: usize = 4 * 1024 * 1024;
+/// Large answers of a server that are read whole at a time; the rest waits on its connections.
+const LARGE_TOGETHER: usize = 2;
 
 impl Talk {
     pub fn new(hub: &Rc<Hub>, conversation: Rc<RefCell<Conversation>>, client: ClientEnd) -> Rc<Self> {
         let (server, owner) = (OnceCell::new(), OnceCell::new());
-        let (over, ended) = (Cell::new(false), Notify::new());
+        let (over, ended, large) = (Cell::new(false), Notify::new(), Semaphore::new(LARGE_TOGETHER));
         let hub = Rc::clone(hub);
-        Rc::new_cyclic(|me| Self { me: me.clone(), hub, conversation, client, server, owner, over, ended })
+        Rc::new_cyclic(|me| Self { me: me.clone(), hub, conversation, client, server, owner, over, ended, large })
     }
 
     /// Makes it somebody's, for good.
@@ -355,13 +359,22 @@ impl Talk {
     /// Whether more waits for the client than it should. Where nobody is held up by that, what it can do without is
     /// left out.
     pub fn client_is_behind(&self) -> bool {
-        let waiting = match &self.client {
+        self.client_waiting() > CLIENT_WAITING_MAX
+    }
+
+    /// Bytes that wait for the client.
+    pub fn client_waiting(&self) -> usize {
+        match &self.client {
             ClientEnd::Pipe(pipe) => pipe.waiting_bytes(),
             ClientEnd::Stream(outlet) => outlet.waiting(),
             ClientEnd::Session(session) => session.waiting_bytes(),
             ClientEnd::Leg(_) => 0,
-        };
-        waiting > CLIENT_WAITING_MAX
+        }
+    }
+
+    /// A place for a large answer that is about to be read whole.
+    pub async fn large_answer(&self) -> Option<SemaphorePermit<'_>> {
+        self.large.acquire().await.ok()
     }
 
     /// Waits until the client has taken enough of what is there for it.
@@ -370,8 +383,7 @@ impl Talk {
             ClientEnd::Pipe(pipe) => pipe.room().await,
             ClientEnd::Stream(outlet) => outlet.room(CLIENT_WAITING_MAX).await,
             ClientEnd::Session(session) => session.room(CLIENT_WAITING_MAX).await,
-            // One slow client of many holds up nobody's server.
-            ClientEnd::Leg(_) => {}
+            ClientEnd::Leg(leg) => leg.client_room().await,
         }
     }
 

@@ -76,6 +76,9 @@ struct GivenUp {
 /// Calls that are remembered so, at most.
 const GIVEN_UP_MAX: usize = 1_024;
 
+/// How often it is looked whether a slow client is still the only one.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// Clients with the same key share a leg.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LegKey {
@@ -201,6 +204,20 @@ impl Leg {
     /// The clients that it is for.
     pub fn attached(&self) -> Vec<Rc<Visitor>> {
         self.visitors.borrow().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Waits while the only client has not taken what is there for it. With several, a slow one holds up no other.
+    pub async fn client_room(&self) {
+        let only = || match &self.visitors.borrow()[..] {
+            [only] => only.upgrade(),
+            _ => None,
+        };
+        while let Some(talk) = only().and_then(|only| only.talk())
+            && talk.client_is_behind()
+        {
+            // Another may come meanwhile.
+            let _ = tokio::time::timeout(LOOK_AGAIN, Box::pin(talk.client_room())).await;
+        }
     }
 
     /// Whether it is for this client too.

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::Gateway;
 use super::board::Board;
 use super::settings::Settings;
-use crate::bridge::outflow::Outflow;
+use crate::bridge::outflow::{CLIENT_STALLED, Outflow};
 use crate::bridge::pipe_client;
 use crate::bridge::talk::{ClientEnd, ServerEnd, Talk};
 use crate::http::hub::Hub;
@@ -67,7 +67,9 @@ pub async fn serve(
     tokio::select! {
         () = pipe_client::serve(&talk, stdin) => {}
         // Nobody reads our answers any more.
-        _ = &mut writing => {}
+        _ = &mut writing => if out.has_stalled() {
+            hub.tell(CLIENT_STALLED.into());
+        },
         () = hub.stopped() => talk.answer_open_calls(&Refusal::NotRecorded),
         interrupt = signals.next() => (interrupted, is_asked) = (interrupt, true),
     }

@@ -101,6 +101,11 @@ impl Visitor {
         self.me.clone()
     }
 
+    /// Its conversation, while that lasts.
+    pub(super) fn talk(&self) -> Option<Rc<Talk>> {
+        self.talk.upgrade().filter(|talk| !talk.is_over())
+    }
+
     /// Who it is, which it has shown by the time that anything of it is heeded.
     pub(super) fn principal(&self) -> Rc<Principal> {
         let known = self.admission.borrow().who().cloned();

@@ -9,7 +9,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::exchange::Upload;
 use super::relay::RelayBody;
-use crate::bridge::outlet::OutletBody;
+use crate::bridge::outlet::{OutletBody, PacedBody};
 
 /// Why a body could not be passed on to its end.
 pub type BodyError = Box<dyn Error + Send + Sync>;
@@ -59,11 +59,18 @@ pub enum ToClient {
     Relay(Box<RelayBody>),
     /// A stream of our own.
     Outlet(Box<OutletBody>),
+    /// A large answer of our own.
+    Paced(Box<PacedBody>),
 }
 
 impl ToClient {
     pub fn empty() -> Self {
         Self::Whole(None)
+    }
+
+    /// Whether a client that takes none of it is closed. The relay of one transport waits for its client instead.
+    pub fn needs_reader(&self) -> bool {
+        matches!(self, Self::Outlet(_) | Self::Paced(_))
     }
 }
 
@@ -76,6 +83,7 @@ impl Body for ToClient {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Relay(body) => body.poll_data(cx).map(|data| data.map(|data| data.map(Frame::data))),
             Self::Outlet(body) => body.poll_data(cx).map(|data| data.map(|data| Ok(Frame::data(data)))),
+            Self::Paced(body) => Poll::Ready(body.next_piece().map(|data| Ok(Frame::data(data)))),
         }
     }
 
@@ -84,6 +92,7 @@ impl Body for ToClient {
             Self::Whole(bytes) => bytes.is_none(),
             Self::Relay(body) => body.is_end(),
             Self::Outlet(body) => body.is_end(),
+            Self::Paced(body) => body.left() == 0,
         }
     }
 
@@ -92,6 +101,7 @@ impl Body for ToClient {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Self::Relay(body) => body.size_hint(),
             Self::Outlet(_) => SizeHint::default(),
+            Self::Paced(body) => SizeHint::with_exact(body.left() as u64),
         }
     }
 }

@@ -35,7 +35,7 @@ use crate::bridge::child_link::{ChildLink, ChildOptions};
 use crate::bridge::event_log::EventId;
 use crate::bridge::http_link::HttpLink;
 use crate::bridge::outflow::Outflow;
-use crate::bridge::outlet::{Outlet, OutletBody};
+use crate::bridge::outlet::{Outlet, OutletBody, PacedBody};
 use crate::bridge::session::Session;
 use crate::bridge::sse_link::SseLink;
 use crate::bridge::stream::{First, Stream};
@@ -291,7 +291,7 @@ pub fn post(
         let mut waiting =
             Waiting { talk: Rc::clone(&talk), stream: Some(stream), unanswered: Some(site.crossings.unanswered()) };
         let mut response = match waiting.first().await {
-            Some(First::Json(answer)) => answered(&site, session.era, &body, answer, headers),
+            Some(First::Json(answer)) => answered(&site, session, &body, answer, headers),
             Some(First::Stream(outlet)) => waiting.stream(outlet),
             Some(First::Late) => plain(StatusCode::GATEWAY_TIMEOUT, "no answer comes\n"),
             None if site.hub.has_failed() => {
@@ -464,12 +464,16 @@ fn mismatched(exchange: &Exchange, body: Bytes, what: String) -> Response<ToClie
 }
 
 /// The response that an answer is sent with, whose headers go where there is room for them.
-fn answered(site: &Site, era: Era, request: &Bytes, answer: Bytes, room: HeaderMap) -> Response<ToClient> {
+fn answered(site: &Site, session: &Session, request: &Bytes, answer: Bytes, room: HeaderMap) -> Response<ToClient> {
     let turned_away = match site.gate.has_entrance() && scan::glance(&answer).kind == Kind::Error {
         true => TurnedAway::told_by(&answer),
         false => None,
     };
-    let mut response = json_response_in(room, status_of(era, request, &answer), Some(answer));
+    let status = status_of(session.era, request, &answer);
+    let mut response = match PacedBody::suits(&answer) {
+        false => json_response_in(room, status, Some(answer)),
+        true => json_response_in(room, status, None).map(|_| ToClient::Paced(Box::new(session.paced(answer)))),
+    };
     if let Some(why) = turned_away {
         turn_away(&mut response, why);
     }

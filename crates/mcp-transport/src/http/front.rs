@@ -29,6 +29,7 @@ use super::body::{BodyError, ToClient};
 use super::gate::HEAD_BYTES_MAX;
 use super::nearby;
 use super::site::{Server, Site};
+use crate::bridge::outflow::STALLED_FOR;
 
 /// Connections at a time, and from one address.
 const CONNECTIONS_MAX: usize = 10_000;
@@ -68,6 +69,9 @@ struct Held {
     phase: Cell<Phase>,
     since: Cell<Beat>,
     unwritten: Cell<Unwritten>,
+    /// The client has to take the answer that is being written, and since when it has taken none of it.
+    needs_reader: Cell<bool>,
+    stalled: Cell<Option<Beat>>,
     /// The end of what the client sends was read.
     ended: Cell<bool>,
     order: Cell<Order>,
@@ -264,6 +268,7 @@ impl<F: Future<Output = Response<ToClient>>> Future for Answering<F> {
         let this = self.project();
         let response = ready!(this.answer.poll(cx));
         let busy = this.busy.take().expect("it is answered once");
+        busy.0.needs_reader.set(response.body().needs_reader());
         Poll::Ready(Ok(response.map(|body| Answered { body, broken: None, busy })))
     }
 }
@@ -282,6 +287,8 @@ impl Connections {
             phase: Cell::new(Phase::Idle),
             since: Cell::new(self.beats.now()),
             unwritten: Cell::new(Unwritten::Nothing),
+            needs_reader: Cell::new(false),
+            stalled: Cell::new(None),
             ended: Cell::new(false),
             order: Cell::new(if self.draining.get() { Order::Finish } else { Order::None }),
             waker: RefCell::default(),
@@ -294,6 +301,11 @@ impl Connections {
     fn sweep(&self) {
         self.all.borrow_mut().retain(|held| {
             let Some(held) = held.upgrade() else { return false };
+            let stalled = held.stalled.get().filter(|_| held.needs_reader.get());
+            if stalled.is_some_and(|since| self.beats.since(since) > STALLED_FOR) {
+                held.tell(Order::Close);
+                return true;
+            }
             let patience = match held.phase.get() {
                 Phase::Idle => IDLE_FOR,
                 Phase::Head => HEAD_FOR,
@@ -326,6 +338,15 @@ impl Held {
         self.order.set(order);
         if let Some(waker) = self.waker.take() {
             waker.wake();
+        }
+    }
+
+    /// Takes note of whether the client takes what is written to it.
+    fn wrote(&self, written: &Poll<io::Result<usize>>) {
+        match written {
+            Poll::Ready(_) => self.stalled.set(None),
+            Poll::Pending if self.stalled.get().is_none() => self.stalled.set(Some(self.connections.beats.now())),
+            Poll::Pending => {}
         }
     }
 
@@ -420,7 +441,9 @@ impl AsyncRead for Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.stream.borrow_mut()).poll_write(cx, buf)
+        let written = Pin::new(&mut *self.stream.borrow_mut()).poll_write(cx, buf);
+        self.held.wrote(&written);
+        written
     }
 
     /// Asked for once everything before it was written.
@@ -447,12 +470,16 @@ impl AsyncWrite for Watched {
     ) -> Poll<io::Result<usize>> {
         let stream = &mut *self.stream.borrow_mut();
         if bufs.iter().map(|buf| buf.len()).sum::<usize>() > JOINED_BYTES_MAX {
-            return Pin::new(stream).poll_write_vectored(cx, bufs);
+            let written = Pin::new(stream).poll_write_vectored(cx, bufs);
+            self.held.wrote(&written);
+            return written;
         }
         let mut joined = self.held.connections.joined.borrow_mut();
         joined.clear();
         bufs.iter().for_each(|buf| joined.extend_from_slice(buf));
-        Pin::new(stream).poll_write(cx, &joined)
+        let written = Pin::new(stream).poll_write(cx, &joined);
+        self.held.wrote(&written);
+        written
     }
 }
 

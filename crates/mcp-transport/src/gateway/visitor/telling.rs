@@ -8,19 +8,44 @@ use mcp_wire::reply::{self, Refusal};
 use mcp_wire::{Id, Message};
 
 use super::Visitor;
-use crate::bridge::talk::ClientEnd;
+use crate::bridge::talk::{CLIENT_WAITING_MAX, ClientEnd, Talk};
 use crate::gateway::leg::OURS;
+
+/// As many of the largest messages may wait for all clients together; one of them for each.
+const LARGEST: usize = 4;
+/// Answers up to this are not counted for clients that read.
+const ORDINARY: usize = 64 * 1024;
 
 impl Visitor {
     /// Tells it what came of message `sequence` of a server.
     pub(in crate::gateway) fn hear(&self, sequence: u64, about: Option<&Id>, message: impl Into<Message>) {
         let Some(talk) = self.talk.upgrade().filter(|talk| !talk.is_over()) else { return };
+        let message = self.as_far_as_there_is_room(&talk, message.into());
         let asked = about.and_then(|about| self.asked_as(about));
         let about = asked.as_ref().or(about);
-        let Some(message) = self.shaped(message.into()).and_then(|message| self.joined(message)) else { return };
+        let Some(message) = self.shaped(message).and_then(|message| self.joined(message)) else { return };
         let speaker = Default::default();
         let behalf = (sequence > 0).then_some(Behalf { parent: sequence, speaker: &speaker, conversation: 0 });
         talk.from_gateway(Lane { behalf, ..OURS }, about, message);
+    }
+
+    /// An error in the place of an answer that there is no room for. Its server serves others too and is not held up.
+    fn as_far_as_there_is_room(&self, talk: &Talk, message: Message) -> Message {
+        let (len, most) = (message.bytes().len(), talk.hub.message_bytes_max);
+        // Short answers to clients of HTTP leave in exchanges of their own, and their calls are bounded.
+        if len <= ORDINARY && matches!(talk.client, ClientEnd::Session(_)) {
+            return message;
+        }
+        let waiting = talk.client_waiting();
+        if len <= ORDINARY && waiting <= CLIENT_WAITING_MAX || !message.glance().kind.is_response() {
+            return message;
+        }
+        let all: usize = self.gateway.present().iter().filter_map(|other| Some(other.talk()?.client_waiting())).sum();
+        let fits = (waiting == 0 || waiting + len <= most) && (all == 0 || all + len <= most.saturating_mul(LARGEST));
+        let Some(id) = message.id().filter(|_| !fits) else { return message };
+        self.note("the client reads too slowly; there is no room for the answer before this");
+        let what = "there is no room for the answer, because too much waits to be read".into();
+        reply::error(&id, &Refusal::Busy { what }).into()
     }
 
     /// Tells it of something that it can do without, unless it has too much to read already.
