@@ -3,6 +3,7 @@
 
 pub mod board;
 mod calls;
+mod claims;
 pub mod leg;
 mod listed;
 mod lists;

@@ -127,6 +127,12 @@ pub const TOP: &[Key] = &[
         about: "What a server gets to answer, unless it has its own.",
     },
     Key {
+        name: "cancel_grace",
+        takes: Takes::DurationOrOff,
+        default: "2s",
+        about: "What a server gets to settle a call that was cancelled or timed out, before the calls of other clients get a fresh connection; 0 for none.",
+    },
+    Key {
         name: "initialize_wait",
         takes: Takes::Duration,
         default: "2s",
@@ -269,6 +275,12 @@ pub const SERVER: &[Key] = &[
         about: "Whether clients share it, or each gets its own.",
     },
     Key {
+        name: "exclusive",
+        takes: Takes::Flag,
+        default: "false",
+        about: "Whether all clients share one process or session, and there is never a second: for a browser, a memory.",
+    },
+    Key {
         name: "protocol",
         takes: Takes::Words(PROTOCOLS),
         default: "auto",
@@ -297,6 +309,12 @@ pub const SERVER: &[Key] = &[
         takes: Takes::Duration,
         default: "10m",
         about: "What it gets at most, whatever progress it makes; never less than `response_timeout`.",
+    },
+    Key {
+        name: "cancel_grace",
+        takes: Takes::DurationOrOff,
+        default: "that of the gateway",
+        about: "The same for this server. An `exclusive` server gets no fresh connection: logs and questions reach other clients again after it, or after `response_cap` where it is not set here.",
     },
     Key {
         name: "idle_stop",

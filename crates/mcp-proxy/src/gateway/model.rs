@@ -29,6 +29,7 @@ pub const STARTUP_OF_URL: Duration = Duration::from_secs(15);
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 pub const RESPONSE_CAP: Duration = Duration::from_secs(600);
+pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
 pub const IN_FLIGHT_OF_COMMAND: usize = 64;
 pub const IN_FLIGHT_OF_URL: usize = 256;
 pub const QUEUE: usize = 256;
@@ -63,6 +64,7 @@ pub struct Gateway {
     pub in_flight_per_client: usize,
     pub message_bytes_max: usize,
     pub response_timeout: Duration,
+    pub cancel_grace: Duration,
     pub initialize_wait: Duration,
     pub list_wait: Duration,
     pub page_size: usize,
@@ -128,11 +130,13 @@ pub struct Server {
     pub prefix: bool,
     pub start: Start,
     pub instance: Instance,
+    pub exclusive: bool,
     pub speaks: Speaks,
     pub startup_timeout: Duration,
     pub shutdown_grace: Duration,
     pub response_timeout: Duration,
     pub response_cap: Duration,
+    pub cancel_grace: Duration,
     pub idle_stop: Option<Duration>,
     pub in_flight: usize,
     pub queue: usize,
@@ -254,11 +258,13 @@ impl Server {
             prefix: self.prefix,
             start: self.start,
             instance: self.instance,
+            exclusive: self.exclusive,
             speaks: self.speaks,
             startup_timeout: self.startup_timeout,
             shutdown_grace: self.shutdown_grace,
             response_timeout: self.response_timeout,
             response_cap: self.response_cap,
+            cancel_grace: self.cancel_grace,
             idle_stop: self.idle_stop,
             in_flight: self.in_flight,
             queue: self.queue,

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_engine::entrance::{ANONYMOUS, SHARED};
 use mcp_transport::gateway::settings::Notifications;
@@ -45,7 +46,8 @@ const LOG_LEVELS: [(&str, LogLevel); 14] = [
 pub fn read(root: &Located, reader: &mut Reader<'_>) -> Option<Gateway> {
     let top = reader.fields(root, "a configuration", TOP)?;
     let response_timeout = top.duration("response_timeout", reader).unwrap_or(model::RESPONSE_TIMEOUT);
-    let servers = servers(&top, root, response_timeout, reader);
+    let cancel_grace = grace(&top, reader).unwrap_or(model::CANCEL_GRACE);
+    let servers = servers(&top, root, (response_timeout, cancel_grace), reader);
     let healthcheck_interval = top.duration_or_off("healthcheck_interval", reader);
     let message_bytes_max = top.count("max_message_bytes", reader).map_or(MESSAGE_BYTES_MAX, whole);
     let auth_token = top.get("auth_token", reader).and_then(|located| reader.secret(located, "`auth_token`"));
@@ -60,6 +62,7 @@ pub fn read(root: &Located, reader: &mut Reader<'_>) -> Option<Gateway> {
         in_flight_per_client: top.count("in_flight_per_client", reader).map_or(model::IN_FLIGHT_PER_CLIENT, whole),
         message_bytes_max,
         response_timeout,
+        cancel_grace,
         initialize_wait: top.duration("initialize_wait", reader).unwrap_or(model::INITIALIZE_WAIT),
         list_wait: top.duration("list_wait", reader).unwrap_or(model::LIST_WAIT),
         page_size: top.count("page_size", reader).map_or(model::PAGE_SIZE, whole),
@@ -81,17 +84,17 @@ fn whole(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
+/// `0` is no time at all.
+fn grace(fields: &Fields<'_>, reader: &mut Reader<'_>) -> Option<Duration> {
+    fields.duration_or_off("cancel_grace", reader).map(Option::unwrap_or_default)
+}
+
 fn per_minute(fields: &Fields<'_>, reader: &mut Reader<'_>) -> Option<NonZeroU32> {
     fields.count("rate_limit_per_minute", reader).and_then(|count| NonZeroU32::new(u32::try_from(count).ok()?))
 }
 
 /// A list of servers that say their ids, or a table of them by it.
-fn servers(
-    top: &Fields<'_>,
-    root: &Located,
-    response_timeout: std::time::Duration,
-    reader: &mut Reader<'_>,
-) -> Vec<Server> {
+fn servers(top: &Fields<'_>, root: &Located, limits: (Duration, Duration), reader: &mut Reader<'_>) -> Vec<Server> {
     let Some(located) = top.get("servers", reader) else {
         let place = top.members.first().map_or(root.span.start..root.span.start, |member| member.key_span.clone());
         reader.wrong(
@@ -103,7 +106,7 @@ fn servers(
     };
     let (mut found, mut ids) = (Vec::new(), HashMap::new());
     let mut take = |id: Option<&Member>, entry: &Located, reader: &mut Reader<'_>| {
-        let Some((server, at)) = server::read(id, entry, response_timeout, reader) else { return };
+        let Some((server, at)) = server::read(id, entry, limits, reader) else { return };
         match ids.insert(server.id.clone(), at.start) {
             Some(first) => {
                 let what = format!("there is another server called {}", said(&server.id));

@@ -52,6 +52,7 @@ pub fn shown(gateway: &Gateway) -> Shown {
     top.put("in_flight_per_client", gateway.in_flight_per_client as u64);
     top.put("max_message_bytes", gateway.message_bytes_max as u64);
     top.put("response_timeout", gateway.response_timeout);
+    top.put("cancel_grace", or_off(Some(gateway.cancel_grace).filter(|grace| !grace.is_zero())));
     top.put("initialize_wait", gateway.initialize_wait);
     top.put("list_wait", gateway.list_wait);
     top.put("page_size", gateway.page_size as u64);
@@ -111,11 +112,13 @@ fn server(server: &Server) -> Shown {
     table.put("prefix", server.prefix);
     table.put("start", if server.start == Start::Eager { "eager" } else { "lazy" });
     table.put("instance", if server.instance == Instance::PerClient { "per-client" } else { "shared" });
+    table.put("exclusive", server.exclusive);
     table.put("protocol", speaks_word(server.speaks));
     table.put("startup_timeout", server.startup_timeout);
     table.put("shutdown_grace", server.shutdown_grace);
     table.put("response_timeout", server.response_timeout);
     table.put("response_cap", server.response_cap);
+    table.put("cancel_grace", or_off(Some(server.cancel_grace).filter(|grace| !grace.is_zero())));
     if let At::Command { .. } = server.at {
         table.put("idle_stop", or_off(server.idle_stop));
     }

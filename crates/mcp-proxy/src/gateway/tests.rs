@@ -102,12 +102,12 @@ pub const EVERYTHING: &str = r#"{
      "pass_env": ["AWS_SECRET_ACCESS_KEY", "NOT_SET"], "cwd": "sub", "startup_timeout": 5, "shutdown_grace": 0.5,
      "stdio_mode": "content-length", "start": "eager", "instance": "per-client", "protocol": "legacy", "idle_stop": "5m",
      "in_flight": 3, "queue": 0, "rate_limit_per_minute": 600, "tools": {"echo": {"rate_limit_per_minute": 6}},
-     "response_timeout": "500ms", "response_cap": "1m", "prefix": false, "transport": "stdio",
+     "response_timeout": "500ms", "response_cap": "1m", "cancel_grace": "3s", "exclusive": false, "prefix": false, "transport": "stdio",
      "enabled_tools": ["e*"], "disabled_tools": ["echo"], "unwrap_proxy_tool": "mcp:proxy"},
     {"id": "far", "url": "https://far.example/mcp?x=1", "transport": "streamableHttp", "headers": {"X-Key": "k", "Authorization": "Bearer ${env:TOKEN}"}, "disabled": false},
     {"id": "off", "command": "server", "args": ["--x", 1], "enabled": false, "env": {"A": "${env:NOT_SET}"}},
   ],
-  "listen": "0.0.0.0:8900", "log_level": "WARNING", "response_timeout": 90, "auth_token": "abc", "rate_limit_per_minute": 120,
+  "listen": "0.0.0.0:8900", "log_level": "WARNING", "response_timeout": 90, "cancel_grace": 0, "auth_token": "abc", "rate_limit_per_minute": 120,
   "structured_logging": true, "healthcheck_interval": 0, "healthcheck_timeout": 3, "initialize_wait": 1, "list_wait": 2,
   "page_size": 10, "in_flight_per_client": 11, "notifications": ["far"], "drain": "1s", "max_message_bytes": 4096,
   "tokens": [{"name": "ci", "token": "${env:TOKEN}", "servers": ["far", "e*"], "tools": ["far__*"], "rate_limit_per_minute": 5}],
@@ -131,12 +131,14 @@ fn every_key_is_read() {
     let ms = Duration::from_millis;
     assert_eq!((one.startup_timeout, one.shutdown_grace), (ms(5_000), ms(500)));
     assert_eq!((one.response_timeout, one.response_cap, one.idle_stop), (ms(500), ms(60_000), Some(ms(300_000))));
+    assert_eq!((one.cancel_grace, one.exclusive), (ms(3_000), false));
     assert_eq!((one.in_flight, one.queue, one.prefix, one.enabled), (3, 0, false, true));
     let far = server(&loaded, "far");
     assert_eq!(
         reached(&far),
         "StreamableHttp https://far.example/mcp x-key=k authorization=Bearer s3cret-from-the-environment"
     );
+    assert_eq!((far.cancel_grace, far.exclusive), (ms(0), false));
     assert_eq!((far.startup_timeout, far.response_timeout, far.in_flight), (ms(15_000), ms(90_000), 256));
     let off = server(&loaded, "off");
     assert_eq!((reached(&off).as_str(), off.enabled), ("server --x 1", false));
@@ -228,6 +230,12 @@ fn mistakes_are_shown_where_they_are() {
     check(&of("url = 'http://h'\nheaders = {TE = 'c'}"), "3:17", "`TE`: it says how a request is sent", "^");
     check(&of("command = 'x'\nqueue = -1"), "3:9", "`queue` is a whole number from 0", "^");
     check(&of("command = 'x'\nresponse_timeout = '5 parsecs'"), "3:20", "`response_timeout` is no duration", "500ms");
+    check(
+        &of("command = 'x'\nexclusive = true\ninstance = 'per-client'"),
+        "4:12",
+        "`per-client` does not go with `exclusive`",
+        "one process",
+    );
     check(&of("command = 'x'\nresponse_cap = 1"), "3:16", "`response_cap` is less than", "progress");
     check(&of("command = 'x'\nenabled = true\ndisabled = true"), "4:1", "`enabled` says something else", "either");
     check(&of("command = 'x'\nenv = {'A=B' = 'c'}"), "3:8", "no environment can have such", "leave it out");

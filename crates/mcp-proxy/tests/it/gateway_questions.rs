@@ -143,7 +143,7 @@ fn whom_a_shared_server_means_is_never_guessed() {
 fn what_a_server_asks_after_a_call_was_given_up_is_put_to_nobody_else() {
     const ASKS: &str = "sampling/createMessage";
     let sandbox = Sandbox::new();
-    let gateway = sandbox.serve_http(&[fake("a")], json!({}));
+    let gateway = sandbox.serve_http(&[fake("a").set("exclusive", true)], json!({}));
     let (mut one, mut other) =
         (HttpClient::open_with(&gateway, &[], able()), HttpClient::open_with(&gateway, &[], able()));
     let hold = one.message(1, "tools/call", json!({ "name": "a__do", "arguments": steps(json!([{ "hold": "one" }])) }));

@@ -8,9 +8,9 @@ use crate::gateway_kit::{HttpClient, StdioClient, fake, names_in, steps, text_of
 use crate::http_kit::{Client, Listening, get};
 use crate::kit::{Sandbox, signal, until};
 
-const UPDATED: &str = "notifications/resources/updated";
+pub const UPDATED: &str = "notifications/resources/updated";
 
-fn updated(uri: &str) -> Value {
+pub fn updated(uri: &str) -> Value {
     json!({ "say": { "jsonrpc": "2.0", "method": UPDATED, "params": { "uri": uri } } })
 }
 
@@ -19,7 +19,7 @@ fn logged(level: &str) -> Value {
     json!({ "say": { "jsonrpc": "2.0", "method": "notifications/message", "params": params } })
 }
 
-fn listen(gateway: &Listening, client: &HttpClient) -> Client {
+pub fn listen(gateway: &Listening, client: &HttpClient) -> Client {
     let mut stream = gateway.client();
     let headers: Vec<&str> = client.headers.iter().map(String::as_str).chain(["Accept: text/event-stream"]).collect();
     stream.send(&get("/mcp", &headers));

@@ -43,6 +43,7 @@ mod gateway_endings;
 mod gateway_entrance;
 mod gateway_eras;
 mod gateway_faults;
+mod gateway_given_up;
 mod gateway_kit;
 mod gateway_lifecycle;
 mod gateway_lists;

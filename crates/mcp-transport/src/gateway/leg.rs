@@ -21,7 +21,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::calls::{Caller, Calls, ClientCall, InFlight, Method, OwnId};
-use super::listed::Listed;
+use super::claims::Claims;
+use super::listed::{Listed, ListsRead};
 use super::server::{Lost, Server};
 use super::subscriptions::Subscriptions;
 use super::unwrapping;
@@ -48,6 +49,8 @@ pub struct Leg {
     waiting: RefCell<VecDeque<Job>>,
     pub(super) visitors: RefCell<Vec<Weak<Visitor>>>,
     pub(super) lists: [Listed; 4],
+    /// What the connection listed that it takes new work over from, as far as it was read.
+    pub(super) inherited: RefCell<Option<ListsRead>>,
     pub(super) subscriptions: Subscriptions,
     /// Since when it is ready.
     pub(super) ready: Cell<Option<Instant>>,
@@ -61,20 +64,10 @@ pub struct Leg {
     pub(super) lost: OnceCell<Lost>,
     /// The call that what is heard just now came with.
     about: Cell<Option<i64>>,
-    /// Calls that their clients gave up, or we did, and that the server may still work on.
-    given_up: RefCell<Vec<GivenUp>>,
+    pub(super) claims: Claims,
+    /// The connection that takes new work in its place.
+    pub(super) successor: OnceCell<Weak<Self>>,
 }
-
-/// A call that nobody waits for any more.
-struct GivenUp {
-    id: i64,
-    /// Whose it was.
-    visitor: u32,
-    at: Instant,
-}
-
-/// Calls that are remembered so, at most.
-const GIVEN_UP_MAX: usize = 1_024;
 
 /// How often it is looked whether a slow client is still the only one.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -87,6 +80,8 @@ pub struct LegKey {
     pub visitor: Option<u32>,
     /// What is declared to a server that is told once.
     pub declared: Option<Box<[u8]>>,
+    /// Tells connections apart that drain, which no client finds by its key; 0 for one that takes new work.
+    pub retired: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,6 +133,7 @@ impl Leg {
             waiting: RefCell::default(),
             visitors: RefCell::default(),
             lists: Default::default(),
+            inherited: RefCell::default(),
             subscriptions: Subscriptions::default(),
             ready: Cell::new(None),
             has_served: Cell::new(false),
@@ -146,7 +142,8 @@ impl Leg {
             last_status: RefCell::default(),
             lost: OnceCell::new(),
             about: Cell::new(None),
-            given_up: RefCell::default(),
+            claims: Claims::default(),
+            successor: OnceCell::new(),
         })
     }
 
@@ -233,7 +230,7 @@ impl Leg {
         let open: Vec<i64> = self.calls.borrow().clients().filter(|(_, call)| is_its(call)).map(|(id, _)| id).collect();
         for id in open {
             drop(self.calls.borrow_mut().take(id));
-            self.gave_up(id, visitor.number);
+            self.claims.add(id, visitor.number);
             self.cancel(id);
         }
         self.unsubscribe_all(visitor.number);
@@ -248,9 +245,7 @@ impl Leg {
     pub fn submit(&self, visitor: &Visitor, message: &Message, call: Outgoing) {
         match self.phase.get() {
             Phase::Over => visitor.refuse(message, &self.refusal()),
-            Phase::Ready if self.calls.borrow().of_clients() < self.server.settings.in_flight => {
-                self.send(visitor, message, call);
-            }
+            Phase::Ready if self.has_room() && !self.is_to_wait(visitor) => self.send(visitor, message, call),
             Phase::Ready | Phase::Opening => {
                 if self.waiting.borrow().len() < self.server.settings.queue {
                     let job = Job { visitor: visitor.rc(), message: message.clone(), call };
@@ -264,10 +259,28 @@ impl Leg {
 
     /// Sends what waits, as far as it may go.
     pub(super) fn pump(&self) {
-        while self.is_ready() && self.calls.borrow().of_clients() < self.server.settings.in_flight {
-            let Some(Job { visitor, message, call }) = self.waiting.borrow_mut().pop_front() else { return };
-            self.send(&visitor, &message, call);
+        while self.is_ready() && !self.waiting.borrow().is_empty() {
+            let is_retired = self.is_retired();
+            let is_spent = || self.waiting.borrow().iter().any(|job| self.is_spent_for(&job.visitor));
+            if !is_retired && is_spent() && self.server.replace(self) {
+                // Which has sent everything elsewhere.
+                return;
+            }
+            let has_room = self.has_room();
+            let may_go = |job: &Job| is_retired || has_room && !self.is_to_wait(&job.visitor);
+            let next = self.waiting.borrow().iter().position(may_go);
+            let job = next.and_then(|at| self.waiting.borrow_mut().remove(at));
+            let Some(Job { visitor, message, call }) = job else { return };
+            if is_retired {
+                visitor.submit(self.server.index, &message, call);
+            } else {
+                self.send(&visitor, &message, call);
+            }
         }
+    }
+
+    fn has_room(&self) -> bool {
+        self.calls.borrow().of_clients() < self.server.settings.in_flight
     }
 
     fn send(&self, visitor: &Visitor, message: &Message, call: Outgoing) {
@@ -354,7 +367,7 @@ impl Leg {
         let open = self.calls.borrow().clients().find(|(_, call)| is_its(call)).map(|(ours, _)| ours);
         let Some(ours) = open else { return false };
         drop(self.calls.borrow_mut().take(ours));
-        self.gave_up(ours, visitor.number);
+        self.claims.add(ours, visitor.number);
         if let Some(span) = message.peek().request_id {
             self.tell_for(visitor, parent, splice_all(message.bytes(), &mut [(span, ours.to_string())]));
         }
@@ -401,21 +414,7 @@ impl Leg {
         let mut clients = calls.clients();
         let (_, only) = clients.next()?;
         let found = clients.next().is_none().then(|| whose(only)).flatten();
-        found.filter(|(visitor, _)| !self.may_mean_another(visitor.number))
-    }
-
-    /// Nobody waits for a call any more, though the server may still work on it.
-    fn gave_up(&self, id: i64, visitor: u32) {
-        let mut given_up = self.given_up.borrow_mut();
-        if given_up.len() >= GIVEN_UP_MAX {
-            given_up.remove(0);
-        }
-        given_up.push(GivenUp { id, visitor, at: Instant::now() });
-    }
-
-    /// Whether the server may still work on something for another client than this.
-    pub(super) fn may_mean_another(&self, visitor: u32) -> bool {
-        self.given_up.borrow().iter().any(|call| call.visitor != visitor)
+        found.filter(|(visitor, _)| !self.claims.are_another(visitor.number))
     }
 
     /// Takes what the server says, once it has passed.
@@ -442,10 +441,12 @@ impl Leg {
         let now = self.talk().map_or_else(Instant::now, |talk| talk.hub.recent());
         self.used.set(now);
         let Some(call) = call else {
+            self.note("the answer before this is to no open call, and was not passed on");
             if let Some(Id::Integer(id)) = message.id() {
-                self.given_up.borrow_mut().retain(|call| call.id != id);
+                self.claims.settle(id);
+                self.pump();
             }
-            return self.note("the answer before this is to no open call, and was not passed on");
+            return;
         };
         match call.caller {
             Caller::Own(waits) => drop(waits.send(message.bytes().clone())),
@@ -507,14 +508,13 @@ impl Leg {
         let is_asked = |call: &ClientCall| call.visitor.upgrade().is_some_and(|visitor| visitor.is_asked_by(self));
         let waits = |call: &ClientCall| is_held || is_asked(call);
         let overdue = self.calls.borrow_mut().overdue(now, waits);
-        let cap = self.server.settings.response_cap;
-        self.given_up.borrow_mut().retain(|call| now.saturating_duration_since(call.at) < cap);
+        self.claims.expire(now, self.claims_last());
         for (id, call) in overdue {
             self.cancel(id);
             if let Caller::Client(client) = call.caller {
                 self.server.stats.answered(call.began.elapsed(), true);
                 if let Some(visitor) = client.visitor.upgrade() {
-                    self.gave_up(id, visitor.number);
+                    self.claims.add(id, visitor.number);
                     self.withdraw_questions_about(&visitor, &client.id.id());
                     visitor.answer_with(&client.id.id(), &self.server.timed_out(call.began.elapsed()));
                 }

@@ -101,6 +101,9 @@ impl Faults {
     }
 }
 
+/// Lists by their kinds, as they were read last.
+pub type ListsRead = Vec<(ListKind, Rc<Read>)>;
+
 impl Read {
     /// Of a server that has no such list.
     fn nothing() -> Self {
@@ -174,6 +177,24 @@ impl Leg {
         };
         let said: Vec<String> = ListKind::ALL.into_iter().filter_map(of).flatten().collect();
         (!said.is_empty()).then(|| said.join("; "))
+    }
+
+    /// The lists that were read, as they were last.
+    pub(super) fn lists_read(&self) -> ListsRead {
+        ListKind::ALL.into_iter().filter_map(|kind| Some((kind, self.list(kind).last()?))).collect()
+    }
+
+    /// Tells clients of a list that differs from the one that they know.
+    pub(super) fn look_for_changes(&self, kind: ListKind, known: &[(ListKind, Rc<Read>)]) {
+        // A list that nobody has read is news to nobody.
+        let Some((_, known)) = known.iter().find(|(other, _)| *other == kind).cloned() else { return };
+        let leg = self.rc();
+        tokio::task::spawn_local(async move {
+            let is_known = leg.fetch(kind).await.is_ok_and(|read| read.items == known.items);
+            if !is_known {
+                leg.list_changed(kind);
+            }
+        });
     }
 
     /// The list of a kind, if there is one that is right or was a short while ago.

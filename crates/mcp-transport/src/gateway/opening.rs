@@ -84,9 +84,11 @@ impl Leg {
         self.changed.notify_waiters();
         self.pump();
         // Who came before it, or knew the one before, is told that there is more.
-        for kind in ListKind::ALL {
-            if self.offers(kind) {
-                self.list_changed(kind);
+        let before = self.inherited.take();
+        for kind in ListKind::ALL.into_iter().filter(|kind| self.offers(*kind)) {
+            match &before {
+                None => self.list_changed(kind),
+                Some(lists) => self.look_for_changes(kind, lists),
             }
         }
     }
@@ -145,7 +147,7 @@ impl Leg {
         LAUNCHERS.iter().any(|launcher| name == *launcher)
     }
 
-    fn is_process(&self) -> bool {
+    pub(super) fn is_process(&self) -> bool {
         matches!(self.server.settings.target, ServerTarget::Command { .. })
     }
 

@@ -64,7 +64,7 @@ impl Leg {
     pub(super) fn only_visitor(&self) -> Option<Rc<Visitor>> {
         let mut all = self.attached();
         let only = if all.len() == 1 { all.pop() } else { None };
-        only.filter(|visitor| !self.may_mean_another(visitor.number))
+        only.filter(|visitor| !self.claims.are_another(visitor.number))
     }
 
     fn refuse_question(&self, id: &Id, what: &str) {

@@ -69,6 +69,8 @@ pub struct Server {
     next_start: Cell<Option<Instant>>,
     /// Connections that are to be opened again.
     revive: RefCell<Vec<Revived>>,
+    /// Connections that others took new work over from.
+    retirements: Cell<u32>,
     /// Times that it was started again because it ended.
     restarts: Cell<u64>,
     pub(super) last_words: RefCell<String>,
@@ -146,6 +148,7 @@ impl Server {
             failures: Cell::new(0),
             next_start: Cell::new(None),
             revive: RefCell::default(),
+            retirements: Cell::new(0),
             restarts: Cell::new(0),
             last_words: RefCell::default(),
             why: RefCell::default(),
@@ -229,12 +232,8 @@ impl Server {
         if !self.enabled.get() {
             return Err(self.disabled());
         }
-        let spoken = self.eras(era)[0];
-        let key = LegKey {
-            era: spoken,
-            visitor: (self.settings.instance == Instance::PerClient).then_some(visitor.number),
-            declared: (spoken == Era::Legacy).then(|| declared(facts)),
-        };
+        let of = (self.settings.instance == Instance::PerClient).then_some(visitor.number);
+        let key = self.key(era, of, facts);
         let leg = self.legs.borrow().get(&key).filter(|leg| !leg.is_over()).cloned();
         let leg = match leg {
             Some(leg) => leg,
@@ -244,14 +243,54 @@ impl Server {
         Ok(leg)
     }
 
+    /// The key of the connection for clients that declare `facts`.
+    fn key(&self, era: Era, visitor: Option<u32>, facts: &ClientFacts) -> LegKey {
+        let only = self.legs.borrow().values().find(|leg| self.settings.exclusive && !leg.is_over()).cloned();
+        if let Some(only) = only {
+            return only.key.clone();
+        }
+        let era = self.eras(era)[0];
+        LegKey { era, visitor, declared: (era == Era::Legacy).then(|| declared(facts)), retired: 0 }
+    }
+
+    /// Opens a connection that takes new work in place of `leg`, which drains and ends. False if there can be none.
+    pub(super) fn replace(&self, leg: &Leg) -> bool {
+        let (key, visitors) = (leg.key.clone(), leg.visitors.borrow().clone());
+        let number = self.retirements.get() + 1;
+        self.retirements.set(number);
+        let aside = LegKey { retired: number, ..key.clone() };
+        {
+            let mut legs = self.legs.borrow_mut();
+            legs.remove(&key);
+            legs.insert(aside.clone(), leg.rc());
+        }
+        match self.open(key.clone(), &leg.facts, visitors) {
+            Ok(successor) => {
+                leg.retire(&successor);
+                true
+            }
+            Err(_) => {
+                let mut legs = self.legs.borrow_mut();
+                legs.remove(&aside);
+                legs.insert(key, leg.rc());
+                leg.is_stuck();
+                false
+            }
+        }
+    }
+
+    /// Whether there may be one more connection.
+    pub(super) fn has_room_for_more(&self) -> bool {
+        self.legs.borrow().len() < LEGS_MAX
+    }
+
     /// Starts it before anybody needs it, as if for a client that can do nothing in particular.
     pub(super) fn start_early(&self) {
         if self.settings.start != Start::Eager || !self.enabled.get() || self.settings.instance == Instance::PerClient {
             return;
         }
         let facts = Rc::new(ClientFacts::plain());
-        let era = self.eras(Era::Legacy)[0];
-        let key = LegKey { era, visitor: None, declared: (era == Era::Legacy).then(|| declared(&facts)) };
+        let key = self.key(Era::Legacy, None, &facts);
         // If it cannot be started now, whoever needs it tries again.
         let _ = self.open(key, &facts, Vec::new());
     }
@@ -320,11 +359,11 @@ impl Server {
 
     /// A connection is over.
     pub fn lost(&self, leg: &Leg, lost: &Lost) {
-        let mut legs = self.legs.borrow_mut();
-        if legs.get(&leg.key).is_some_and(|current| std::ptr::eq(&**current, leg)) {
-            legs.remove(&leg.key);
+        self.legs.borrow_mut().retain(|_, other| !std::ptr::eq(&**other, leg));
+        if leg.is_retired() {
+            // The server goes on with another.
+            return;
         }
-        drop(legs);
         if lost.is_failure() {
             let has_lasted = leg.has_served.get() || leg.ready.get().is_some_and(|ready| ready.elapsed() > LASTED);
             self.failures.set(if has_lasted { 1 } else { self.failures.get() + 1 });
@@ -398,6 +437,12 @@ impl Server {
     /// Stops what nobody used for long, and asks the rest whether it is there.
     fn look_after(&self, leg: &Rc<Leg>, now: Instant) {
         if !leg.is_ready() {
+            return;
+        }
+        if leg.is_retired() {
+            if leg.is_drained() {
+                leg.stop(Lost::Unused);
+            }
             return;
         }
         let is_process = matches!(self.settings.target, ServerTarget::Command { .. });
@@ -503,7 +548,7 @@ impl Server {
     /// How it is, for faces.
     pub fn view(&self) -> ServerView {
         let legs = self.legs.borrow();
-        let ready = legs.values().find(|leg| leg.is_ready());
+        let ready = legs.values().filter(|leg| leg.is_ready()).min_by_key(|leg| leg.is_retired());
         let state = match ready {
             _ if !self.enabled.get() => ServerState::Disabled,
             Some(_) => ServerState::Ready,
@@ -526,7 +571,7 @@ impl Server {
             prompts: counts.and_then(|counts| counts[1]),
             resources: counts.and_then(|counts| counts[2]),
             instances: legs.len(),
-            clients: legs.values().map(|leg| leg.attached().len()).sum(),
+            clients: legs.values().filter(|leg| !leg.is_retired()).map(|leg| leg.attached().len()).sum(),
             in_flight: legs.values().map(|leg| leg.open_calls()).sum(),
             restarts: self.restarts.get(),
             retry_after_ms: self.retry_after_ms().filter(|_| ready.is_none()),

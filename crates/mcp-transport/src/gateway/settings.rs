@@ -76,6 +76,8 @@ pub struct ServerSettings {
     pub prefix: bool,
     pub start: Start,
     pub instance: Instance,
+    /// One connection at most, whatever clients declare.
+    pub exclusive: bool,
     pub speaks: Speaks,
     /// Until it has introduced itself.
     pub startup_timeout: Duration,
@@ -84,6 +86,9 @@ pub struct ServerSettings {
     /// For an answer; progress begins it anew, up to `response_cap`.
     pub response_timeout: Duration,
     pub response_cap: Duration,
+    /// For the answer to a call that was given up. Past it, an exclusive server is taken to have settled the
+    /// call; calls of other clients get a fresh connection to any other server.
+    pub cancel_grace: Duration,
     /// A process that nobody used for this long is stopped, and started when it is needed.
     pub idle_stop: Option<Duration>,
     /// Calls at a time; more wait, up to `queue`, and the rest is refused.

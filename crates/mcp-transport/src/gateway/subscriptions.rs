@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -92,7 +92,7 @@ impl Leg {
 
     /// Asks the server for what is wanted now, and no more for what is not.
     pub(super) fn adjust_subscriptions(&self) {
-        if !self.is_ready() {
+        if !self.is_ready() || self.is_retired() {
             return;
         }
         let wanted = self.wanted();
@@ -129,6 +129,12 @@ impl Leg {
             }
             answered.await;
         }
+    }
+
+    /// Whether the server knows of everything that is wanted.
+    pub(super) fn knows_all(&self) -> bool {
+        let subscriptions = &self.subscriptions;
+        self.is_ready() && !subscriptions.is_unacknowledged.get() && subscriptions.unanswered.borrow().is_empty()
     }
 
     fn is_known_to_want(&self, uris: &BTreeSet<(usize, String)>) -> bool {
@@ -223,7 +229,7 @@ impl Leg {
 
     /// Whether a client wants to hear of something here.
     pub(super) fn is_wanted(&self) -> bool {
-        !self.wanted().is_empty()
+        !self.is_retired() && !self.wanted().is_empty()
     }
 
     pub(super) fn unsubscribe_all(&self, _visitor: u32) {
@@ -233,6 +239,11 @@ impl Leg {
 
     /// A resource changed: whoever wants to is told.
     pub(super) fn hear_updated(&self, message: &Message, sequence: u64) {
+        let successor = self.successor.get().and_then(Weak::upgrade);
+        if successor.is_some_and(|successor| successor.knows_all()) {
+            // Which tells of it itself.
+            return;
+        }
         let Some(uri) = message.uri() else { return };
         let place = (self.server.index, uri.into_owned());
         let given = self.namespace().uri(&place.1);

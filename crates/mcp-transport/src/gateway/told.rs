@@ -86,6 +86,9 @@ impl Leg {
 
     /// One of its lists is no longer what it was.
     pub(super) fn list_changed(&self, kind: ListKind) {
+        if self.is_retired() {
+            return;
+        }
         self.list(kind).changed();
         if kind == ListKind::Resources {
             self.list(ListKind::Templates).changed();
@@ -97,7 +100,7 @@ impl Leg {
 
     /// Has the server log what the client wants that wants most.
     pub(super) fn adjust_level(&self) {
-        if self.era.get() == Era::Modern || !self.is_ready() || !self.declares(&["logging"]) {
+        if self.era.get() == Era::Modern || !self.is_ready() || self.is_retired() || !self.declares(&["logging"]) {
             return;
         }
         let wanted = self.attached().iter().filter_map(|visitor| visitor.log_level.get()).min();

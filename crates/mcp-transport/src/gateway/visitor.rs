@@ -332,7 +332,7 @@ impl Visitor {
         if self.in_flight.get() >= self.gateway.settings.in_flight_per_client {
             return self.refuse(message, &too_many_calls());
         }
-        let leg = match self.leg(server, era) {
+        let leg = match self.leg_for_call(server, era) {
             Ok(leg) => leg,
             Err(refusal) => return self.refuse(message, &refusal),
         };
@@ -348,10 +348,29 @@ impl Visitor {
         leg.submit(self, message, Outgoing { method, edits, era, parent: sequence, place });
     }
 
+    /// Sends a call that another connection can no longer take.
+    pub(super) fn submit(&self, server: usize, message: &Message, call: Outgoing) {
+        match self.leg_for_call(server, call.era) {
+            Ok(leg) => leg.submit(self, message, call),
+            Err(refusal) => self.refuse(message, &refusal),
+        }
+    }
+
+    /// Its connection to a server, where what the server says can be told to be about its calls.
+    fn leg_for_call(&self, server: usize, era: Era) -> Result<Rc<Leg>, Refusal> {
+        let leg = self.leg(server, era)?;
+        if leg.is_spent_for(self) && leg.server.replace(&leg) { self.leg(server, era) } else { Ok(leg) }
+    }
+
+    /// Whether servers tell it more about its calls than their progress and their answers.
+    pub(super) fn hears_unasked(&self) -> bool {
+        !self.has_no_handshake() || self.log_level.get().is_some()
+    }
+
     /// Its connection to a server, for a request of `era`.
     pub(super) fn leg(&self, server: usize, era: Era) -> Result<Rc<Leg>, Refusal> {
         let legs = &self.legs[usize::from(era == Era::Modern)];
-        if let Some(leg) = legs.borrow()[server].upgrade().filter(|leg| !leg.is_over()) {
+        if let Some(leg) = legs.borrow()[server].upgrade().filter(|leg| !leg.is_over() && !leg.is_retired()) {
             return Ok(leg);
         }
         let leg = self.gateway.servers[server].leg_for(&self.rc(), &self.facts(), era)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcp_transport::gateway::settings::{Instance, Speaks, Start, StdioMode, UrlTransport};
 use mcp_transport::http::target::{BadTarget, Target};
 
-use super::{per_minute, proxy_tool, whole};
+use super::{grace, per_minute, proxy_tool, whole};
 use crate::config::{Located, Member, Mistake, Value, each, member, said};
 use crate::gateway::expand::Text;
 use crate::gateway::fields::{Fields, Reader, is_secret_name};
@@ -45,7 +45,7 @@ const OF_URLS: [&str; 1] = ["headers"];
 pub fn read(
     key: Option<&Member>,
     entry: &Located,
-    response_timeout: Duration,
+    (response_timeout, cancel_grace): (Duration, Duration),
     reader: &mut Reader<'_>,
 ) -> Option<(Server, Range<usize>)> {
     let fields = reader.fields(entry, "a server", SERVER)?;
@@ -58,17 +58,24 @@ pub fn read(
     reader.lenient = false;
     let (startup, in_flight) = model::startup_and_in_flight(matches!(at, Some(At::Command { .. })));
     let response_timeout = fields.duration("response_timeout", reader).unwrap_or(response_timeout);
+    let response_cap = response_cap(&fields, response_timeout, reader);
+    let instance = fields.word("instance", &INSTANCES, reader).unwrap_or_default();
+    let exclusive = exclusive(&fields, instance, reader);
+    // A call that an exclusive server may still work on could be meant by all that the server says.
+    let cancel_grace = if exclusive { response_cap } else { cancel_grace };
     let server = Server {
         id,
         enabled,
         prefix: fields.flag("prefix", reader).unwrap_or(true),
         start: fields.word("start", &STARTS, reader).unwrap_or_default(),
-        instance: fields.word("instance", &INSTANCES, reader).unwrap_or_default(),
+        instance,
+        exclusive,
         speaks: fields.word("protocol", &PROTOCOLS, reader).unwrap_or_default(),
         startup_timeout: fields.duration("startup_timeout", reader).unwrap_or(startup),
         shutdown_grace: fields.duration("shutdown_grace", reader).unwrap_or(model::SHUTDOWN_GRACE),
         response_timeout,
-        response_cap: response_cap(&fields, response_timeout, reader),
+        response_cap,
+        cancel_grace: grace(&fields, reader).unwrap_or(cancel_grace),
         idle_stop: fields.duration_or_off("idle_stop", reader).flatten(),
         in_flight: fields.count("in_flight", reader).map_or(in_flight, whole),
         queue: fields.count("queue", reader).map_or(model::QUEUE, whole),
@@ -123,6 +130,15 @@ fn enabled(fields: &Fields<'_>, reader: &mut Reader<'_>) -> bool {
         reader.wrong(&member.key_span, "`enabled` says something else", "leave out either");
     }
     enabled.or(disabled.map(|disabled| !disabled)).unwrap_or(true)
+}
+
+fn exclusive(fields: &Fields<'_>, instance: Instance, reader: &mut Reader<'_>) -> bool {
+    let exclusive = fields.flag("exclusive", reader).unwrap_or_default();
+    if let Some(member) = member(fields.members, "instance").filter(|_| exclusive && instance == Instance::PerClient) {
+        let what = "`per-client` does not go with `exclusive`";
+        reader.wrong(&member.value.span, what, "an exclusive server has one process for all clients");
+    }
+    exclusive
 }
 
 /// A cap that nobody asked for gives way to a longer timeout.

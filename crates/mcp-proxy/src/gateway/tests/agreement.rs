@@ -104,11 +104,11 @@ fn the_defaults_are_those_that_the_table_gives() {
     for key in TOP.iter().filter(|key| !key.default.is_empty()) {
         assert_eq!(said(&shown[key.name]), key.default, "{}", key.name);
     }
-    let of_gateway = said(&shown["response_timeout"]);
     for key in SERVER.iter().filter(|key| !key.default.is_empty()) {
+        let of_gateway = said(&shown[key.name]);
         let (command, address) = match key.default.split_once(" for a command, ") {
             Some((command, address)) => (command, address.trim_end_matches(" for an address")),
-            None if key.default == "that of the gateway" => (&*of_gateway, &*of_gateway),
+            None if key.default == "that of the gateway" => (of_gateway.as_str(), of_gateway.as_str()),
             None => (key.default, key.default),
         };
         for (number, default) in [(0, command), (1, address)] {

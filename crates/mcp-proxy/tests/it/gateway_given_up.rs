@@ -1,0 +1,270 @@
+//! A call that its client cancelled, or that took too long, costs the other clients of its server nothing: they are
+//! asked, told and answered as if each were alone. What the server says because of that call reaches none of them.
+
+use serde_json::{Value, json};
+
+use crate::bridge_kit::{Events, expect_stream};
+use crate::gateway_kit::{Fake, HttpClient, code_of, fake, names_in, steps, text_of};
+use crate::gateway_subscriptions::{UPDATED, listen, updated};
+use crate::http_kit::{Listening, bare};
+use crate::kit::{Sandbox, until};
+
+const QUESTIONS: [&str; 3] = ["sampling/createMessage", "elicitation/create", "roots/list"];
+
+fn able() -> Value {
+    json!({ "sampling": {}, "elicitation": {}, "roots": {} })
+}
+
+fn log(text: &str) -> Value {
+    let params = json!({ "level": "info", "data": text });
+    json!({ "say": { "jsonrpc": "2.0", "method": "notifications/message", "params": params } })
+}
+
+fn question(id: &str, method: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "message": id } })
+}
+
+fn open(gateway: &Listening) -> HttpClient {
+    HttpClient::open_with(gateway, &[], able())
+}
+
+/// Calls a tool, answers what it is asked, and returns all that came, without the ids that are the gateway's.
+fn converse(gateway: &Listening, client: &mut HttpClient, method: &str) -> Vec<Value> {
+    let progress = json!({ "progressToken": "$token", "progress": 1 });
+    let progress = json!({ "say": { "jsonrpc": "2.0", "method": "notifications/progress", "params": progress } });
+    let arguments = steps(json!([log("before"), progress, { "ask": question("mine", method) }]));
+    let params = json!({ "name": "a__do", "arguments": arguments, "_meta": { "progressToken": "t" } });
+    let call = client.message(method, "tools/call", params);
+    let mut beside = client.beside(gateway);
+    let connection = beside.send(&call);
+    expect_stream(connection);
+    let mut all = Vec::new();
+    loop {
+        let mut message = connection.next_json();
+        let is_answer = message["id"] == method;
+        if message["method"].is_string() && message.get("id").is_some() {
+            let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": { "for": method } });
+            assert_eq!(client.post(&answer).status(), 202);
+            message["id"] = json!("asked");
+        }
+        all.push(message);
+        if is_answer {
+            return all;
+        }
+    }
+}
+
+/// Everything that a client sees that lists, calls and is asked.
+fn visit(gateway: &Listening) -> Vec<Value> {
+    let mut client = open(gateway);
+    let mut all = vec![client.ask("list", "tools/list", json!({}))];
+    for method in QUESTIONS {
+        all.extend(converse(gateway, &mut client, method));
+    }
+    all
+}
+
+/// How a client gives up its call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Cancels,
+    Leaves,
+    CancelsAndLeaves,
+}
+
+/// Begins a call that the server never answers by itself, and gives it up.
+fn give_up(sandbox: &Sandbox, gateway: &Listening, way: Way) -> HttpClient {
+    let seen = sandbox.seen("a", "notifications/cancelled").len();
+    let mut client = open(gateway);
+    let params = json!({ "name": "a__do", "arguments": steps(json!([{ "hold": "given up" }])) });
+    let call = client.message("one", "tools/call", params);
+    let calls = sandbox.seen("a", "tools/call").len();
+    let mut waiting = client.beside(gateway);
+    waiting.send(&call);
+    sandbox.until_seen("a", "tools/call", calls + 1);
+    if way != Way::Leaves {
+        let params = json!({ "requestId": "one" });
+        let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+        assert_eq!(client.post(&cancelled).status(), 202);
+    }
+    if way != Way::Cancels {
+        let headers: Vec<&str> = client.headers.iter().map(String::as_str).collect();
+        assert!({
+            let mut connection = gateway.client();
+            connection.send(&bare("DELETE", "/mcp", &headers));
+            connection.response().status() < 300
+        });
+    }
+    sandbox.until_seen("a", "notifications/cancelled", seen + 1);
+    client
+}
+
+/// A server that does something of its own once a call is cancelled.
+fn server(on_cancelled: Value) -> Fake {
+    let script = json!({ "notifications/cancelled": on_cancelled });
+    fake("a").script("on", script).set("cancel_grace", "200ms")
+}
+
+fn top() -> Value {
+    json!({ "initialize_wait": 60, "list_wait": 60 })
+}
+
+/// Six runs of two clients.
+fn is_as_alone(on_cancelled: Value) {
+    let (sandbox, alone) = (Sandbox::new(), Sandbox::new());
+    let gateway = alone.serve_http(&[server(json!([]))], top());
+    let expected = visit(&gateway);
+    gateway.end();
+    assert_eq!(expected.len(), 1 + 4 * QUESTIONS.len(), "{expected:#?}");
+    let gateway = sandbox.serve_http(&[server(on_cancelled)], top());
+    for way in [Way::Cancels, Way::Leaves, Way::CancelsAndLeaves] {
+        for was_there in [true, false] {
+            let mut other = was_there.then(|| open(&gateway));
+            let gone = give_up(&sandbox, &gateway, way);
+            if let Some(other) = &mut other {
+                assert_eq!(text_of(&other.call(1, "a__x", json!({ "text": "1" }))), "a:x:1");
+            }
+            assert_eq!(visit(&gateway), expected, "{way:?}, {was_there}");
+            drop(gone);
+        }
+    }
+    gateway.end();
+    sandbox.nothing_is_left();
+}
+
+#[test]
+fn others_see_no_difference_where_the_server_never_answers() {
+    is_as_alone(json!([]));
+}
+
+#[test]
+fn others_see_no_difference_where_the_server_answers_what_was_cancelled() {
+    is_as_alone(json!([{ "free_all": true }]));
+}
+
+#[test]
+fn others_see_no_difference_where_the_server_goes_on_asking() {
+    is_as_alone(json!([log("secret"), { "say": question("not yours", QUESTIONS[0]) }]));
+}
+
+#[test]
+fn others_see_no_difference_where_the_server_asks_late() {
+    let late = json!([log("secret"), { "say": question("not yours", QUESTIONS[1]) }, { "free_all": true }]);
+    is_as_alone(json!([{ "later": { "ms": 100, "steps": late } }]));
+}
+
+#[test]
+fn a_call_that_took_too_long_costs_others_nothing() {
+    let sandbox = Sandbox::new();
+    let fakes = [fake("a").set("cancel_grace", "200ms").set("response_timeout", "8s")];
+    let gateway = sandbox.serve_http(&fakes, top());
+    let (mut one, mut other) = (open(&gateway), open(&gateway));
+    let late = one.call(1, "a__do", steps(json!([{ "hold": "for ever" }])));
+    assert_eq!(code_of(&late), 5041, "{late}");
+    for method in QUESTIONS {
+        assert_eq!(converse(&gateway, &mut other, method).len(), 4);
+    }
+    assert_eq!(sandbox.starts("a").len(), 2);
+    gateway.end();
+}
+
+#[test]
+fn the_process_before_finishes_its_calls_and_ends() {
+    let sandbox = Sandbox::new();
+    let gateway = sandbox.serve_http(&[fake("a").tools(&["x", "do", "pid"]).set("cancel_grace", "100ms")], top());
+    let (mut one, mut other) = (open(&gateway), open(&gateway));
+    let gate = sandbox.gate();
+    let params = json!({ "name": "a__do", "arguments": steps(json!([{ "hold": "given up" }])) });
+    let call = one.message(1, "tools/call", params);
+    let mut waiting = one.beside(&gateway);
+    waiting.send(&call);
+    sandbox.until_seen("a", "tools/call", 1);
+    let params = json!({ "name": "a__do", "arguments": steps(json!([{ "gate": gate }, { "text": "done" }])) });
+    let slow = other.message(1, "tools/call", params);
+    let mut of_slow = other.beside(&gateway);
+    of_slow.send(&slow);
+    sandbox.until_seen("a", "tools/call", 2);
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    assert_eq!(one.post(&cancelled).status(), 202);
+    // New work of either goes to a new process, and the one before is not ended under its call.
+    let pid = |client: &mut HttpClient| -> u32 { text_of(&client.call(2, "a__pid", json!({}))).parse().unwrap() };
+    let fresh = pid(&mut other);
+    let starts = sandbox.starts("a");
+    assert_eq!(starts.len(), 2);
+    assert_eq!((fresh, pid(&mut one)), (starts[1], starts[1]));
+    assert!(sandbox.left_over().contains(&starts[0]));
+    sandbox.open_gate();
+    assert_eq!(text_of(&of_slow.answers()[0]), "done");
+    until("the process before has ended", || !sandbox.left_over().contains(&starts[0]));
+    assert_eq!(pid(&mut other), starts[1]);
+    gateway.end();
+    assert_eq!(sandbox.starts("a").len(), 2);
+}
+
+#[test]
+fn what_a_client_hears_of_it_hears_of_on_the_fresh_connection() {
+    let sandbox = Sandbox::new();
+    let fakes = [fake("a").list("resources", json!(["r:1"])).set("cancel_grace", "100ms")];
+    let gateway = sandbox.serve_http(&fakes, top());
+    let mut other = open(&gateway);
+    let uri = names_in(&other.ask(1, "resources/list", json!({})), "resources", "uri").remove(0);
+    assert_eq!(other.ask(2, "resources/subscribe", json!({ "uri": uri }))["result"], json!({}));
+    let mut stream = listen(&gateway, &other);
+    let _gone = give_up(&sandbox, &gateway, Way::Cancels);
+    other.call(3, "a__x", json!({}));
+    assert_eq!(sandbox.starts("a").len(), 2);
+    sandbox.until_seen("a", "resources/subscribe", 2);
+    other.call(4, "a__do", steps(json!([updated("r:1"), { "text": "" }])));
+    // The lists are what they were, so nothing is said of them.
+    let first = stream.next_json();
+    assert_eq!((&first["method"], &first["params"]["uri"]), (&json!(UPDATED), &json!(uri)), "{first}");
+    gateway.end();
+}
+
+#[test]
+fn a_client_by_itself_keeps_its_process() {
+    let sandbox = Sandbox::new();
+    let gateway = sandbox.serve_http(&[fake("a").set("cancel_grace", 0)], top());
+    let mut client = give_up(&sandbox, &gateway, Way::Cancels);
+    for number in 0..3 {
+        assert_eq!(text_of(&client.call(number, "a__x", json!({ "text": "1" }))), "a:x:1");
+    }
+    assert_eq!(sandbox.starts("a").len(), 1);
+    gateway.end();
+}
+
+#[test]
+fn an_exclusive_server_has_one_process_whatever_clients_do() {
+    let sandbox = Sandbox::new();
+    let gateway = sandbox.serve_http(&[fake("a").set("exclusive", true)], top());
+    let gone = give_up(&sandbox, &gateway, Way::Cancels);
+    let mut other = HttpClient::open_with(&gateway, &[], json!({ "roots": {} }));
+    let refused = other.call(1, "a__do", steps(json!([{ "ask": question("mine", QUESTIONS[2]) }])));
+    assert!(text_of(&refused).contains("cannot be told"), "{refused}");
+    // Once the server has answered, there is no doubt any more.
+    assert_eq!(text_of(&other.call(2, "a__do", steps(json!([{ "free_all": true }, { "text": "freed" }])))), "freed");
+    assert_eq!(converse(&gateway, &mut other, QUESTIONS[2]).len(), 4);
+    drop(gone);
+    gateway.end();
+    assert_eq!(sandbox.starts("a").len(), 1);
+}
+
+#[test]
+fn an_exclusive_server_is_taken_to_have_settled_a_call_after_its_own_grace() {
+    let sandbox = Sandbox::new();
+    let gateway = sandbox.serve_http(&[fake("a").set("exclusive", true).set("cancel_grace", "10ms")], top());
+    let _gone = give_up(&sandbox, &gateway, Way::Cancels);
+    let mut other = open(&gateway);
+    let mut tries = 0;
+    until("the claim has passed", || {
+        tries += 1;
+        let logged = other.exchange(
+            tries,
+            "tools/call",
+            json!({ "name": "a__do", "arguments": steps(json!([log("mine"), { "text": "" }])) }),
+        );
+        logged.len() == 2
+    });
+    gateway.end();
+    assert_eq!(sandbox.starts("a").len(), 1);
+}
