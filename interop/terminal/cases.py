@@ -2,7 +2,7 @@
 
 from holds.stage import Cast
 
-from .demo import toured
+from .demo import toured, toured_in_any_order
 from .drawn import closed, connected, drawn
 from .endings import abandoned_demo, abandoned_proxy, resized, signalled, suspended
 from .flood import flooded
@@ -22,6 +22,7 @@ CASES = [
     (closed, DOOR),
     (connected, CONNECT),
     (toured, Alone("the demo")),
+    (toured_in_any_order, Alone("the demo")),
     (signalled, STDIO),
     (abandoned_demo, Alone("the demo")),
     (abandoned_proxy, DOOR),

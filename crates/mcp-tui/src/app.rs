@@ -137,7 +137,7 @@ impl App {
         if let Some(screen) = command.screen() {
             return self.show(screen);
         }
-        let common = &mut self.common;
+        let (common, before) = (&mut self.common, self.traffic.selected);
         let is_done = match common.screen {
             Screen::Traffic => self.traffic_command(command),
             Screen::Held => self.held.command(command, common),
@@ -153,7 +153,7 @@ impl App {
             self.general(command);
         }
         if let Some(coach) = &mut self.coach {
-            coach.did(command);
+            coach.did(command, self.traffic.selected != before, &self.common);
         }
     }
 

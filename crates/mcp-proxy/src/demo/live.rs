@@ -52,8 +52,8 @@ pub fn demo(ascii: bool, color: ColorChoice) -> Result<(), Failure> {
     }
     let _ = talking.join();
     left?;
-    say("Put your own server behind it:  mcp-proxy run -- YOUR-SERVER ITS ARGUMENTS");
-    say("and watch it from anywhere:     mcp-proxy attach");
+    say("Put your own server behind it, in your client's config:  mcp-proxy run -- YOUR-SERVER ITS ARGUMENTS");
+    say("and watch it from any terminal:                          mcp-proxy attach");
     Ok(())
 }
 
@@ -108,8 +108,12 @@ fn turn(client: &mut ScriptedClient, round: u64, stage: &Stage) -> Result<Value,
     if stage.wants_a_question() {
         return client.call("delete_note", json!({ "title": "shopping" }));
     }
+    let add = |client: &mut ScriptedClient| client.call("add", json!({ "a": round, "b": 40 }));
+    if stage.wants_numbers() {
+        return add(client);
+    }
     match round % 6 {
-        0 | 3 => client.call("add", json!({ "a": round, "b": 40 })),
+        0 | 3 => add(client),
         1 => client.call("write_note", json!({ "title": "shopping", "text": "bread, cheese", "token": "sk-demo-0123456789abcdef0123456789abcdef" })),
         2 => {
             let meta = json!({ "progressToken": format!("count-{round}") });

@@ -241,7 +241,7 @@ impl App {
             Err(refused) => return self.refused(act, refused),
         };
         if let Some(coach) = &mut self.coach {
-            coach.acted(&act);
+            coach.acted(&act, &self.common);
         }
         let common = &mut self.common;
         match (act, acted) {

@@ -450,6 +450,8 @@ fn saving_and_loading_name_a_file() {
 fn the_coach_sees_what_is_done() {
     let mut app = with_calls();
     app.coach = Some(Coach::new(Stage::default()));
+    press(&mut app, "j j j");
+    assert_eq!(app.coach.as_ref().unwrap().step(), Step::Watch, "the last row has none below it");
     press(&mut app, "k j k");
     assert_eq!(app.coach.as_ref().unwrap().step(), Step::Filter);
     press(&mut app, "/ x enter");

@@ -1,13 +1,14 @@
-//! Leads a newcomer through what can be done, one step after the other. A step is done when it was
-//! done, not when it was read; each can be skipped.
+//! Leads a newcomer through the demo, one step after the other. A step is done by doing it, in whatever
+//! order, and stays done; each can be skipped.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use mcp_control::api::Mode;
 
-use crate::command::Command;
+use crate::command::{Command, Screen};
 use crate::news::Act;
+use crate::state::common::{Common, is_to_server};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -23,50 +24,63 @@ pub enum Step {
 }
 
 impl Step {
-    const ALL: [Self; 9] = [
-        Self::Watch,
-        Self::Filter,
-        Self::Hold,
-        Self::Edit,
-        Self::Forward,
-        Self::Replay,
-        Self::Deny,
-        Self::Save,
-        Self::Done,
-    ];
+    /// All that can be done, in the order in which the coach asks for them.
+    const TO_DO: [Self; 8] =
+        [Self::Watch, Self::Filter, Self::Hold, Self::Edit, Self::Forward, Self::Replay, Self::Deny, Self::Save];
 
-    fn at(number: usize) -> Self {
-        Self::ALL[number.min(Self::ALL.len() - 1)]
+    fn bit(self) -> u32 {
+        1 << self as u32
     }
 }
 
-/// How far the coach has come, for whoever plays the other parts.
+/// How far the coach has come, shared with the demo's client.
 #[derive(Clone, Debug, Default)]
-pub struct Stage(Arc<AtomicUsize>);
+pub struct Stage(Arc<Progress>);
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// A bit for each step that is done.
+    done: AtomicU32,
+    is_holding: AtomicBool,
+}
 
 impl Stage {
+    /// The first step that is not done.
     pub fn step(&self) -> Step {
-        Step::at(self.0.load(Ordering::Relaxed))
+        Step::TO_DO.into_iter().find(|step| !self.is_done(*step)).unwrap_or(Step::Done)
     }
 
-    fn advance(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+    fn is_done(&self, step: Step) -> bool {
+        self.0.done.load(Ordering::Relaxed) & step.bit() != 0
     }
 
-    /// Something is to be asked about.
+    fn complete(&self, step: Step) {
+        self.0.done.fetch_or(step.bit(), Ordering::Relaxed);
+    }
+
+    fn hold(&self, is_holding: bool) {
+        self.0.is_holding.store(is_holding, Ordering::Relaxed);
+    }
+
+    /// The client is to call a tool that a rule asks about.
     pub fn wants_a_question(&self) -> bool {
         self.step() == Step::Deny
+    }
+
+    /// The next call is held or about to be, and needs numbers that can be changed.
+    pub fn wants_numbers(&self) -> bool {
+        self.0.is_holding.load(Ordering::Relaxed) || matches!(self.step(), Step::Hold | Step::Edit)
     }
 }
 
 #[derive(Debug, Default)]
 pub struct Coach {
     stage: Stage,
-    /// Keys that moved through the list.
+    /// Keys that moved through the list or into a message.
     moves: usize,
 }
 
-/// Moves that show that somebody has found out how to.
+/// Moves after which moving about is understood.
 const MOVES: usize = 3;
 
 impl Coach {
@@ -78,127 +92,140 @@ impl Coach {
         self.stage.step()
     }
 
-    /// Which step it is, from 1, and of how many.
+    /// The number of the current step, from 1, and how many there are.
     pub fn progress(&self) -> (usize, usize) {
-        let at = Step::ALL.iter().position(|step| *step == self.step()).unwrap_or(0);
-        (at + 1, Step::ALL.len() - 1)
+        let all = Step::TO_DO;
+        let at = all.iter().position(|step| *step == self.step()).unwrap_or(all.len());
+        (at + 1, all.len())
     }
 
-    /// What to do, in two lines.
-    pub fn words(&self) -> [&'static str; 2] {
-        match self.step() {
+    /// Steps after the current one that are done already.
+    pub fn done_ahead(&self) -> usize {
+        let (at, _) = self.progress();
+        Step::TO_DO.into_iter().skip(at).filter(|step| self.stage.is_done(*step)).count()
+    }
+
+    /// The instructions of the current step, two lines that fit 80 columns.
+    pub fn words(&self, common: &Common, is_filtered: bool) -> [&'static str; 2] {
+        let is_holding = common.mode() == Mode::Intercept;
+        let (step, held) = (self.step(), common.held());
+        match step {
             Step::Watch => [
-                "A client and a server talk, and every message passes here. Move with j and k.",
-                "enter goes into a message, tab back to the list, v shows it another way, G follows what comes.",
+                "A client and a server talk, and every message passes here. k moves up, j down.",
+                "enter opens a message, tab leads back, v changes the view, G follows again.",
             ],
             Step::Filter => [
                 "Press / and type  tool:add  and then enter. The list shows only what matches.",
                 "The same language sets breakpoints, writes rules and picks what is exported.",
             ],
-            Step::Hold => [
-                "Press esc, which takes the filter away, and then i. From now on every message waits for you.",
+            Step::Hold if common.screen != Screen::Traffic => [
+                "Press 1 for the messages, and then i. From now on each of them waits for you.",
                 "The client notices nothing but the time it takes.",
             ],
-            Step::Edit => [
-                "A message is held. Press m, change a number in it, then ctrl-s: the server gets what you wrote.",
-                "v then shows under Diff what it was, against what was sent.",
+            Step::Hold if is_filtered => [
+                "Press esc, which takes the filter away, and then i: all messages wait for you.",
+                "The client notices nothing but the time it takes.",
             ],
-            Step::Forward => [
-                "Answers are held too. f sends the selected one on as it came, F sends on all of them.",
+            Step::Hold => [
+                "Press i: from now on every message waits for you.",
+                "The client notices nothing but the time it takes.",
+            ],
+            Step::Edit if held.is_empty() && !is_holding => [
+                "Nothing is held. Press i, and the next call waits for you.",
+                "Then press m, change a number in it, and ctrl-s sends it on.",
+            ],
+            Step::Edit if held.is_empty() => [
+                "The next call is about to be held. Press m then, change a number in it,",
+                "and ctrl-s sends it on. v shows under Diff what came and what was sent.",
+            ],
+            Step::Edit if !held.iter().any(|held| is_to_server(&held.message)) => [
+                "An answer is held. Press F, which sends on everything: a call comes next.",
+                "Then press m, change a number in it, and ctrl-s sends it on.",
+            ],
+            Step::Edit => [
+                "A call is held. Press m, change a number in it, and ctrl-s sends it on.",
+                "v then shows under Diff what came and what was sent.",
+            ],
+            Step::Forward if held.is_empty() && !is_holding => [
+                "Nothing is held. Press i, and f sends a held message on as it came, F all.",
                 "Then press i once more, and everything passes by itself again.",
             ],
+            Step::Forward => [
+                "Answers are held too. f sends the selected one on as it came, F all of them.",
+                "Then press i once more, and everything passes by itself again.",
+            ],
+            Step::Replay | Step::Deny if is_holding => [
+                "Every message is still held, so that the client waits.",
+                "Press i, and everything passes by itself again.",
+            ],
             Step::Replay => [
-                "Select a tools/call (a line with an arrow to the right) and press r: it is sent once more.",
+                "Select a tools/call with an arrow to the right and press r: it is sent again.",
                 "r again makes another run, and c compares the runs. 1 leads back here.",
             ],
             Step::Deny => [
-                "A rule asks before anything is deleted, and the client wants to delete a note. Press 2.",
-                "D and then o denies it, A and then o approves; the client is told, and the audit (8) has it.",
+                "A rule asks before a note is deleted, and the client wants to. Press 2.",
+                "D and then o denies it, A and then o approves it; the audit (8) has it.",
             ],
             Step::Save => [
                 "Press s and then enter: the whole session is written to a file, as evidence.",
                 "x writes it as a report, a page, HAR or a script, with secrets masked.",
             ],
             Step::Done => [
-                "That is all of it. q leaves. Your own server goes behind it with:  mcp-proxy run -- YOUR-SERVER",
-                "and from any other terminal:  mcp-proxy attach",
+                "That is all of it, and q leaves. In a client's config your own server is:",
+                "mcp-proxy run -- YOUR-SERVER    and from any terminal:  mcp-proxy attach",
             ],
-        }
-    }
-
-    fn done(&mut self, step: Step) {
-        if self.step() == step {
-            self.stage.advance();
         }
     }
 
     /// On to the next step, done or not.
     pub fn skip(&mut self) {
-        if self.step() != Step::Done {
-            self.stage.advance();
-        }
+        self.stage.complete(self.step());
     }
 
-    pub fn did(&mut self, command: Command) {
-        let moved = matches!(
-            command,
-            Command::Down | Command::Up | Command::Open | Command::NextView | Command::PageUp | Command::PageDown
-        );
-        self.moves += usize::from(moved);
+    /// A command was carried out on its screen; `has_moved` if another message is selected for it.
+    pub fn did(&mut self, command: Command, has_moved: bool, common: &Common) {
+        self.moves += usize::from(has_moved || matches!(command, Command::Open | Command::NextView));
         if self.moves >= MOVES {
-            self.done(Step::Watch);
+            self.stage.complete(Step::Watch);
+        }
+        // Before the proxy is asked, so that the next call is one to be changed.
+        if command == Command::Hold && common.mode() == Mode::Passthrough {
+            self.stage.hold(true);
         }
     }
 
     pub fn filtered(&mut self) {
-        self.done(Step::Filter);
+        self.stage.complete(Step::Filter);
     }
 
     /// A session was written to a file.
     pub fn saved(&mut self) {
-        self.done(Step::Save);
+        self.stage.complete(Step::Save);
     }
 
-    pub fn acted(&mut self, act: &Act) {
+    /// The proxy did it.
+    pub fn acted(&mut self, act: &Act, common: &Common) {
+        let is_edit =
+            matches!(act, Act::Modify(..)) || matches!(act, Act::Approve(_, approve) if approve.raw.is_some());
+        if is_edit {
+            self.stage.complete(Step::Edit);
+        }
         match act {
-            Act::Mode(Mode::Intercept) => self.done(Step::Hold),
-            Act::Modify(..) => self.done(Step::Edit),
-            Act::Mode(Mode::Passthrough) => self.done(Step::Forward),
-            Act::Replay { .. } => self.done(Step::Replay),
-            Act::Approve(..) | Act::Deny(..) => self.done(Step::Deny),
-            Act::Save(_) => self.done(Step::Save),
+            Act::Mode(mode) => {
+                self.stage.hold(*mode == Mode::Intercept);
+                self.stage.complete(if *mode == Mode::Intercept { Step::Hold } else { Step::Forward });
+            }
+            // What a breakpoint held; while everything is held, the step lasts until that ends.
+            Act::Forward(_) | Act::ForwardAll if common.mode() == Mode::Passthrough => {
+                self.stage.complete(Step::Forward);
+            }
+            Act::Replay { .. } => self.stage.complete(Step::Replay),
+            Act::Approve(..) | Act::Deny(..) => self.stage.complete(Step::Deny),
+            Act::Save(_) => self.stage.complete(Step::Save),
             _ => {}
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use mcp_control::api::{Deny, Modify};
-    use serde_json::value::RawValue;
-
-    use super::*;
-
-    #[test]
-    fn each_step_is_done_by_doing_it() {
-        let mut coach = Coach::default();
-        let raw = || RawValue::from_string("{}".into()).unwrap();
-        coach.acted(&Act::Save("/tmp/x".into()));
-        assert_eq!(coach.step(), Step::Watch, "out of turn");
-        (0..MOVES).for_each(|_| coach.did(Command::Down));
-        assert_eq!(coach.step(), Step::Filter);
-        coach.filtered();
-        coach.acted(&Act::Mode(Mode::Intercept));
-        assert_eq!(coach.step(), Step::Edit);
-        coach.acted(&Act::Modify(7, Modify { raw: raw(), raw_headers: false, confirm: false }));
-        coach.acted(&Act::Mode(Mode::Passthrough));
-        assert_eq!(coach.step(), Step::Replay);
-        coach.skip();
-        assert!(coach.stage.wants_a_question());
-        coach.acted(&Act::Deny(9, Deny::default()));
-        coach.acted(&Act::Save("/tmp/x".into()));
-        assert_eq!((coach.step(), coach.progress()), (Step::Done, (9, 8)));
-        coach.skip();
-        assert_eq!(coach.step(), Step::Done);
-    }
-}
+mod tests;

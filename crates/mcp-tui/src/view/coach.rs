@@ -18,7 +18,13 @@ pub fn draw(app: &App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let (at, of) = coach.progress();
     let title = match coach.step() {
         Step::Done => " Done ".to_owned(),
-        _ => format!(" Step {at} of {of}   ({} skips it) ", app.keymap.shown(Command::SkipStep)),
+        _ => {
+            let ahead = match coach.done_ahead() {
+                0 => String::new(),
+                ahead => format!(", {ahead} more done"),
+            };
+            format!(" Step {at} of {of}{ahead}   ({} skips it) ", app.keymap.shown(Command::SkipStep))
+        }
     };
     let width = usize::from(area.width);
     let rule = if theme.ascii { "-" } else { "─" };
@@ -28,7 +34,9 @@ pub fn draw(app: &App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
         Span::styled(text::fit(&title, width.saturating_sub(2), theme.ascii), theme.style(Role::Warn)),
         Span::styled(rule.repeat(room), theme.style(Role::Border)),
     ]);
-    let lines = coach.words().map(|words| text::fit(&format!(" {words}"), width, theme.ascii));
+    let lines = coach
+        .words(&app.common, app.traffic.filter.is_some())
+        .map(|words| text::fit(&format!(" {words}"), width, theme.ascii));
     let rows = std::iter::once(head).chain(lines.into_iter().map(|line| Line::styled(line, theme.style(Role::Title))));
     for (row, y) in rows.zip(area.y..) {
         frame.render_widget(row, Rect { y, height: 1, ..area });

@@ -1,9 +1,9 @@
 //! The traffic screen and what lies over it, as they are drawn.
 
-use mcp_control::api::{Event, Exchange, ExplainedRule, Explanation, Header, Page, Permission, RuleVerdict};
+use mcp_control::api::{Event, Exchange, ExplainedRule, Explanation, Header, Mode, Page, Permission, RuleVerdict};
 
 use crate::app::App;
-use crate::news::{Effect, News};
+use crate::news::{Act, Acted, Effect, News};
 use crate::state::coach::{Coach, Stage};
 use crate::state::detail::View;
 use crate::testing::{ASCII, HOSTILE, PLAIN, app, call, hear, held, is_drawn_safely, message, press, render};
@@ -174,7 +174,10 @@ fn what_lies_over_a_screen() {
 fn the_coach() {
     let mut app = busy();
     app.coach = Some(Coach::new(Stage::default()));
-    insta::assert_snapshot!("coach", render(&mut app, 110, 24, &PLAIN));
+    insta::assert_snapshot!("coach", render(&mut app, 80, 24, &PLAIN));
+    app.hear(News::Acted(Act::Mode(Mode::Intercept), Ok(Acted::Released(0))));
+    let drawn = render(&mut app, 80, 24, &PLAIN);
+    assert!(drawn.contains(" Step 1 of 8, 1 more done   (> skips it) "), "{drawn}");
     is_drawn_safely(&mut app);
 }
 
