@@ -8,6 +8,9 @@ from holds.checks import expect, expect_in
 
 from .face import Face, rows
 
+LEAVING = re.compile(r"1 message is held and will be denied in (1m )?\d+ ?s unless answered elsewhere\. Leave\?")
+
+
 
 def toured(stage):
     stage.sit_down()
@@ -90,7 +93,11 @@ def toured_in_any_order(stage):
     terminal.press(">")
     step(terminal, "Step 7 of 8, 1 more done ")
     terminal.press("2")
-    terminal.shows("delete_note", "D deny")
+    terminal.shows("delete_note", "denied in ", "D deny")
+    terminal.press("q")
+    terminal.until("words on leaving", lambda screen: LEAVING.search(" ".join(screen.replace("│", " ").split())))
+    terminal.press("Escape")  # with a key right behind it, it would be that key with alt
+    terminal.until("the question to close", lambda screen: "Leave?" not in screen)
     terminal.press("D")
     terminal.shows("Deny #")
     terminal.press("o")

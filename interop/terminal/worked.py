@@ -56,7 +56,7 @@ def left(stage):
     """Whoever leaves does not leave the client waiting, nor the terminal other than it was."""
     face, client, call = hold_one(stage)
     stage.terminal.press("q")
-    stage.terminal.shows("One message is held", "Leave?")
+    stage.terminal.shows("1 message is held and will be forwarded. Leave?")
     stage.terminal.press("y")
     expect("what the server got", stage.answered_soon(call, time.monotonic()).lower(), "echo: typed")
     stage.restored()

@@ -11,6 +11,7 @@ pub mod common;
 pub mod cursor;
 pub mod detail;
 pub mod editor;
+pub mod fate;
 pub mod held;
 pub mod menu;
 pub mod palette;

@@ -1,7 +1,7 @@
 //! Commands that count on more than one screen: those about the message that is looked at, and those
 //! about the whole.
 
-use mcp_control::api::{Lasting, Mark, Mode, OnDetach};
+use mcp_control::api::{Lasting, Mark, Mode};
 
 use super::App;
 use crate::Left;
@@ -11,7 +11,8 @@ use crate::news::{Act, Editing, Effect};
 use crate::state::coach::Coach;
 use crate::state::common::{Overlay, Repeat};
 use crate::state::editor::{Editor, TEXT_BYTES_MAX};
-use crate::state::menu::Choice;
+use crate::state::fate;
+use crate::state::menu::{Choice, Menu};
 use crate::state::palette::Palette;
 use crate::state::prompt::Asking;
 use crate::state::traffic::Row;
@@ -270,40 +271,29 @@ impl App {
     }
 
     fn quit(&mut self) {
-        let held = self.common.held().len();
-        let asks = match (self.common.own_instance, held) {
-            (true, _) => "Leave?".to_owned(),
-            (false, 0) => return self.common.wish(Effect::End(Left::Detached)),
-            (false, held) => self.what_follows(held),
-        };
-        match self.common.own_instance {
-            true => self.common.menu(
+        let asks = fate::leaving(&self.common);
+        match (self.common.own_instance, self.common.held_by_us()) {
+            (true, _) => self.common.menu(
                 asks,
                 [
                     ('d', "close this screen; the proxy goes on while clients are connected", Choice::Quit),
                     ('e', "end the proxy", Choice::EndProxy),
                 ],
             ),
-            false => self.common.menu(asks, [('y', "leave", Choice::Quit)]),
+            (false, []) => self.common.wish(Effect::End(Left::Detached)),
+            (false, _) => self.common.menu(asks, [('y', "leave", Choice::Quit)]),
         }
     }
 
-    /// What becomes of so many held messages when whoever holds them leaves.
-    fn what_follows(&self, held: usize) -> String {
-        let on_detach = self.common.standing.as_ref().map(|standing| standing.on_detach);
-        let is_one = held == 1;
-        let follows = match on_detach.unwrap_or(OnDetach::Forward) {
-            OnDetach::Forward if is_one => "It goes on.",
-            OnDetach::Forward => "They go on.",
-            OnDetach::Error if is_one => "It is answered with an error.",
-            OnDetach::Error => "They are answered with an error.",
-            OnDetach::Drop if is_one => "It is dropped.",
-            OnDetach::Drop => "They are dropped.",
-        };
-        match is_one {
-            true => format!("One message is held. {follows} Leave?"),
-            false => format!("{held} messages are held. {follows} Leave?"),
+    /// Whether to leave depends on what is held by now, and for how long.
+    pub(super) fn ask_again_about_leaving(&mut self) {
+        let Overlay::Menu(menu) = &mut self.common.overlay else { return };
+        if !menu.choices.iter().any(|(.., choice)| *choice == Choice::Quit) {
+            return;
         }
+        let mut menu = std::mem::replace(menu, Menu::new("", []));
+        menu.title = fate::leaving(&self.common);
+        self.common.overlay = Overlay::Menu(menu);
     }
 
     fn session_name(&self) -> Option<String> {

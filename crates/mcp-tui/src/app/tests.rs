@@ -1,7 +1,7 @@
 //! Keys and news to state and effects, without drawing.
 
 use mcp_control::api::{
-    Code, Ended, Event, Held, Lasting, Lease, LeaseState, Mode, OnDetach, Page, Permission, Question, Snapshot,
+    Code, Ended, Event, Held, Lasting, Lease, LeaseState, Mode, Page, Permission, Question, Snapshot,
 };
 
 use super::App;
@@ -13,7 +13,7 @@ use crate::news::{Act, Acted, Effect, News, Refused};
 use crate::state::coach::{Coach, Stage, Step};
 use crate::state::common::Overlay;
 use crate::state::detail::View;
-use crate::testing::{app, call, hear, held, message, press, snapshot};
+use crate::testing::{PLAIN, app, call, hear, held, is_drawn_safely, message, press, render, snapshot};
 
 /// An app whose list has these messages.
 fn with_messages(messages: Vec<mcp_control::api::Message>) -> App {
@@ -248,19 +248,42 @@ fn leaving_says_what_is_held() {
 
 #[test]
 fn whoever_leaves_is_told_what_becomes_of_what_is_held() {
-    let asked = |on_detach, held_too: &[u64]| {
-        let mut app = with_held();
-        app.common.standing.as_mut().unwrap().on_detach = on_detach;
-        for sequence in held_too {
-            hear(&mut app, Event::Held(Box::new(held(call(*sequence, "write", "{}"), "intercept"))));
-        }
-        press(&mut app, "q");
+    let title = |app: &App| {
         let Overlay::Menu(menu) = &app.common.overlay else { panic!("it is asked") };
         menu.title.clone()
     };
-    assert_eq!(asked(OnDetach::Forward, &[]), "One message is held. It goes on. Leave?");
-    assert_eq!(asked(OnDetach::Error, &[]), "One message is held. It is answered with an error. Leave?");
-    assert_eq!(asked(OnDetach::Drop, &[3, 4]), "3 messages are held. They are dropped. Leave?");
+    let mut app = with_held();
+    press(&mut app, "q");
+    assert_eq!(title(&app), "1 message is held and will be forwarded. Leave?");
+    // What a rule asks about comes while the question is open.
+    let mut question = asked();
+    question.asks.as_mut().unwrap().timeout_ms = Some(45_000);
+    (question.sequence, question.released_in_ms) = (3, Some(25_000));
+    hear(&mut app, Event::Held(Box::new(question)));
+    app.tick(5_000);
+    let denied = "1 message is held and will be denied in 20 s unless answered elsewhere.";
+    assert_eq!(title(&app), format!("1 message is held and will be forwarded. {denied} Leave?"));
+    app.common.own_instance = true;
+    press(&mut app, "esc q");
+    assert!(title(&app).contains(denied), "{}", title(&app));
+    press(&mut app, "d");
+    assert!(matches!(app.take_effects()[..], [Effect::End(Left::Detached)]));
+}
+
+#[test]
+fn a_long_question_is_wrapped_into_its_menu() {
+    let mut app = with_held();
+    let mut question = asked();
+    question.sequence = 3;
+    hear(&mut app, Event::Held(Box::new(question)));
+    press(&mut app, "q");
+    let drawn = render(&mut app, 60, 16, &PLAIN);
+    let words: String =
+        drawn.lines().filter_map(|line| line.split_once('│')?.1.rsplit_once('│')).map(|(words, _)| words).collect();
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("will be forwarded. 1 message is held and will be denied"), "{drawn}");
+    assert!(words.contains("unless answered elsewhere. Leave?") && words.contains("y leave"), "{drawn}");
+    is_drawn_safely(&mut app);
 }
 
 #[test]

@@ -213,6 +213,14 @@ impl Common {
         }
     }
 
+    /// What is held for this terminal's decision, whether or not it is shown.
+    pub fn held_by_us(&self) -> &[Held] {
+        match &self.standing {
+            Some(standing) if self.has_lease => &standing.held,
+            _ => &[],
+        }
+    }
+
     pub fn held_message(&self, sequence: u64) -> Option<&Held> {
         self.held().iter().find(|held| held.sequence == sequence)
     }

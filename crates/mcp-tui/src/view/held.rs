@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_control::api::{Held, Message, OnDetach, Permission, Question};
+use mcp_control::api::{Held, Message, Question};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -15,6 +15,7 @@ use crate::command::Command;
 use crate::json::Pretty;
 use crate::mouse::Hit;
 use crate::state::common::Common;
+use crate::state::fate;
 use crate::state::held::Fit;
 use crate::text;
 use crate::theme::{Role, Theme};
@@ -146,17 +147,22 @@ fn why(held: &Held) -> String {
     }
 }
 
-/// A bar that fills until it is let go: `████░░░░░░ 26 s`.
+/// A bar that fills until a message is forwarded: `████░░░░░░ 26 s`; of a question also its end:
+/// `denied in 26 s`.
 fn countdown(held: &Held, common: &Common, theme: &Theme) -> String {
     let Some(remaining) = common.remaining(held) else { return "no limit".to_owned() };
+    if held.asks.is_some() {
+        return format!("{} in {}", fate::at_its_time(held), fate::seconds(remaining));
+    }
     let total = (common.age(held) + remaining).max(1);
     let filled = (common.age(held) * BAR / total).min(BAR) as usize;
     let glyphs = theme.glyphs();
-    format!("{}{} {}", glyphs.bar.repeat(filled), glyphs.bar_empty.repeat(BAR as usize - filled), seconds(remaining))
-}
-
-fn seconds(ms: u64) -> String {
-    if ms < 1_000 { "0 s".to_owned() } else { text::age(ms) }
+    format!(
+        "{}{} {}",
+        glyphs.bar.repeat(filled),
+        glyphs.bar_empty.repeat(BAR as usize - filled),
+        fate::seconds(remaining)
+    )
 }
 
 fn selected(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
@@ -250,15 +256,13 @@ fn about(facts: &mut Facts<'_>, held: &Held, common: &Common) {
     match &held.asks {
         Some(question) => {
             asked(facts, question, message);
-            let otherwise = match question.on_timeout {
-                Permission::Allow => "it goes on",
-                Permission::Deny => "it is denied",
-            };
             facts.say(
                 Role::Warn,
                 &match left {
-                    Some(left) => format!("if nobody answers within {}, {otherwise}", seconds(left)),
-                    None => "it waits until somebody answers".to_owned(),
+                    Some(left) => {
+                        format!("will be {} in {} unless answered", fate::at_its_time(held), fate::seconds(left))
+                    }
+                    None => "waits for an answer, without a limit".to_owned(),
                 },
             );
         }
@@ -268,8 +272,10 @@ fn about(facts: &mut Facts<'_>, held: &Held, common: &Common) {
             facts.say(
                 Role::Warn,
                 &match left {
-                    Some(left) => format!("held by {}{held_for}; goes on as it is in {}", why(held), seconds(left)),
-                    None => format!("held by {}{held_for}; waits until somebody decides", why(held)),
+                    Some(left) => {
+                        format!("held by {}{held_for}; will be forwarded in {}", why(held), fate::seconds(left))
+                    }
+                    None => format!("held by {}{held_for}; waits for a decision, without a limit", why(held)),
                 },
             );
         }
@@ -331,12 +337,7 @@ fn policy(facts: &mut Facts<'_>, message: &Message, common: &Common) {
 /// Who decides, and what happens if they leave without a decision.
 fn control(facts: &mut Facts<'_>, held: &Held, common: &Common) {
     let Some(standing) = &common.standing else { return };
-    let otherwise = match standing.on_detach {
-        _ if held.asks.is_some() => "it is denied unless somebody else answers",
-        OnDetach::Forward => "it goes on",
-        OnDetach::Error => "it is answered with an error",
-        OnDetach::Drop => "it is dropped",
-    };
+    let otherwise = format!("this {}", fate::once_left(held, common));
     facts.say(
         Role::Faint,
         &match &standing.lease {

@@ -5,13 +5,14 @@ use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Clear;
 
-use super::help;
 use super::traffic::pane;
+use super::{help, words};
 use crate::app::App;
 use crate::mouse::Hit;
 use crate::news::Editing;
 use crate::state::common::Overlay;
 use crate::state::editor::Editor;
+use crate::state::fate;
 use crate::state::menu::Menu;
 use crate::state::palette::Palette;
 use crate::state::prompt::Prompt;
@@ -84,14 +85,26 @@ fn around_cursor(line: &str, cursor: usize, room: usize) -> (String, usize) {
 }
 
 fn menu(app: &mut App, menu: &Menu, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
-    let widest = menu.choices.iter().map(|(_, label, _)| text::width(label) + 6).max().unwrap_or(0);
-    let width = widest.max(text::width(&menu.title) + 4) + 2;
-    let place = middle(area, width as u16, menu.choices.len() as u16 + 2);
+    /// Cells beside a title: borders, corners and blanks.
+    const BESIDE_TITLE: usize = 6;
+    let widest = menu.choices.iter().map(|(_, label, _)| text::width(label) + 8).max().unwrap_or(0);
+    let title_width = text::width(&menu.title) + BESIDE_TITLE;
+    let is_short = title_width <= usize::from(area.width);
+    let width = widest.max(title_width).min(usize::from(area.width));
+    // A title that is wider than the screen stands above the choices.
+    let (title, words) = match is_short {
+        true => (format!(" {} ", menu.title), Vec::new()),
+        false => (String::new(), words::wrapped(&menu.title, width.saturating_sub(4), theme.ascii)),
+    };
+    let place = middle(area, width as u16, (words.len() + menu.choices.len() + 2) as u16);
     frame.render_widget(Clear, place);
-    let title = text::fit(&format!(" {} ", menu.title), usize::from(place.width).saturating_sub(2), theme.ascii);
-    let block = pane(title, true, theme);
-    let inner = block.inner(place);
+    let block = pane(text::fit(&title, usize::from(place.width).saturating_sub(2), theme.ascii), true, theme);
+    let mut inner = block.inner(place);
     frame.render_widget(block, place);
+    for line in words.into_iter().take(usize::from(inner.height)) {
+        frame.render_widget(Line::styled(format!(" {line}"), theme.style(Role::Title)), Rect { height: 1, ..inner });
+        inner = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
+    }
     for (at, (letter, label, _)) in menu.choices.iter().enumerate().take(usize::from(inner.height)) {
         let row = Rect { y: inner.y + at as u16, height: 1, ..inner };
         let label = text::fit(&format!(" {label}"), usize::from(inner.width).saturating_sub(3), theme.ascii);
@@ -173,7 +186,7 @@ fn waits(app: &App, editor: &Editor) -> Option<(String, Role)> {
         return Some((format!("#{sequence} is held no longer"), Role::Bad));
     };
     let left = app.common.remaining(held)?;
-    Some((format!("waits for {} s", left / 1000), Role::Warn))
+    Some((format!("{} in {}", fate::at_its_time(held), fate::seconds(left)), Role::Warn))
 }
 
 fn text_box(

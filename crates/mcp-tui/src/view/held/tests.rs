@@ -1,4 +1,4 @@
-use mcp_control::api::{Event, Governed, Outcome, OutcomeKind};
+use mcp_control::api::{Event, Governed, Outcome, OutcomeKind, Permission};
 
 use super::*;
 use crate::news::News;
@@ -59,6 +59,9 @@ fn questions_and_lost_clients_are_told() {
     let mut app = filled();
     press(&mut app, "j");
     insta::assert_snapshot!("question", render(&mut app, 100, 24, &PLAIN));
+    let drawn = render(&mut app, 100, 24, &PLAIN);
+    assert!(drawn.contains("denied in 11 s│"), "the countdown says what comes: {drawn}");
+    assert!(drawn.contains("will be denied in 11 s unless answered "), "{drawn}");
     press(&mut app, "j");
     let drawn = render(&mut app, 100, 24, &PLAIN);
     assert!(drawn.contains("client gave up: nobody waits"), "{drawn}");
