@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from harness.processes import RunFailed
 
-ROW = re.compile(r"│(?P<sign>.) {0,2}#(?P<sequence>\d+) (?P<arrow>[→←]) (?P<words>[^│]*)│")
+ROW = re.compile(r"│(?P<sign>.) {0,2}#(?P<sequence>\d+) (?:\d\d:\d\d:\d\d )?(?P<arrow>[→←]) (?P<words>[^│]*)│")
 VIEWS = ["JSON", "Tree", "Raw", "Diff", "Headers", "Policy", "Pair"]
 VIEW = re.compile(rf"\[({'|'.join(VIEWS)})\]")
 STEPS_MAX, STEP_SECONDS = 200, 0.5

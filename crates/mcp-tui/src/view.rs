@@ -28,9 +28,10 @@ use crate::app::App;
 use crate::command::Screen;
 use crate::theme::Theme;
 
-/// Rows below which the row of buttons is left out, and all but the list.
+/// Rows below which the row of buttons is left out, then that of the filter, then that of the keys.
 const ROWS_FOR_BUTTONS: u16 = 16;
 const ROWS_FOR_FRAME: u16 = 6;
+const ROWS_FOR_KEYS: u16 = 3;
 
 pub fn draw(app: &mut App, frame: &mut Frame<'_>, theme: &Theme) {
     app.hits.clear();
@@ -47,7 +48,7 @@ pub fn draw(app: &mut App, frame: &mut Frame<'_>, theme: &Theme) {
         Constraint::Min(1),
         Constraint::Length(has_frame),
         Constraint::Length(has_buttons),
-        Constraint::Length(has_frame),
+        Constraint::Length(u16::from(area.height >= ROWS_FOR_KEYS)),
     ])
     .areas(area);
     frame::title(app, frame, title, theme);

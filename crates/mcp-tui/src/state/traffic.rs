@@ -1,6 +1,7 @@
 //! The list of messages: a window into what may be millions. What is live is appended; what is further
 //! away is fetched page by page when somebody goes there. A filter is applied by whoever has the messages.
 
+mod arguments;
 mod links;
 mod rows;
 #[cfg(test)]
@@ -312,6 +313,7 @@ impl Traffic {
             row.message.decided_by = Some(outcome.by.clone());
             row.message.held_ns = Some(outcome.held_ns);
             row.message.modified |= outcome.edited;
+            row.forget_arguments();
         }
     }
 

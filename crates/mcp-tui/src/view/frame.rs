@@ -25,7 +25,7 @@ pub fn title(app: &App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     frame.render_widget(right, Rect { x: at, width: right_width.min(area.width), ..area });
 }
 
-/// Transport, target, who speaks to whom, and in which revision. The target may be long, and gives way.
+/// Transport or listener, target, client and revision. The target may be long, and gives way.
 fn about(app: &App, room: usize, theme: &Theme) -> String {
     /// What is left of a target at least.
     const TARGET_CELLS_MIN: usize = 12;
@@ -35,10 +35,12 @@ fn about(app: &App, room: usize, theme: &Theme) -> String {
     }
     let Some(standing) = &app.common.standing else { return " mcp-proxy — connecting".to_owned() };
     let instance = &standing.instance;
-    let transport = match instance.transport {
-        Transport::Stdio => "stdio",
-        Transport::Sse => "sse",
-        Transport::StreamableHttp => "streamable-http",
+    // Where clients connect; a gateway's servers have each a transport of their own.
+    let transport = match (instance.listen.as_str(), instance.transport) {
+        ("stdio", Transport::Stdio) => "stdio".to_owned(),
+        ("stdio", Transport::Sse) => "sse".to_owned(),
+        ("stdio", Transport::StreamableHttp) => "streamable-http".to_owned(),
+        (address, _) => text::clean(address).into_owned(),
     };
     let target = instance.server_command.as_deref().or(instance.server_url.as_deref()).unwrap_or_default();
     let name = instance.name.as_deref().map(|name| format!("{}: ", text::clean(name))).unwrap_or_default();
@@ -185,45 +187,98 @@ fn draw_buttons(app: &mut App, frame: &mut Frame<'_>, area: Rect, buttons: &[(St
     }
 }
 
-/// The keys that matter most, and the screens.
+/// `?:Help`, every screen's key and the keys of the seed's row, each with its name as far as they fit.
 pub fn keys(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     if area.height == 0 {
         return;
     }
-    let (mut x, mut is_full) = (area.x, false);
-    let mut put = |app: &mut App, key: String, label: &str, hit: Hit, is_here: bool| {
-        let width = (text::width(&key) + text::width(label) + 3) as u16;
-        is_full |= x + width > area.x + area.width;
-        if is_full {
-            return;
-        }
+    let mut x = area.x;
+    for entry in fitted(app, usize::from(area.width)) {
+        let width = entry.cells() as u16;
         let place = Rect { x, width, ..area };
-        let role = if is_here { Role::Active } else { Role::Text };
-        let spans = [
-            Span::raw(" "),
-            Span::styled(format!("{key}:"), theme.style(Role::Key)),
-            Span::styled(label.to_owned(), theme.style(role)),
-            Span::raw(" "),
-        ];
+        let role = if entry.is_here { Role::Active } else { Role::Text };
+        let (key, label) = match entry.named {
+            Named::No => continue,
+            Named::ByKey => (entry.key, String::new()),
+            Named::InFull => (format!("{}:", entry.key), entry.label.to_owned()),
+        };
+        let spans = [Span::raw(" "), Span::styled(key, theme.style(Role::Key)), Span::styled(label, theme.style(role))];
         frame.render_widget(Line::from_iter(spans), place);
-        app.hits.push((place, hit));
-        x += width - 1;
-    };
-    let first = [
-        (Command::Help, "F1", "Help"),
+        app.hits.push((place, entry.hit));
+        x += width;
+    }
+}
+
+/// A key in the last row.
+struct Entry {
+    key: String,
+    label: &'static str,
+    hit: Hit,
+    is_here: bool,
+    named: Named,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    No,
+    ByKey,
+    InFull,
+}
+
+impl Entry {
+    fn new(key: String, label: &'static str, hit: Hit) -> Self {
+        Self { key, label, hit, is_here: false, named: Named::No }
+    }
+
+    /// With the blank before it.
+    fn cells(&self) -> usize {
+        match self.named {
+            Named::No => 0,
+            Named::ByKey => 1 + text::width(&self.key),
+            Named::InFull => 2 + text::width(&self.key) + text::width(self.label),
+        }
+    }
+}
+
+/// The entries of the last row in their order. Help comes first in width too, then the screens' keys, the
+/// name of the current one, leaving, the other commands, and the names of the other screens.
+fn fitted(app: &App, room: usize) -> Vec<Entry> {
+    let commands = [
+        (Command::Help, "?", "Help"),
         (Command::Filter, "F2", "Filter"),
         (Command::Forward, "F5", "Forward"),
         (Command::Modify, "F6", "Modify"),
         (Command::Drop, "F8", "Drop"),
         (Command::Detach, "Q", "Quit"),
     ];
-    for (command, key, label) in first {
-        let keys = app.keymap.keys_of(command);
-        let key = keys.iter().map(ToString::to_string).find(|other| other == key).unwrap_or(app.keymap.shown(command));
-        put(app, key, label, Hit::Command(command), false);
+    let quit = commands.len() - 1;
+    let mut entries: Vec<Entry> = commands
+        .into_iter()
+        .map(|(command, key, label)| {
+            let keys = app.keymap.keys_of(command);
+            let key = keys.iter().map(ToString::to_string).find(|other| other == key);
+            Entry::new(key.unwrap_or(app.keymap.shown(command)), label, Hit::Command(command))
+        })
+        .chain(Screen::ALL.into_iter().map(|screen| Entry {
+            is_here: app.common.screen == screen,
+            ..Entry::new(screen.number().to_string(), screen.title(), Hit::Screen(screen))
+        }))
+        .collect();
+    let (screens, here) = (commands.len()..entries.len(), entries.iter().position(|entry| entry.is_here));
+    let by_weight = [(0, Named::ByKey), (0, Named::InFull)]
+        .into_iter()
+        .chain(screens.clone().map(|screen| (screen, Named::ByKey)))
+        .chain(here.map(|here| (here, Named::InFull)))
+        .chain([quit].into_iter().chain(1..quit).map(|command| (command, Named::InFull)))
+        .chain(screens.map(|screen| (screen, Named::InFull)));
+    let mut used = 0;
+    for (at, named) in by_weight {
+        let (before, cells) = (entries[at].named, entries[at].cells());
+        entries[at].named = named;
+        match used + entries[at].cells() - cells {
+            needed if needed <= room => used = needed,
+            _ => entries[at].named = before,
+        }
     }
-    for screen in Screen::ALL {
-        let is_here = app.common.screen == screen;
-        put(app, screen.number().to_string(), screen.title(), Hit::Screen(screen), is_here);
-    }
+    entries
 }

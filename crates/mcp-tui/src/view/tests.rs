@@ -90,6 +90,64 @@ fn calls_through_a_proxy_tool_lead_to_each_other() {
     is_drawn_safely(&mut app);
 }
 
+/// The last row, at a width.
+fn keys_at(app: &mut App, width: u16, height: u16) -> String {
+    render(app, width, height, &PLAIN).lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn help_is_always_named_and_screens_as_they_fit() {
+    let mut app = busy();
+    for (width, expected) in [
+        (7, " ?:Help"),
+        (25, " ?:Help 1 2 3 4 5 6 7 8 9"),
+        (40, " ?:Help Q:Quit 1:Traffic 2 3 4 5 6 7 8 9"),
+        (60, " ?:Help F2:Filter F6:Modify Q:Quit 1:Traffic 2 3 4 5 6 7 8 9"),
+        (80, " ?:Help F2:Filter F5:Forward F6:Modify F8:Drop Q:Quit 1:Traffic 2 3 4 5 6 7 8 9"),
+        (
+            160,
+            " ?:Help F2:Filter F5:Forward F6:Modify F8:Drop Q:Quit 1:Traffic 2:Held 3:Repeater 4:Waterfall 5:Tools \
+             6:Breakpoints 7:Servers 8:Audit 9:Sessions",
+        ),
+    ] {
+        assert_eq!(keys_at(&mut app, width, 24), expected);
+    }
+    for width in 2..200 {
+        let keys = keys_at(&mut app, width, 24);
+        assert!(keys.starts_with(" ?"), "at {width}: {keys}");
+    }
+    assert!(keys_at(&mut app, 80, 3).starts_with(" ?:Help"), "however low the screen is");
+    press(&mut app, "8");
+    assert_eq!(keys_at(&mut app, 40, 24), " ?:Help Q:Quit 1 2 3 4 5 6 7 8:Audit 9");
+}
+
+#[test]
+fn the_title_names_a_listener() {
+    let mut app = busy();
+    let instance = &mut app.common.standing.as_mut().unwrap().instance;
+    (instance.listen, instance.name) = ("127.0.0.1:8888".into(), None);
+    instance.server_command = Some("/home/ann/gateway.toml".into());
+    let title = render(&mut app, 80, 24, &PLAIN).lines().next().unwrap().to_owned();
+    assert!(title.starts_with(" mcp-proxy — 127.0.0.1:8888 — /home/ann"), "{title}");
+}
+
+#[test]
+fn a_wide_list_has_a_clock_and_arguments() {
+    let mut app = busy();
+    let drawn = render(&mut app, 120, 24, &PLAIN);
+    assert!(drawn.contains("► #001 14:02:19 → tools/call [add] a=2 b=40  "), "{drawn}");
+    assert!(drawn.contains("⏸ #007 14:02:19 → tools/call [exec_cmd] command=\"ls\"  "), "{drawn}");
+    for (width, keys) in [(119, ""), (80, "")] {
+        press(&mut app, keys);
+        let drawn = render(&mut app, width, 24, &PLAIN);
+        assert!(!drawn.contains("14:02:19") && drawn.contains("#001 → tools/call [add]  "), "{drawn}");
+    }
+    press(&mut app, "z");
+    let drawn = render(&mut app, 80, 24, &PLAIN);
+    assert!(drawn.contains("► #001 14:02:19 → tools/call [add] a=2 b=40  "), "alone it has room: {drawn}");
+    is_drawn_safely(&mut app);
+}
+
 #[test]
 fn an_empty_list_says_how_clients_get_in() {
     let mut app = app();

@@ -16,6 +16,12 @@ use crate::theme::{Role, Theme};
 
 /// Columns below which list and detail stand one above the other.
 const COLUMNS_FOR_TWO: u16 = 70;
+/// Columns from which the list has more than half of them, and the columns of a list that has room for a
+/// clock and arguments then.
+const COLUMNS_FOR_MORE: u16 = 120;
+const LIST_COLUMNS_FOR_MORE: u16 = 64;
+/// Fewer cells of arguments would tell nothing.
+const ARGUMENTS_CELLS_MIN: usize = 6;
 
 pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     if app.detail.is_zoomed {
@@ -24,10 +30,10 @@ pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
             false => list(app, frame, area, theme),
         };
     }
-    let is_wide = area.width >= COLUMNS_FOR_TWO;
-    let layout = match is_wide {
-        true => Layout::horizontal([Constraint::Percentage(52), Constraint::Percentage(48)]),
-        false => Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]),
+    let layout = match area.width {
+        COLUMNS_FOR_MORE.. => Layout::horizontal([Constraint::Percentage(58), Constraint::Percentage(42)]),
+        COLUMNS_FOR_TWO.. => Layout::horizontal([Constraint::Percentage(52), Constraint::Percentage(48)]),
+        _ => Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]),
     };
     let [left, right] = layout.areas(area);
     list(app, frame, left, theme);
@@ -71,7 +77,7 @@ fn list(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     for (line, row) in app.traffic.rows.range(visible).enumerate() {
         let place = Rect { y: inner.y + line as u16, height: 1, ..inner };
         let is_selected = selected == Some(row.message.sequence);
-        let drawn = row_line(row, &app.common, is_narrowed, usize::from(inner.width), theme);
+        let drawn = row_line(row, &app.common, is_narrowed, inner.width, theme);
         frame.render_widget(drawn, place);
         if is_selected {
             frame.buffer_mut().set_style(place, theme.style(Role::Selected));
@@ -110,8 +116,10 @@ fn empty(app: &App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: false }), area);
 }
 
-/// `⏸ #007 → tools/call [exec_cmd]     ✎ 312 ms ok`
-fn row_line(row: &Row, common: &Common, is_narrowed: bool, width: usize, theme: &Theme) -> Line<'static> {
+/// `⏸ #007 → tools/call [exec_cmd]     ✎ 312 ms ok`; with more room
+/// `⏸ #007 14:02:11 → tools/call [exec_cmd] command="ls"     ✎ 312 ms ok`, in UTC.
+fn row_line(row: &Row, common: &Common, is_narrowed: bool, width: u16, theme: &Theme) -> Line<'static> {
+    let (has_more, width) = (width >= LIST_COLUMNS_FOR_MORE, usize::from(width));
     let (message, glyphs) = (&row.message, theme.glyphs());
     let is_out = words::is_to_server(message);
     let held = common.held_message(message.sequence);
@@ -124,7 +132,11 @@ fn row_line(row: &Row, common: &Common, is_narrowed: bool, width: usize, theme: 
     let arrow = if is_out { glyphs.arrow_to_server } else { glyphs.arrow_to_client };
     let server = message.upstream.as_deref().map(|server| format!("[{}] ", text::clean(server))).unwrap_or_default();
     let from = message.parent.map(|parent| format!(" from #{parent:03}")).unwrap_or_default();
-    let left = format!(" #{:03} {arrow} {server}{}{from}", message.sequence, words::what(message));
+    let (clock, arguments) = match has_more {
+        true => (clock(row), row.arguments(common.messages.get(message.sequence).map(|whole| &**whole))),
+        false => (String::new(), ""),
+    };
+    let left = format!(" #{:03} {clock}{arrow} {server}{}{from}", message.sequence, words::what(message));
     let (right, role) = match held {
         Some(held) if held.given_up => ("client gave up".to_owned(), Role::Bad),
         Some(held) => (format!("held {}", text::age(common.age(held))), Role::Warn),
@@ -134,8 +146,26 @@ fn row_line(row: &Row, common: &Common, is_narrowed: bool, width: usize, theme: 
     let marks = marks(row, theme);
     let right = format!("{marks}{right}");
     let room = width.saturating_sub(text::width(&right) + 2);
-    let left = text::pad(&text::fit(&left, room, theme.ascii), room);
-    Line::from(vec![sign, Span::styled(left, direction), Span::raw(" "), Span::styled(right, theme.style(role))])
+    let left = text::fit(&left, room, theme.ascii);
+    let rest = room.saturating_sub(text::width(&left));
+    let arguments = match arguments {
+        "" => " ".repeat(rest),
+        _ if rest < ARGUMENTS_CELLS_MIN => " ".repeat(rest),
+        arguments => text::pad(&text::fit(&format!(" {arguments}"), rest, theme.ascii), rest),
+    };
+    Line::from(vec![
+        sign,
+        Span::styled(left, direction),
+        Span::styled(arguments, theme.style(Role::Faint)),
+        Span::raw(" "),
+        Span::styled(right, theme.style(role)),
+    ])
+}
+
+/// `14:02:11 `
+fn clock(row: &Row) -> String {
+    let clock = text::clock(&row.message.timestamp);
+    format!("{} ", clock.split('.').next().unwrap_or_default())
 }
 
 /// A request that nobody has answered or stopped, as far as the list shows.

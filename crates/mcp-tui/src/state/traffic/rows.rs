@@ -1,8 +1,11 @@
 //! The messages of the window, in the order of their sequences and without their contents.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 
 use mcp_control::api::Message;
+
+use super::arguments;
 
 /// Messages that the window holds at most; with a kilobyte each that is 4 MB.
 const ROWS_MAX: usize = 4_000;
@@ -13,6 +16,23 @@ pub struct Row {
     pub message: Message,
     /// The answer, if it is a request that has one.
     pub answered: Option<Answered>,
+    /// Its arguments in short, from the first drawing that had room for them and the content at hand.
+    arguments: OnceCell<String>,
+}
+
+impl Row {
+    /// The arguments in short; `content` is the whole message, if that is at hand.
+    pub fn arguments(&self, content: Option<&Message>) -> &str {
+        if let (None, Some(content)) = (self.arguments.get(), content) {
+            let _ = self.arguments.set(arguments::of(content));
+        }
+        self.arguments.get().map_or("", String::as_str)
+    }
+
+    /// It left otherwise than it came.
+    pub fn forget_arguments(&mut self) {
+        self.arguments.take();
+    }
 }
 
 /// What is known of a request's answer.
@@ -147,5 +167,5 @@ fn answered(answer: &Message) -> Answered {
 
 fn row(message: Message) -> Row {
     let message = Message { raw: None, original_raw: None, raw_base64: None, ..message };
-    Row { message, answered: None }
+    Row { message, answered: None, arguments: OnceCell::new() }
 }
