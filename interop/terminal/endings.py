@@ -2,6 +2,7 @@
 
 import signal
 import time
+from pathlib import Path
 
 from holds.checks import expect
 
@@ -61,6 +62,39 @@ def suspended(stage):
         stage.terminal.shows("Help: Traffic")
         stage.terminal.press("G")
         stage.terminal.until("help to close", lambda screen: "Help: Traffic" not in screen)
+    face.leave()
+    stage.restored()
+    stage.close()
+
+
+def stopped(stage):
+    """The same for SIGTSTP from outside, also while an editor has the terminal: that stops once, with its face."""
+    client, _ = stage.connect()
+    stage.sit_down()
+    editor = Path(stage.home.path, "editor")
+    editor.write_text('#!/bin/sh\nkill -s TSTP 0\nsed -i s/typed/edited/ "$1"\n')
+    editor.chmod(0o755)
+    stage.terminal.run(f"export EDITOR={editor}")
+    face = stage.attach()
+    for _ in range(2):
+        stage.terminal.signal(signal.SIGTSTP)
+        stage.terminal.shows("Stopped")
+        stage.restored()
+        stage.terminal.write("clear; fg\n")
+        face.drawn()
+    face.hold("> tool:echo")
+    call = client.call("echo", {"message": "typed"})
+    face.held("echo")
+    stage.terminal.press("e")
+    stage.terminal.shows("Stopped")
+    stage.terminal.at_the_shell()
+    stage.terminal.write("clear; fg\n")
+    expect("what the server got", client.text(call).lower(), "echo: edited")
+    face.row("the edited call", lambda row: "[echo]" in row.words and row.is_edited)
+    stage.terminal.press("?")
+    stage.terminal.shows("Help: Traffic")
+    stage.terminal.press("G")
+    stage.terminal.until("help to close", lambda screen: "Help: Traffic" not in screen)
     face.leave()
     stage.restored()
     stage.close()

@@ -121,7 +121,7 @@ pub fn run(source: Source, library: Arc<dyn Library>, options: Options) -> Resul
         (common.doors, common.ascii) = (options.doors.clone(), options.ascii);
         let mut app = app::App::new(common, keymap);
         app.coach = options.coach.clone().map(Coach::new);
-        run::Runner { app, link, news, theme: theme(&options) }.run().await
+        run::Runner { app, link, news, theme: theme(&options), was_in_editor: false }.run().await
     });
     // Whoever still reads a recording does so for nobody.
     runtime.shutdown_background();

@@ -2,6 +2,7 @@
 //! is drawn.
 
 mod editor;
+mod stop;
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,12 @@ pub struct Runner {
     pub link: Link,
     pub news: tokio::sync::mpsc::Receiver<News>,
     pub theme: Theme,
+    /// An editor had the terminal since the last turn of the loop.
+    pub was_in_editor: bool,
 }
+
+/// Absent while something else has the terminal.
+type Keys = Option<EventStream>;
 
 /// What ends a terminal program from outside.
 struct Endings {
@@ -58,15 +64,18 @@ impl Endings {
 
 impl Runner {
     pub async fn run(mut self) -> Result<Left, TuiError> {
-        let mut endings = Endings::new()?;
+        let (mut endings, mut stops) = (Endings::new()?, stop::Stops::new()?);
         let mut term = Term::take()?;
-        let mut keys = EventStream::new();
+        let mut keys = Some(EventStream::new());
         let begun = Instant::now();
         let (mut drawn_at, mut is_due) = (begun - FRAME, true);
         loop {
             if let Some(left) = self.carry_out(&mut term, &mut keys)? {
                 self.link.leave().await;
                 return Ok(left);
+            }
+            if std::mem::take(&mut self.was_in_editor) {
+                stops.forget().await;
             }
             // Something has failed elsewhere in this process, and its words are on the screen.
             if !term::is_taken() {
@@ -86,7 +95,11 @@ impl Runner {
                     self.link.leave().await;
                     return Ok(Left::EndWanted);
                 }
-                event = keys.next() => {
+                () = stops.requested() => {
+                    self.aside(&mut term, &mut keys, stop::here)?;
+                    is_due = true;
+                }
+                event = async { keys.as_mut()?.next().await } => {
                     match event {
                         Some(Ok(event)) => self.input(event),
                         // The terminal is gone.
@@ -129,7 +142,7 @@ impl Runner {
     }
 
     /// Carries out what the state wants. Returns how the user leaves, once that is wanted.
-    fn carry_out(&mut self, term: &mut Term, keys: &mut EventStream) -> Result<Option<Left>, TuiError> {
+    fn carry_out(&mut self, term: &mut Term, keys: &mut Keys) -> Result<Option<Left>, TuiError> {
         for effect in self.app.take_effects() {
             match effect {
                 Effect::End(left) => return Ok(Some(left)),
@@ -147,9 +160,10 @@ impl Runner {
                 Effect::Suspend if self.app.common.own_instance => {
                     self.app.common.complain("this process carries the messages, and suspending would stop them");
                 }
-                Effect::Suspend => self.aside(term, keys, editor::stop_here)?,
+                Effect::Suspend => self.aside(term, keys, stop::here)?,
                 Effect::Editor { text, why } => {
                     let edited = self.aside(term, keys, || editor::edit(&text))?;
+                    self.was_in_editor = true;
                     self.app.hear(News::Edited(why, text, edited));
                 }
                 effect => self.link.carry_out(effect),
@@ -159,11 +173,12 @@ impl Runner {
     }
 
     /// Does something that needs terminal and keys for itself.
-    fn aside<R>(&mut self, term: &mut Term, keys: &mut EventStream, work: impl FnOnce() -> R) -> Result<R, TuiError> {
-        // The stream reads ahead on a thread of its own, which would take keys from the editor.
-        *keys = EventStream::new();
+    fn aside<R>(&mut self, term: &mut Term, keys: &mut Keys, work: impl FnOnce() -> R) -> Result<R, TuiError> {
+        // The stream reads ahead on a thread of its own, which would take keys from the editor. A new one waits
+        // for that thread, which ends when the old stream is dropped or a key is pressed.
+        *keys = None;
         let done = term.lend(work)?;
-        *keys = EventStream::new();
+        *keys = Some(EventStream::new());
         Ok(done)
     }
 }
