@@ -109,7 +109,7 @@ enum Command {
 #[derive(Args)]
 pub struct ProxyArgs {
     /// How the server is reached, and clients too unless --listen says otherwise
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, ignore_case = true)]
     pub transport: TransportArg,
     /// The server's command line, for stdio; split like a shell would, but no shell runs it
     #[arg(long, value_name = "CMD")]
@@ -155,7 +155,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub url: Option<String>,
     /// How the server at --url is reached [default: streamable-http]
-    #[arg(long, value_enum, requires = "url")]
+    #[arg(long, value_enum, ignore_case = true, requires = "url")]
     pub transport: Option<UrlTransportArg>,
     #[command(flatten)]
     pub proxy_tool: ProxyToolArgs,

@@ -2,6 +2,8 @@
 //! rule, and the facts that it goes by. A client may hand over a terminal, so that being on one is not
 //! enough: drawing on it would ruin what the client shows, or stop us.
 
+pub mod by_hand;
+
 use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};

@@ -36,7 +36,7 @@ pub struct MockArgs {
     listen: Option<Listen>,
     /// What clients speak; with sse or streamable-http, listen on port 8888 unless --listen says
     /// otherwise
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, ignore_case = true)]
     transport: Option<TransportArg>,
     /// Serve only clients that show the first line of this file as a bearer token; required where
     /// other machines can connect
@@ -48,7 +48,7 @@ pub struct MockArgs {
     #[command(flatten)]
     target: TargetArgs,
     /// How the server at --target-url is reached [default: streamable-http]
-    #[arg(long, value_enum, requires = "target_url")]
+    #[arg(long, value_enum, ignore_case = true, requires = "target_url")]
     target_transport: Option<UrlTransportArg>,
     /// Say nothing on standard error unless something is wrong
     #[arg(long, short)]

@@ -25,6 +25,8 @@ pub struct Plan {
     pub rewrite_resource: bool,
     /// What came over standard input before it was known to be a client's.
     pub heard: Vec<u8>,
+    /// For a terminal where a client should be, in a line.
+    pub greeting: Option<String>,
     /// Any port will do if that of `client` is taken.
     pub or_any_port: bool,
 }
@@ -141,7 +143,15 @@ impl Plan {
     }
 
     pub fn new(client: Listen, server: ServerSide) -> Self {
-        Self { client, server, token: None, rewrite_resource: false, heard: Vec::new(), or_any_port: false }
+        Self {
+            client,
+            server,
+            token: None,
+            rewrite_resource: false,
+            heard: Vec::new(),
+            greeting: None,
+            or_any_port: false,
+        }
     }
 
     /// The same where the terminal is drawn on: clients do not come over it. Those that would have are

@@ -58,7 +58,7 @@ pub struct ReplayArgs {
     #[command(flatten)]
     target: TargetArgs,
     /// How the server at --target-url is reached [default: streamable-http]
-    #[arg(long, value_enum, requires = "target_url")]
+    #[arg(long, value_enum, ignore_case = true, requires = "target_url")]
     transport: Option<UrlTransportArg>,
     /// Send the recorded messages and nothing else, not even a handshake that the server needs
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! Wires a proxy together: command line to recorder, pipeline, clients and server.
 
+use std::ffi::OsString;
 use std::io::{ErrorKind, IsTerminal};
 use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
@@ -42,6 +43,8 @@ const CALL_GRACE: Duration = Duration::from_secs(10);
 /// The signals by which a server is ended that did not end by itself.
 const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
+/// The greeting of a terminal in a client's place, unless the plan has one of its own.
+const TYPE_HERE: &str = "standard input is a terminal; type JSON-RPC messages, one a line, and end with Ctrl-D";
 /// Lines of a server's last words that are quoted and kept.
 pub const LAST_WORDS_LINES: usize = 20;
 
@@ -64,7 +67,12 @@ pub fn proxy(args: &ProxyArgs, state: Result<StateDir, Failure>, color: ColorCho
 
 /// `mcp-proxy run`
 pub fn run(args: &RunArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
-    carry_out(Plan::of_run(args)?, &args.recording, Some((&args.hold, &args.govern)), state)
+    let words: Vec<OsString> = std::env::args_os().collect();
+    // Options may have secrets, which do not belong into a log.
+    let is_seen = std::io::stderr().is_terminal();
+    let greeting = is_seen.then(|| launch::by_hand::advice(args, &words));
+    let plan = Plan { greeting, ..Plan::of_run(args)? };
+    carry_out(plan, &args.recording, Some((&args.hold, &args.govern)), state)
 }
 
 /// Stands between the two sides of a plan. Without `instance` nobody can attach, nothing is held and nothing
@@ -129,6 +137,9 @@ fn carry_out_drawn(
             ServerSide::Command { .. } | ServerSide::Url { .. } => CALL_GRACE,
         },
     };
+    if listener.is_none() && plan.heard.is_empty() && !args.quiet && std::io::stdin().is_terminal() {
+        say(&format!("mcp-proxy: {}", plan.greeting.as_deref().unwrap_or(TYPE_HERE)));
+    }
     mcp_transport::let_go_of_code();
     let ended = match (listener, plan.server, upstream) {
         (None, ServerSide::Command { command, .. }, _) => {
@@ -210,7 +221,6 @@ async fn bridge_stdio(
         Transport::Sse => bridge::Server::Sse(upstream),
         Transport::StreamableHttp | Transport::Stdio => bridge::Server::Http(upstream),
     };
-    greet_terminal(&heard, args);
     let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
     let ended = bridge::serve(client_pipes(heard)?, server, pipeline, args.message_limit, Duration::ZERO, tell).await?;
     let code = wind_up_recording(ended.pipeline, ended.store_failed, args)?;
@@ -250,7 +260,6 @@ async fn gateway_stdio(
     args: &RecordingArgs,
 ) -> Result<ExitCode, Failure> {
     let GatewaySide { settings, entrance, board, .. } = gateway;
-    greet_terminal(&heard, args);
     let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
     let parts = (settings, Rc::new(entrance), board);
     let ended = gateway::serve::serve(client_pipes(heard)?, parts, pipeline, args.message_limit, tell).await?;
@@ -315,12 +324,6 @@ fn client_pipes(heard: Vec<u8>) -> std::io::Result<(Pipe, Pipe)> {
     Ok((stdin.after(heard), stdout))
 }
 
-fn greet_terminal(heard: &[u8], args: &RecordingArgs) {
-    if std::io::stdin().is_terminal() && heard.is_empty() && !args.quiet {
-        say("mcp-proxy: standard input is a terminal; type JSON-RPC messages, one a line, and end with Ctrl-D");
-    }
-}
-
 pub fn not_recorded(failed: &StoreFailed) -> Failure {
     Failure::caused_by(exit::CANNOT_RUN, failed).hint("free some space, or give --on-store-failure forward")
 }
@@ -332,7 +335,6 @@ async fn relay_stdio(
     pipeline: Pipeline,
     args: &RecordingArgs,
 ) -> Result<ExitCode, Failure> {
-    greet_terminal(&heard, args);
     let begin = async {
         let client = client_pipes(heard).map_err(ServeError::Stdio)?;
         let options = Options {

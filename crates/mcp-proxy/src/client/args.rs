@@ -24,7 +24,7 @@ pub struct ServerArgs {
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub url: Option<String>,
     /// How the server at --url is reached [default: streamable-http, or sse where that is refused]
-    #[arg(long, value_enum, requires = "url")]
+    #[arg(long, value_enum, ignore_case = true, requires = "url")]
     pub transport: Option<UrlTransportArg>,
     /// Send only what the rules in this file let pass, and keep an audit of what they decide
     #[arg(long, value_name = "FILE")]

@@ -85,6 +85,42 @@ fn listening_on_stdio_is_no_reason_to_draw() {
     until("the answer is shown", || terminal.shown().contains(ANSWER));
 }
 
+/// A person who types what a client's config has is told the entry, and a command that draws.
+#[test]
+fn a_run_on_a_terminal_says_where_it_belongs() {
+    let (sandbox, terminal) = (Sandbox::new(), Terminal::open());
+    let server = fixture_program().display().to_string();
+    let run = ["run", "--name", "typed", "--", &server, "answer"];
+    let started = terminal.start(&sandbox, Ground::InFront, run);
+    let here = "; to watch it here: ";
+    until("the line is shown", || terminal.shown().split_once(here).is_some_and(|(_, rest)| rest.contains('\n')));
+    let shown = terminal.shown();
+    let line = shown.lines().find(|line| line.contains(here)).unwrap();
+    let (entry, offered) = line.split_once(here).unwrap();
+    assert!(entry.ends_with(&format!("\"args\": {}", json!(run))), "{entry}");
+    terminal.types(&[REQUEST, b"\x04"].concat());
+    assert_eq!(started.code(), Some(0));
+    until("messages can be typed all the same", || terminal.shown().contains(ANSWER));
+
+    let terminal = Terminal::open();
+    let offered = shell_words::split(offered).unwrap();
+    let started = terminal.start(&sandbox, Ground::InFront, &offered[1..]);
+    let instance = sandbox.shown_instance();
+    assert!(is_drawn(&instance), "{instance}");
+    assert_eq!(instance["name"], "typed");
+    assert!(started.terminated().is_some());
+}
+
+#[test]
+fn a_transport_may_be_written_in_capitals() {
+    let server = format!("{} answer", fixture_program().display());
+    for transport in ["STDIO", "Stdio", "stdio"] {
+        let sandbox = Sandbox::new();
+        let output = sandbox.output(["proxy", "--transport", transport, "--target-command", &server]);
+        assert_eq!(output.status.code(), Some(0), "{transport}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 #[test]
 fn what_cannot_be_drawn_is_refused_in_one_line() {
     let sandbox = Sandbox::new();
