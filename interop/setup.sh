@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the real MCP peers this suite drives into $MCP_INTEROP_DIR. Safe to run again: it returns at
-# once when the pins below are what is installed, and starts from scratch when any of them changed.
+# once when the pins below are what is installed, and starts from scratch when any of them changed. Magg has a stamp of
+# its own: it needs Python 3.13, and the rest is of use without it.
 set -euo pipefail
 
 dir=${MCP_INTEROP_DIR:-${TMPDIR:-/tmp}/mcp-proxy-interop}
@@ -21,14 +22,44 @@ sdk_pins=(
 inspector_pin=@modelcontextprotocol/inspector@2.12.0
 python_pin=mcp==2.3.0
 
+magg_pins=(magg==1.3.0 fastmcp==3.4.10 mcp==1.30.0)
+
 stamp="node $node_pin ${sdk_pins[*]} $inspector_pin $python_pin"
+magg_stamp="${magg_pins[*]}"
 
 mkdir -p "$dir"
 exec 9>"$dir/.lock"
 flock 9             # two runs at once would install over each other
 
+python_3_13() { # the first that runs: what pyenv has on PATH may be a shim of a version that is not chosen
+  local candidate
+  for candidate in "$(command -v python3.13)" "$(pyenv root 2>/dev/null || echo ~/.pyenv)"/versions/3.13*/bin/python3.13; do
+    if [ -n "$candidate" ] && "$candidate" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 13))' 2>/dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
+magg() {
+  local python
+  if [ "$(cat "$dir/magg/stamp" 2>/dev/null)" = "$magg_stamp" ] && "$dir/magg/bin/python" --version >/dev/null 2>&1; then
+    return
+  fi
+  rm -rf "$dir/magg"
+  if ! python=$(python_3_13); then
+    echo "setup.sh: NO PYTHON 3.13 IS INSTALLED; Magg will not be checked" >&2
+    return
+  fi
+  "$python" -m venv "$dir/magg"
+  "$dir/magg/bin/pip" install --quiet --disable-pip-version-check "${magg_pins[@]}"
+  echo "$magg_stamp" >"$dir/magg/stamp"
+}
+
 if [ "$(cat "$dir/stamp" 2>/dev/null)" = "$stamp" ] && "$dir/bin/node" --version >/dev/null 2>&1 &&
   [ -x "$dir/venv/bin/python" ]; then
+  magg
   echo "ready: $dir"
   exit 0
 fi
@@ -61,4 +92,5 @@ python3 -m venv "$dir/venv"
 
 # Last, so that an interrupted installation is never taken for a finished one.
 echo "$stamp" >"$dir/stamp"
+magg
 echo "ready: $dir"
