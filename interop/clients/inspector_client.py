@@ -36,12 +36,14 @@ def plan(profile, era):
     if "roots" in profile:
         yield "roots", 0, call(profile["roots"]["calls"][0])
     if "reads" in profile:
+        yield "resources-list", 0, ["resources/list"]
         yield "resource-templates", 0, ["resources/templates/list"]
         yield "resource-read", 0, ["resources/read", "--uri", profile["reads"][-1]]
         yield "protocol-error", PROTOCOL_ERROR, ["resources/read", "--uri", profile["missing"]]
     if "prompts" in profile:
         prompt = profile["prompts"][0]
         arguments = [f"{key}={value}" for key, value in prompt["arguments"].items()]
+        yield "prompts-list", 0, ["prompts/list"]
         yield "prompt-get", 0, ["prompts/get", "--prompt-name", prompt["name"], *(["--prompt-args", *arguments] if arguments else [])]
     if era == "legacy":
         yield "logging", 0, ["logging/setLevel", "--log-level", "info"]

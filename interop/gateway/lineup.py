@@ -67,7 +67,7 @@ OF_SERVER = {
 BY_CLOCK = {"logging", "subscription", "cancellation"}
 # A process for each, so few of them.
 INSPECTED = {
-    "everything": {"tools-list", "structured", "tool-error", "prompt-get", "resource-read"},
+    "everything": READS - {"protocol-error", "subscription"} | CALLS - {"tool-call"} | {"prompts-list", "prompt-get"},
     "raw-new": {"structured", "prompt-get", "resource-read"},
 }
 INSPECTED_OF_OTHERS = {"structured"}
