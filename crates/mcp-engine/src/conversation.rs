@@ -3,7 +3,9 @@
 
 mod speaker;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use mcp_wire::{Id, Kind, Message};
 
@@ -32,6 +34,8 @@ pub struct Conversation {
     pub(crate) opening: Opening,
     pub(crate) noise: u64,
     pub(crate) server_spoke: bool,
+    /// One of the references that count connected clients.
+    counted: RefCell<Option<Arc<()>>>,
 }
 
 /// What of the way between client and server a conversation is.
@@ -102,7 +106,19 @@ impl Conversation {
             opening: Opening::Awaited,
             noise: 0,
             server_spoke: false,
+            counted: RefCell::default(),
         }
+    }
+
+    /// Counts among those that hold `clients`, until the client leaves or this is dropped.
+    pub(crate) fn counted(self, clients: &Arc<()>) -> Self {
+        *self.counted.borrow_mut() = Some(Arc::clone(clients));
+        self
+    }
+
+    /// The client is not connected any more.
+    pub fn client_left(&self) {
+        self.counted.borrow_mut().take();
     }
 
     /// The one conversation of a pipe.

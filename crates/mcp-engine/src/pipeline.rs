@@ -44,6 +44,8 @@ pub struct Pipeline {
     clock: Clock,
     sequence: u64,
     conversations: u32,
+    /// Held once more by the conversation of each connected client.
+    connected: Arc<()>,
     exchanges: u64,
     policy: Policy,
     /// The newest message that was judged by other rules than those that count.
@@ -166,6 +168,7 @@ impl Pipeline {
             clock: Clock::start(),
             sequence: 0,
             conversations: 0,
+            connected: Arc::default(),
             exchanges: 0,
             policy: Policy::default(),
             judged_otherwise: 0,
@@ -238,7 +241,7 @@ impl Pipeline {
     /// A client has come.
     pub fn begin_conversation(&mut self) -> Conversation {
         self.conversations += 1;
-        Conversation::new(self.conversations)
+        Conversation::new(self.conversations).counted(&self.connected)
     }
 
     /// Takes what one read of a pipe brought, or some of it, and decides that all at once. Never waits.

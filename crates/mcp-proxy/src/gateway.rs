@@ -23,6 +23,7 @@ use std::process::ExitCode;
 
 use mcp_store::StateDir;
 use mcp_transport::gateway::board::Board;
+use mcp_transport::gateway::settings::{ServerSettings, ServerTarget, UrlTransport};
 
 pub use args::{ServeArgs, ServePlan, without_command};
 
@@ -43,11 +44,29 @@ pub fn serve(args: &ServeArgs, state: Result<StateDir, Failure>) -> Result<ExitC
     if listen == Listen::Stdio && entrance.asks_for_token() && !args.recording.quiet {
         say("mcp-proxy: warning: clients on stdio have to show a token as `params.proxy.authToken`, which few can");
     }
+    if !args.recording.quiet {
+        say(&format!("mcp-proxy: {}", listed(&config.settings.servers)));
+    }
     let shown = format!("serve --config {}", shell_words::quote(&args.config.to_string_lossy()));
     let side = GatewaySide { settings: config.settings, entrance, board: Board::default(), shown, in_front_of: None };
     let recording = RecordingArgs { message_limit: message_bytes_max, ..args.recording.clone() };
     let plan = Plan::new(listen, ServerSide::Gateway(Box::new(side)));
     run::carry_out(plan, &recording, Some((&args.hold, &govern)), state)
+}
+
+/// The servers by their ids, as they are reached; addresses and commands may have secrets in them.
+fn listed(servers: &[ServerSettings]) -> String {
+    let one = |server: &ServerSettings| {
+        let reached = match &server.target {
+            ServerTarget::Command { .. } => "stdio",
+            ServerTarget::Url { transport: UrlTransport::Sse, .. } => "SSE",
+            ServerTarget::Url { .. } => "HTTP",
+        };
+        let disabled = if server.enabled { "" } else { ", disabled" };
+        format!("{} ({reached}{disabled})", server.id)
+    };
+    let count = if servers.len() == 1 { "1 server".to_owned() } else { format!("{} servers", servers.len()) };
+    format!("{count}: {}", servers.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]

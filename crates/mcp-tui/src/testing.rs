@@ -44,6 +44,8 @@ pub fn snapshot() -> Snapshot {
         transport: Transport::Stdio,
         listen: "stdio".into(),
         started_at: time,
+        clients: 1,
+        servers: 1,
         session: None,
         messages: 0,
         held: 0,

@@ -32,6 +32,12 @@ pub struct Instance {
     /// The session that is being recorded; absent if nothing is.
     #[serde(default)]
     pub session: Option<String>,
+    /// Clients connected now. HTTP clients of a relay count until they end their session or were silent for 30 minutes.
+    #[serde(default)]
+    pub clients: u64,
+    /// Servers: those of a gateway, else 1.
+    #[serde(default)]
+    pub servers: u64,
     /// How many messages have passed.
     pub messages: u64,
     pub held: u64,

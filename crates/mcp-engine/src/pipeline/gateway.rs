@@ -33,7 +33,7 @@ impl Pipeline {
     /// has to be clear, since where it goes depends on what it says.
     pub fn begin_entrance(&mut self) -> Conversation {
         self.conversations += 1;
-        Conversation::part_of(self.conversations, Part::Entrance)
+        Conversation::part_of(self.conversations, Part::Entrance).counted(&self.connected)
     }
 
     /// A gateway turns to one of its servers. What passes there is judged by that server's name, and by what it

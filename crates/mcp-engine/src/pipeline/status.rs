@@ -31,6 +31,8 @@ pub struct Status {
     pub sequence: u64,
     /// Conversations so far.
     pub conversations: u32,
+    /// Clients connected now, where they come to a listener.
+    pub connected: usize,
     /// The newest clients by their conversations, the last one last.
     pub clients: Vec<(u32, Speaker)>,
     /// What messages are judged by, if they are.
@@ -67,6 +69,7 @@ impl Pipeline {
             watchers: self.watchers,
             sequence: self.sequence,
             conversations: self.conversations.max(1),
+            connected: Arc::strong_count(&self.connected) - 1,
             clients: self.clients.0.iter().cloned().collect(),
             rules: self.policy.rules().cloned(),
         }

@@ -186,6 +186,9 @@ impl Shared {
             listen: card.listen.clone(),
             started_at: mcp_store::recorded::timestamp(card.started_ns).to_string(),
             session: standing.session.map(|id| id.to_string()),
+            // A client on our standard input is there from the start.
+            clients: status.connected.max(usize::from(!card.listens())) as u64,
+            servers: self.board.as_ref().map_or(1, |board| board.servers().len()) as u64,
             messages: status.sequence,
             held: status.held.len() as u64,
             questions: status.held.iter().filter(|held| held.asks.is_some()).count() as u64,

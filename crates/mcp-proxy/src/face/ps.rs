@@ -1,6 +1,9 @@
 //! `ps`: the running instances. Each is asked at the same time and for a moment only, so that one that
 //! is stuck holds up nobody.
 
+mod table;
+
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
@@ -15,6 +18,7 @@ use tokio::task::JoinSet;
 use super::runtime;
 use crate::failure::Failure;
 use crate::report::{ColorChoice, Page, Style};
+use table::{Cells, NONE};
 
 /// An instance that has not answered by now is shown as one that does not.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -64,50 +68,41 @@ async fn ask_all(running: Vec<Running>) -> Vec<Row> {
 }
 
 fn print(page: &mut Page, rows: &[Row]) -> Result<(), Failure> {
-    let headings =
-        ["ID", "NAME", "CLIENT", "REVISION", "TRANSPORT", "AGE", "MESSAGES", "HELD", "MODE", "CONTROLLED BY", "SERVER"];
-    let cells: Vec<[String; 11]> = rows.iter().map(Row::cells).collect();
-    let width = |column: usize| {
-        let cells = cells.iter().map(|row| row[column].chars().count());
-        cells.chain([headings[column].len()]).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..headings.len()).map(width).collect();
-    let line = |row: &[String; 11]| {
-        let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    page.line(&page.styled(Style::Heading, &line(&headings.map(str::to_owned))))?;
-    cells.iter().try_for_each(|row| page.line(&line(row)))?;
+    let cells: Vec<Cells> = rows.iter().map(Row::cells).collect();
+    let lines = table::lines(&cells, table::terminal_width());
+    let (headings, lines) = lines.split_first().expect("headings are always there");
+    page.line(&page.styled(Style::Heading, headings))?;
+    lines.iter().try_for_each(|line| page.line(line))?;
     Ok(())
 }
 
 impl Row {
-    fn cells(&self) -> [String; 11] {
+    fn cells(&self) -> Cells {
         let description = &self.running.description;
-        let unknown = || "-".to_owned();
+        let unknown = || NONE.to_owned();
         let shown = |text: Option<&str>| text.map_or_else(unknown, |text| cut(text, NAME_SHOWN));
         let told = |tell: &dyn Fn(&Instance) -> String| self.instance.as_ref().map_or_else(unknown, tell);
         [
             description.short_id(),
             shown(description.name.as_deref()),
-            shown(self.clients().as_deref()),
+            shown(self.client()),
+            told(&|instance| instance.clients.to_string()),
             shown(self.revision()),
             format!("{}→{}", visible(&description.client_transport), visible(&description.server_transport)),
+            self.instance.as_ref().and_then(port).unwrap_or_else(unknown),
             age(self.age_s()),
             told(&|instance| instance.messages.to_string()),
             told(&held),
             self.instance.as_ref().map_or_else(|| "does not answer".to_owned(), mode),
             shown(self.instance.as_ref().and_then(|instance| Some(instance.lease.as_ref()?.holder.as_str()))),
+            told(&|instance| instance.servers.to_string()),
             cut(description.server(), SERVER_SHOWN),
         ]
     }
 
-    /// The newest client, and how many others there are.
-    fn clients(&self) -> Option<String> {
-        let speakers = &self.instance.as_ref()?.conversations;
-        let newest = speakers.iter().rev().find_map(|speaker| speaker.client.clone())?;
-        let others = speakers.iter().filter(|speaker| speaker.client.is_some()).count() - 1;
-        Some(if others == 0 { newest } else { format!("{newest} +{others}") })
+    /// The newest client.
+    fn client(&self) -> Option<&str> {
+        self.instance.as_ref()?.conversations.iter().rev().find_map(|speaker| speaker.client.as_deref())
     }
 
     fn revision(&self) -> Option<&str> {
@@ -136,6 +131,8 @@ impl Row {
             "server_transport": description.server_transport,
             "listen": instance.map(|instance| &instance.listen),
             "session": instance.and_then(|instance| instance.session.as_ref()),
+            "clients": instance.map(|instance| instance.clients),
+            "servers": instance.map(|instance| instance.servers),
             "conversations": instance.map(|instance| &instance.conversations),
             "messages": instance.map(|instance| instance.messages),
             "held": instance.map(|instance| instance.held),
@@ -151,6 +148,12 @@ impl Row {
             "socket": self.running.socket,
         })
     }
+}
+
+/// `8900`, or the address too where other machines reach it.
+fn port(instance: &Instance) -> Option<String> {
+    let address: SocketAddr = instance.listen.parse().ok()?;
+    Some(if address.ip().is_loopback() { address.port().to_string() } else { address.to_string() })
 }
 
 /// `2`, or `2 (1 asked)` if a rule asks about one of them.
@@ -220,6 +223,8 @@ mod tests {
             transport: Transport::Stdio,
             listen: "stdio".into(),
             started_at: String::new(),
+            clients: 1,
+            servers: 1,
             session: None,
             messages: 0,
             held: 0,

@@ -38,12 +38,16 @@ pub fn structured(is_on: bool, level: Level) {
     }
 }
 
-/// One line of a log.
+/// The proxy's own lines, and those of servers' standard error.
+const OWN: &str = "mcp-proxy";
+const OF_SERVERS: &str = "mcp-proxy.server";
+
+/// What a line of a log says, without its time.
 #[derive(Serialize)]
 struct Entry<'a> {
-    time: String,
     level: Level,
-    /// Where it is from, if not from us.
+    logger: &'static str,
+    /// The stream of a server that the line is from.
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<&'static str>,
     /// The server that it is about.
@@ -54,7 +58,14 @@ struct Entry<'a> {
 
 impl Entry<'_> {
     fn line(&self) -> String {
-        inert(&serde_json::to_string(self).expect("plain data always serialises"))
+        #[derive(Serialize)]
+        struct Line<'a> {
+            timestamp: String,
+            #[serde(flatten)]
+            entry: &'a Entry<'a>,
+        }
+        let line = Line { timestamp: jiff::Timestamp::now().to_string(), entry: self };
+        inert(&serde_json::to_string(&line).expect("plain data always serialises"))
     }
 }
 
@@ -77,33 +88,32 @@ fn matters(level: Level) -> bool {
 
 /// A line of a server's standard error.
 fn by_server(server: Option<&str>, line: &str) -> Option<String> {
-    let entry = Entry { time: now(), level: Level::Info, target: Some("stderr"), server, message: line };
+    let entry = Entry { level: Level::Info, logger: OF_SERVERS, target: Some("stderr"), server, message: line };
     matters(entry.level).then(|| entry.line())
 }
 
-/// What a text of ours says by how it begins: `mcp-proxy: warning: …`, `error: …`, `server "github" …`.
+/// A text of the proxy by its beginning: `mcp-proxy: warning: …`, `error: …`, `debug: …`, `server "github" …`.
 fn read(text: &str) -> Entry<'_> {
     let message = text.strip_prefix("mcp-proxy").and_then(unprefixed).unwrap_or(text);
-    let (level, message) = match (message.strip_prefix("error: "), message.strip_prefix("warning: ")) {
-        (Some(rest), _) => (Some(Level::Error), rest),
-        (_, Some(rest)) => (Some(Level::Warn), rest),
-        (None, None) => (None, message),
-    };
+    let prefixed = LEVELS.iter().find_map(|&(word, level)| {
+        let rest = message.strip_prefix(word)?.strip_prefix(": ")?;
+        Some((Some(level), rest))
+    });
+    let (level, message) = prefixed.unwrap_or((None, message));
     let server = message.strip_prefix("server \"").and_then(|rest| rest.split_once('"')).map(|(server, _)| server);
     // A server is spoken of when something is wrong with it.
     let level = level.unwrap_or(if server.is_some() { Level::Warn } else { Level::Info });
-    Entry { time: now(), level, target: None, server, message }
+    Entry { level, logger: OWN, target: None, server, message }
 }
+
+/// How a text says that it matters more than others, or less.
+const LEVELS: [(&str, Level); 3] = [("error", Level::Error), ("warning", Level::Warn), ("debug", Level::Debug)];
 
 /// What follows `: `, or an id and then that.
 fn unprefixed(rest: &str) -> Option<&str> {
     let (id, message) = rest.split_once(": ")?;
     let is_id = |id: &str| id.len() == 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     (id.is_empty() || id.strip_prefix(' ').is_some_and(is_id)).then_some(message)
-}
-
-fn now() -> String {
-    jiff::Timestamp::now().to_string()
 }
 
 #[cfg(test)]
@@ -122,7 +132,8 @@ mod tests {
         assert_eq!(json["message"], message);
         assert_eq!(json["level"], format!("{level:?}").to_lowercase());
         assert_eq!(json.get("server").and_then(Value::as_str), server);
-        assert!(json["time"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{line}");
+        assert_eq!((&json["logger"], json.get("target")), (&OWN.into(), None));
+        assert!(json["timestamp"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{line}");
     }
 
     #[test]
@@ -132,6 +143,8 @@ mod tests {
         check("mcp-proxy: warning: nobody can attach", Level::Warn, None, "nobody can attach");
         check("error: port 1 is taken\n\nhint: end it", Level::Error, None, "port 1 is taken\n\nhint: end it");
         check("mcp-proxy: server \"git-hub\" is gone", Level::Warn, Some("git-hub"), "server \"git-hub\" is gone");
+        check("mcp-proxy: error: server \"a\": no", Level::Error, Some("a"), "server \"a\": no");
+        check("mcp-proxy: debug: server \"a\" is ready", Level::Debug, Some("a"), "server \"a\" is ready");
         check("mcp-proxy: server \"a", Level::Info, None, "server \"a");
         check("mcp-proxy stays: yes", Level::Info, None, "mcp-proxy stays: yes");
         check("", Level::Info, None, "");
@@ -158,9 +171,12 @@ mod tests {
         assert!(said("mcp-proxy: listening").unwrap().starts_with('{'));
         let line: Value = serde_json::from_str(&by_server(Some("a"), "\u{1b}hello").unwrap()).unwrap();
         assert_eq!(
-            (&line["target"], &line["server"], &line["message"]),
-            (&"stderr".into(), &"a".into(), &"\u{1b}hello".into())
+            (&line["logger"], &line["target"], &line["server"], &line["message"]),
+            (&OF_SERVERS.into(), &"stderr".into(), &"a".into(), &"\u{1b}hello".into())
         );
+        assert_eq!(said("mcp-proxy: debug: a client came"), None);
+        structured(false, Level::Debug);
+        assert_eq!(said("mcp-proxy: debug: a client came").as_deref(), Some("mcp-proxy: debug: a client came"));
         structured(true, Level::Error);
         assert_eq!(by_server(Some("a"), "hello"), None);
         structured(false, Level::Info);

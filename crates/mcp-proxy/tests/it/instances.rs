@@ -7,7 +7,9 @@ use mcp_control::Instances;
 use mcp_control::instances::{Description, Registration};
 
 use crate::commands::snapshot_settings;
-use crate::kit::Sandbox;
+use crate::http_kit::{Origin, answer, bare, call, post, result};
+use crate::kit::{Sandbox, until};
+use crate::pty_kit::{Ground, Terminal};
 
 fn description(id: &str, name: Option<&str>) -> Description {
     let (pid, pid_started) = Description::this_process();
@@ -56,6 +58,45 @@ fn one_that_does_not_answer_is_shown_as_such() {
     let second: serde_json::Value = serde_json::from_str(json.lines().nth(1).unwrap()).unwrap();
     assert_eq!((&second["name"], &second["answers"]), (&"files".into(), &false.into()), "{json}");
     assert!(second["mode"].is_null() && second["pid"] == std::process::id(), "{json}");
+}
+
+#[test]
+fn ps_fits_the_terminal() {
+    let sandbox = Sandbox::new();
+    let _stuck = stuck(&sandbox);
+    for columns in [60, 80, 200] {
+        let terminal = Terminal::open();
+        terminal.resize(columns, 24);
+        assert_eq!(terminal.start(&sandbox, Ground::InFront, ["ps"]).code(), Some(0));
+        until("the table is drawn", || terminal.shown().lines().count() >= 3);
+        let shown = terminal.shown();
+        assert!(shown.lines().all(|line| line.chars().count() <= usize::from(columns)), "{columns}: {shown}");
+        let has = |heading: &str| shown.contains(heading);
+        let wanted = (columns == 200, columns >= 80, true);
+        assert_eq!((has("REVISION"), has("TRANSPORT"), has("does not answer")), wanted, "{columns}: {shown}");
+    }
+}
+
+#[test]
+fn clients_of_a_relay_count_until_their_session_ends() {
+    let sandbox = Sandbox::new();
+    let origin = Origin::start();
+    let proxy = sandbox.listen_to("streamable-http", &origin.url("/mcp"), &["--quiet"]);
+    let mut client = proxy.client();
+    let counted = || sandbox.shown_instance()["clients"].as_u64().unwrap();
+    assert_eq!(counted(), 0);
+    for (session, count) in [("s-1", 1), ("s-2", 2)] {
+        client.send(&post("/mcp", &[], call(0, "initialize")));
+        let head = ["Content-Type: application/json", &format!("Mcp-Session-Id: {session}")];
+        origin.call().send(answer("200 OK", &head, result(0)));
+        client.response();
+        assert_eq!(counted(), count);
+    }
+    client.send(&bare("DELETE", "/mcp", &["Mcp-Session-Id: s-1"]));
+    origin.call().send("HTTP/1.1 204 No Content\r\n\r\n");
+    client.response();
+    assert_eq!(counted(), 1);
+    proxy.end();
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, OptionalActions, OutputModes, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, OutputModes, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 use serde_json::Value;
 
 use crate::kit::{Sandbox, fixture_program, proxy_program, signal, until, wait};
@@ -54,6 +54,11 @@ impl Terminal {
             }
         });
         Self { keys, theirs, shown }
+    }
+
+    pub fn resize(&self, columns: u16, rows: u16) {
+        let size = Winsize { ws_col: columns, ws_row: rows, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.theirs, size).unwrap();
     }
 
     pub fn types(&self, bytes: &[u8]) {

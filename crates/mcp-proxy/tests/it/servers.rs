@@ -43,6 +43,10 @@ impl<'a> Client<'a> {
         self.gateway.client().ask(&post("/mcp", &[&self.session], call)).json()
     }
 
+    fn leave(self) {
+        assert!(self.gateway.client().ask(&bare("DELETE", "/mcp", &[&self.session])).status() < 300);
+    }
+
     fn has_tool(&self, name: &str) -> bool {
         let listed = self.ask("tools/list", json!({}));
         listed["result"]["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
@@ -158,7 +162,89 @@ fn a_gateway_says_whether_it_is_well() {
     tells(&|line| {
         line["target"] == "stderr" && line["server"] == "broken" && line["message"] == "Error: TOKEN is required"
     });
-    assert!(lines.iter().all(|line| line["time"].as_str().unwrap().ends_with('Z')), "{said}");
+    assert!(lines.iter().all(|line| line["timestamp"].as_str().unwrap().ends_with('Z')), "{said}");
+    let loggers = [("mcp-proxy", Value::Null), ("mcp-proxy.server", "stderr".into())];
+    let is_named =
+        |line: &Value| loggers.iter().any(|(logger, from)| line["logger"] == *logger && line["target"] == *from);
+    assert!(lines.iter().all(is_named), "{said}");
+}
+
+/// What such a gateway says from a client's arrival to its own end.
+fn said(log_level: &str, structured: bool) -> String {
+    let sandbox = Sandbox::new();
+    let mut top = json!({ "log_level": log_level, "structured_logging": structured });
+    let fixture = fixture_program();
+    top["servers"] = json!([
+        { "id": "fine", "command": [fixture.to_str(), "tools"] },
+        { "id": "broken", "command": [fixture.to_str(), "last-words", "3"] },
+        { "id": "none", "command": ["/no/such/program"] },
+        { "id": "off", "url": "http://127.0.0.1:1/mcp?key=secret", "enabled": false },
+    ]);
+    std::fs::write(sandbox.path("gateway.json"), top.to_string()).unwrap();
+    let gateway = Listening::start(sandbox.command(["serve", "--config", "gateway.json", "--listen", "127.0.0.1:0"]));
+    let client = Client::begin(&gateway);
+    until("the tools of one are there", || client.has_tool("fine__pid"));
+    until("two have failed", || ["broken", "none"].iter().all(|id| server(&sandbox, id)["why"].is_string()));
+    until("the last words were read", || server(&sandbox, "broken")["last_words"].is_string());
+    client.leave();
+    gateway.end()
+}
+
+#[test]
+fn a_gateway_lists_its_servers_and_says_whose_a_line_is() {
+    let said = said("info", false);
+    let listed = "mcp-proxy: 4 servers: fine (stdio), broken (stdio), none (stdio), off (HTTP, disabled)\n";
+    assert!(said.contains(listed) && !said.contains("secret"), "{said}");
+    assert!(said.contains("\n[broken] Error: TOKEN is required\n"), "{said}");
+    assert!(said.contains("\nmcp-proxy: error: server \"none\": cannot start `/no/such/program`: "), "{said}");
+}
+
+#[test]
+fn debug_says_more_than_info() {
+    let lines = |level: &str| -> Vec<Value> {
+        said(level, true).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let is_there = |lines: &[Value], level: &str, server: Option<&str>, words: &str| {
+        lines.iter().any(|line| {
+            let message = line["message"].as_str().unwrap();
+            line["level"] == level && line.get("server").and_then(Value::as_str) == server && message.contains(words)
+        })
+    };
+    let debug = lines("DEBUG");
+    for (server, words) in [
+        (None, "(test) has come, with a handshake"),
+        (None, "has left"),
+        (Some("fine"), "is ready, after a handshake"),
+        (Some("fine"), "has answered tools/list with "),
+    ] {
+        assert!(is_there(&debug, "debug", server, words), "{words}: {debug:#?}");
+    }
+    assert!(is_there(&debug, "error", Some("none"), "cannot start `/no/such/program`"), "{debug:#?}");
+    let info = lines("INFO");
+    assert!(info.iter().all(|line| line["level"] != "debug"), "{info:#?}");
+    let error = lines("ERROR");
+    assert!(is_there(&error, "error", Some("none"), "cannot start `/no/such/program`"), "{error:#?}");
+}
+
+#[test]
+fn ps_counts_clients_and_servers_and_shows_the_port() {
+    let sandbox = Sandbox::new();
+    let gateway = gateway(&sandbox, &[("one", &["tools"]), ("two", &["tools"])], json!({}));
+    let counted = || {
+        let instance = sandbox.shown_instance();
+        (instance["clients"].as_u64().unwrap(), instance["servers"].as_u64().unwrap())
+    };
+    assert_eq!(counted(), (0, 2));
+    let (first, second) = (Client::begin(&gateway), Client::begin(&gateway));
+    assert_eq!(counted(), (2, 2));
+    let shown = sandbox.stdout(["ps"]);
+    let port = gateway.url("").rsplit_once(':').unwrap().1.to_owned();
+    assert!(shown.lines().nth(1).unwrap().contains(&format!("  {port}  ")), "{shown}");
+    first.leave();
+    assert_eq!(counted(), (1, 2));
+    second.leave();
+    assert_eq!(counted(), (0, 2));
+    gateway.end();
 }
 
 #[test]

@@ -170,6 +170,7 @@ fn instances_are_listed_with_what_they_do() {
     let list = scene.does(&["ps", "--json"]);
     let list: Vec<Value> = list.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&list[0]["messages"], &list[0]["held"]), (&2.into(), &0.into()), "{list:?}");
+    assert_eq!((&list[0]["clients"], &list[0]["servers"]), (&1.into(), &1.into()), "{list:?}");
     assert_eq!((&list[1]["name"], &list[1]["answers"]), (&"second".into(), &true.into()), "{list:?}");
     // The instance has the id of its session, and answers to the beginning of it.
     let id = list[0]["id"].as_str().unwrap();

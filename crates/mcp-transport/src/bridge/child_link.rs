@@ -46,6 +46,8 @@ impl Default for ChildOptions {
 
 pub struct ChildLink {
     program: String,
+    /// The server's, where there are several.
+    name: Option<Arc<str>>,
     grace: Duration,
     pub stdin: Outflow,
 }
@@ -72,7 +74,7 @@ impl ChildLink {
             ClientEnd::Leg(_) | ClientEnd::Pipe(_) => Outflow::of_many(),
             ClientEnd::Session(_) | ClientEnd::Stream(_) => Outflow::default(),
         };
-        let link = Rc::new(Self { program, grace: options.grace, stdin });
+        let link = Rc::new(Self { program, name: options.name.clone(), grace: options.grace, stdin });
         if let Some(framing) = options.framing {
             link.stdin.speak(framing);
         }
@@ -120,7 +122,8 @@ async fn attend(talk: &Rc<Talk>, link: &ChildLink, mut stdout: Pipe, mut child: 
     };
     match status {
         Err(error) => {
-            talk.hub.tell(format!("cannot start `{}`: {error}", link.program));
+            let whose = link.name.as_ref().map(|name| format!("server \"{name}\": ")).unwrap_or_default();
+            talk.hub.tell(format!("error: {whose}cannot start `{}`: {error}", link.program));
             gone(talk, NOT_STARTED, last_words);
         }
         Ok(Some(status)) => gone(talk, &status.to_string(), last_words),

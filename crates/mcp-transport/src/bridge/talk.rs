@@ -412,7 +412,11 @@ impl Talk {
         if self.over.replace(true) {
             return;
         }
-        let conversation = self.conversation.borrow().number();
+        let conversation = {
+            let conversation = self.conversation.borrow();
+            conversation.client_left();
+            conversation.number()
+        };
         self.hub.note(|pipeline| pipeline.client_is_gone(conversation));
         self.hub.give_back_soon();
         match &self.client {

@@ -235,6 +235,7 @@ impl Leg {
         }
         let _reading = Reading::new(listed);
         let read = self.read(kind).await?;
+        self.server.debug(&format!("has answered {} with {} items", kind.method(), read.items.len()));
         let read = Rc::new(read);
         *listed.read.borrow_mut() = Some(Rc::clone(&read));
         self.learn_names(kind);

@@ -80,6 +80,10 @@ impl Leg {
         self.ready.set(Some(now));
         self.phase.set(Phase::Ready);
         self.server.opened();
+        self.server.debug(match self.era.get() {
+            Era::Legacy => "is ready, after a handshake",
+            Era::Modern => "is ready, without a handshake",
+        });
         self.subscribe_anew();
         self.changed.notify_waiters();
         self.pump();

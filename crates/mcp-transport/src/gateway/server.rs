@@ -361,6 +361,7 @@ impl Server {
     pub fn lost(&self, leg: &Leg, lost: &Lost) {
         self.legs.borrow_mut().retain(|_, other| !std::ptr::eq(&**other, leg));
         if leg.is_retired() {
+            self.debug("has drained a connection that another one replaced");
             // The server goes on with another.
             return;
         }
@@ -372,6 +373,8 @@ impl Server {
             let refusal = lost.refusal(self);
             *self.why.borrow_mut() = Some(refusal.text());
             self.tell(&refusal.text());
+        } else {
+            self.debug("is not connected any more");
         }
         let is_needed = lost.is_failure() || matches!(lost, Lost::Asked);
         self.restarts.set(self.restarts.get() + u64::from(is_needed && self.enabled.get()));
@@ -380,6 +383,11 @@ impl Server {
             let revived = Revived { key: leg.key.clone(), facts: Rc::clone(&leg.facts), visitors };
             self.revive.borrow_mut().push(revived);
         }
+    }
+
+    /// Says an ordinary event of this server to whoever looks for trouble.
+    pub(super) fn debug(&self, event: &str) {
+        self.tell(&format!("debug: server \"{}\" {event}", self.id()));
     }
 
     fn tell(&self, text: &str) {

@@ -498,6 +498,9 @@ impl Visitor {
         if self.left.set(()).is_err() {
             return;
         }
+        if self.is_open.get() {
+            self.gateway.hub.tell(format!("debug: client {} has left", self.number));
+        }
         for leg in self.open_legs() {
             leg.detach(self);
         }

@@ -82,7 +82,9 @@ impl Conversations {
     pub fn end(&self, session: &[u8]) {
         let key = &mut *self.key.borrow_mut();
         session_key(session, key);
-        self.known.borrow_mut().remove(&**key);
+        if let Some(ended) = self.known.borrow_mut().remove(&**key) {
+            ended.talk.borrow().client_left();
+        }
     }
 
     /// Whether no relayed conversation is known. A client that left without a word is, for a while.

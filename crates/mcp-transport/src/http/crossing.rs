@@ -216,7 +216,7 @@ fn begin(site: &Rc<Site>, owner: Option<&Rc<Principal>>, client: ClientEnd) -> R
             crossings.children.set(crossings.children.get() + 1);
             let counted = Counted(Rc::clone(&crossings.children));
             ChildLink::start(&talk, command, &ChildOptions::default(), counted).map_err(|error| {
-                site.hub.tell(format!("the server cannot be started: {error}"));
+                site.hub.tell(format!("error: the server cannot be started: {error}"));
                 Refused {
                     status: StatusCode::BAD_GATEWAY,
                     refusal: Refusal::Unreachable { what: "not started".into() },

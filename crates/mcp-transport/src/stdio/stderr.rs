@@ -1,5 +1,5 @@
 //! A server's standard error: always drained, passed on to ours as far as ours takes it, and its
-//! last words kept for the time when somebody asks why it ended.
+//! last words kept for the time when somebody asks why it ended. Lines of a server with a name carry it.
 
 use std::future::poll_fn;
 use std::io::{self, IsTerminal};
@@ -71,19 +71,22 @@ pub async fn drain(stderr: OwnedFd, last_words: LastWords, name: Option<Arc<str>
     loop {
         buffer.clear();
         if poll_fn(|cx| pipe.poll_read(cx, &mut buffer, false)).await? == 0 {
-            if let Some(voice) = VOICE.get() {
-                lines.end(*voice);
-            }
+            lines.end(&mut |name, line| ours.pass_on_line(name, line));
             return Ok(());
         }
         last_words.add(&buffer);
-        match VOICE.get() {
-            _ if IS_KEPT.load(Ordering::Relaxed) => {}
-            Some(voice) => lines.say(&buffer, *voice),
-            None => ours.pass_on(&buffer),
+        if IS_KEPT.load(Ordering::Relaxed) {
+            continue;
+        }
+        match lines.name.is_some() || VOICE.get().is_some() {
+            true => lines.say(&buffer, &mut |name, line| ours.pass_on_line(name, line)),
+            false => ours.pass_on(&buffer),
         }
     }
 }
+
+/// Takes a line of a server, which may have a name.
+type PassOn<'a> = &'a mut dyn FnMut(Option<&str>, &[u8]);
 
 /// What a server says, line by line.
 struct Lines {
@@ -92,19 +95,19 @@ struct Lines {
 }
 
 impl Lines {
-    fn say(&mut self, bytes: &[u8], voice: Voice) {
+    fn say(&mut self, bytes: &[u8], pass_on: PassOn<'_>) {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.begun.extend_from_slice(piece);
             if piece.ends_with(b"\n") || self.begun.len() >= LINE_BYTES_MAX {
-                self.end(voice);
+                self.end(pass_on);
             }
         }
     }
 
-    fn end(&mut self, voice: Voice) {
-        let text = String::from_utf8_lossy(&self.begun);
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            voice(self.name.as_deref(), line);
+    fn end(&mut self, pass_on: PassOn<'_>) {
+        let line = self.begun.trim_ascii_end();
+        if !line.is_empty() {
+            pass_on(self.name.as_deref(), line);
         }
         self.begun.clear();
     }
@@ -120,6 +123,15 @@ impl Ours {
     fn open() -> Self {
         let pipe = Pipe::shared(rustix::stdio::stderr(), OFlags::WRONLY).ok();
         Self { pipe, terminal: io::stderr().is_terminal() }
+    }
+
+    /// Passes on a line by the voice, or with the server's name in front. A pipe takes such a line whole or not at all.
+    fn pass_on_line(&self, name: Option<&str>, line: &[u8]) {
+        match (VOICE.get(), name) {
+            (Some(voice), _) => voice(name, &String::from_utf8_lossy(line)),
+            (None, Some(name)) => self.pass_on(&[b"[", name.as_bytes(), b"] ", line, b"\n"].concat()),
+            (None, None) => self.pass_on(&[line, b"\n"].concat()),
+        }
     }
 
     /// Passes on what fits. A reader that does not keep up loses lines, never the server its time.
@@ -138,19 +150,20 @@ impl Ours {
 mod tests {
     use super::*;
 
-    static HEARD: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
     #[test]
     fn what_a_server_says_is_told_line_by_line() {
-        let voice: Voice = |name, line| HEARD.lock().unwrap().push(format!("{}: {line}", name.unwrap_or("?")));
+        let heard = std::cell::RefCell::new(Vec::new());
+        let pass_on = &mut |name: Option<&str>, line: &[u8]| {
+            heard.borrow_mut().push((name.unwrap_or("?").to_owned(), line.to_vec()));
+        };
         let mut lines = Lines { name: Some("a".into()), begun: Vec::new() };
-        lines.say(b"one\r\ntw", voice);
-        lines.say(b"o\n\n \nth\xffree", voice);
-        assert_eq!(*HEARD.lock().unwrap(), ["a: one", "a: two"]);
-        lines.end(voice);
-        lines.say(&vec![b'x'; LINE_BYTES_MAX + 1], voice);
-        assert_eq!(HEARD.lock().unwrap()[2], "a: th\u{fffd}ree");
-        // What never ends is not kept for ever.
-        assert_eq!((HEARD.lock().unwrap().len(), lines.begun.len()), (4, 0));
+        lines.say(b"one\r\ntw", pass_on);
+        lines.say(b"o\n\n \nth\xffree", pass_on);
+        assert_eq!(*heard.borrow(), [("a".to_owned(), b"one".to_vec()), ("a".to_owned(), b"two".to_vec())]);
+        lines.end(pass_on);
+        lines.say(&vec![b'x'; LINE_BYTES_MAX + 1], pass_on);
+        assert_eq!(heard.borrow()[2].1, b"th\xffree");
+        // A line without an end is not kept for ever.
+        assert_eq!((heard.borrow().len(), lines.begun.len()), (4, 0));
     }
 }

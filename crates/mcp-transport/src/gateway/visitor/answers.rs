@@ -7,6 +7,7 @@ use mcp_engine::router::era::{self, ClientFacts};
 use mcp_engine::router::merge::{self, Part};
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
+use mcp_wire::visible::visible;
 use mcp_wire::{Id, Message, scan};
 use tokio::time::{Instant, timeout_at};
 
@@ -75,6 +76,10 @@ impl Visitor {
         };
         self.say(answer);
         if !self.is_open.replace(true) {
+            let with = if era == Era::Legacy { "with" } else { "without" };
+            let (speaker, number) = (self.speaker(), self.number);
+            let client = visible(speaker.client.as_deref().unwrap_or("without a name")).to_string();
+            self.gateway.hub.tell(format!("debug: client {number} ({client}) has come, {with} a handshake"));
             self.changes.forget();
             self.prepare_tool(era);
         }
