@@ -36,6 +36,7 @@ use mcp_control::Address;
 use state::coach::Coach;
 pub use state::coach::Stage;
 use state::common::Common;
+pub use text::width;
 use theme::Palette;
 
 /// When to use colours.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use mcp_client::{Listing, ProxyClient, Type, member, text_member};
+use mcp_tui::width;
 use serde_json::value::RawValue;
 
 use super::args::{ServerArgs, TypeArg};
@@ -108,19 +109,7 @@ fn print(sections: &[Section], columns: Option<usize>, page: &mut Page) -> std::
             page.line(&page.styled(Style::Heading, &format!("{}s", kind.as_str())))?;
         }
         let rows: Vec<Row> = listing.items.iter().map(|item| Row::of(item)).collect();
-        let width = |cell: fn(&Row) -> &String| {
-            rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or(0).min(NAME_WIDTH)
-        };
-        let (name_width, address_width) = (width(|row| &row.name), width(|row| &row.address));
-        for Row { name, address, description } in &rows {
-            let mut line = format!("{name:name_width$}  ");
-            if address_width > 0 {
-                line.push_str(&format!("{address:address_width$}  "));
-            }
-            let left = columns.map(|columns| columns.saturating_sub(line.chars().count()));
-            line.push_str(&cut(description, left));
-            page.line(line.trim_end())?;
-        }
+        lines(&rows, columns).iter().try_for_each(|line| page.line(line))?;
         let more = total - listing.items.len();
         if more > 0 {
             page.line(&page.styled(Style::Faint, &format!("and {more} more")))?;
@@ -129,10 +118,36 @@ fn print(sections: &[Section], columns: Option<usize>, page: &mut Page) -> std::
     Ok(())
 }
 
+/// An item a line. On a terminal only a name or an address is ever wider than that, because a piece of one is of
+/// no use.
+fn lines(rows: &[Row], columns: Option<usize>) -> Vec<String> {
+    let has_addresses = rows.iter().any(|row| !row.address.is_empty());
+    // Straight columns are not worth the room that a narrow terminal has for descriptions.
+    let most = columns.map_or(NAME_WIDTH, |columns| NAME_WIDTH.min(columns / if has_addresses { 3 } else { 2 }));
+    let widest = |cell: fn(&Row) -> &String| rows.iter().map(|row| width(cell(row))).max().unwrap_or(0).min(most);
+    let (name_width, address_width) = (widest(|row| &row.name), widest(|row| &row.address));
+    let line = |Row { name, address, description }: &Row| {
+        let mut line = padded(name, name_width);
+        if address_width > 0 {
+            line.push_str(&padded(address, address_width));
+        }
+        let left = columns.map(|columns| columns.saturating_sub(width(&line)));
+        line.push_str(&cut(description, left));
+        line.truncate(line.trim_end().len());
+        line
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A cell, and the gap behind it.
+fn padded(text: &str, cells: usize) -> String {
+    format!("{text}{:1$}  ", "", cells.saturating_sub(width(text)))
+}
+
 /// Names and addresses that are longer stand out.
 const NAME_WIDTH: usize = 48;
-/// Less of a description tells nothing, so it is whole and the terminal goes on in the next line.
-const DESCRIPTION_LEAST: usize = 20;
+/// Less of a description tells nothing.
+const DESCRIPTION_LEAST: usize = 8;
 
 struct Row {
     name: String,
@@ -160,14 +175,17 @@ fn columns() -> Option<usize> {
 
 /// What has room, to the end of a word.
 fn cut(text: &str, room: Option<usize>) -> String {
-    match room {
-        Some(room) if room >= DESCRIPTION_LEAST && text.chars().count() > room => {
-            let fits: String = text.chars().take(room - 1).collect();
-            let words = fits.rsplit_once(' ').map_or(fits.as_str(), |(words, _)| words);
-            format!("{}…", words.trim_end_matches([' ', ',', ';', ':']))
-        }
-        _ => text.to_owned(),
+    let Some(room) = room.filter(|room| width(text) > *room) else { return text.to_owned() };
+    if room < DESCRIPTION_LEAST {
+        return String::new();
     }
+    let mut fits = &text[..text.char_indices().nth(room).map_or(text.len(), |(at, _)| at)];
+    while width(fits) >= room {
+        fits = &fits[..fits.floor_char_boundary(fits.len() - 1)];
+    }
+    let ends_a_word = text[fits.len()..].starts_with(' ');
+    let words = fits.rsplit_once(' ').filter(|_| !ends_a_word).map_or(fits, |(words, _)| words);
+    format!("{}…", words.trim_end_matches([' ', ',', ';', ':']))
 }
 
 #[cfg(test)]
@@ -175,12 +193,41 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_item_takes_one_line_of_a_terminal() {
+        let row = |name: &str, address: &str, description: &str| Row {
+            name: name.into(),
+            address: address.into(),
+            description: description.into(),
+        };
+        let description = "Reads a file and says what is in it, 漢字 and all, to the very last of its lines";
+        let tools = [
+            row("files__read_multiple_files", "", description),
+            row("a", "", description),
+            row("files__a_name_that_is_rather_long_for_a_tool", "", "short"),
+        ];
+        let resources = [row("notes", "mem://notes/of/a/day", description), row("b", "mem://b", "")];
+        for columns in 48..130 {
+            for rows in [&tools[..], &resources] {
+                for line in lines(rows, Some(columns)) {
+                    assert!(width(&line) <= columns, "{columns}: {line}");
+                }
+            }
+        }
+        let shown = lines(&tools, Some(80));
+        assert!(shown[1].starts_with("a  ") && shown[1].ends_with('…'), "{shown:?}");
+        assert!(lines(&tools, Some(20))[0] == "files__read_multiple_files", "names stay whole");
+        assert!(lines(&tools, None).iter().take(2).all(|line| line.ends_with(description)), "a pipe gets it all");
+    }
+
+    #[test]
     fn descriptions_are_cut_at_a_word() {
         let text = "Returns the sum of two numbers";
         assert_eq!(cut(text, None), text);
         assert_eq!(cut(text, Some(30)), text);
         assert_eq!(cut(text, Some(29)), "Returns the sum of two…");
-        assert_eq!(cut(text, Some(5)), text, "there is no room to speak of");
+        assert_eq!(cut(text, Some(12)), "Returns the…");
+        assert_eq!(cut(text, Some(7)), "", "there is no room to speak of");
+        assert_eq!(cut("漢字の説明文", Some(9)), "漢字の説…");
         assert_eq!(cut("Supercalifragilisticexpialidocious", Some(20)), "Supercalifragilisti…");
     }
 }
