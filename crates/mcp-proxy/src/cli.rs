@@ -17,8 +17,8 @@ use crate::holding::HoldArgs;
 use crate::policy::GovernArgs;
 use crate::report::{self, ColorChoice, Page};
 use crate::{
-    audit, client, config_cmd, demo, doctor, export, face, gateway, governance, inspect, mock, policy, replay, run,
-    sessions,
+    audit, client, config_cmd, demo, doctor, export, face, gateway, governance, inspect, mock, pages, policy, replay,
+    run, sessions,
 };
 
 /// Where clients of HTTP connect unless told otherwise.
@@ -28,7 +28,7 @@ pub const LISTEN_PORT: u16 = 8888;
 #[derive(Parser)]
 #[command(name = "mcp-proxy", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 the command's own negative answer, 2 wrong usage, 3 could not run, 130 interrupted. `run -- CMD` gives the server's own code.\n\nWithout a command, `mcp-proxy --target CMD --rules FILE` puts rules in front of a server; see `mcp-governance-proxy --help`. `mcp-proxy --config FILE` is `mcp-proxy serve --listen stdio --config FILE`."
+    after_help = "Pages: `mcp-proxy help configuration`, `help errors`, `help filter`, `help operations`, `help rules`.\n\nExit codes: 0 done, 1 the command's own negative answer, 2 wrong usage, 3 could not run, 130 interrupted. `run -- CMD` gives the server's own code.\n\nWithout a command, `mcp-proxy --target CMD --rules FILE` puts rules in front of a server; see `mcp-governance-proxy --help`. `mcp-proxy --config FILE` is `mcp-proxy serve --listen stdio --config FILE`."
 )]
 pub struct Cli {
     /// Where recordings are kept [default: ~/.local/state/mcp-proxy]
@@ -97,6 +97,18 @@ enum Command {
     /// How messages are picked: the language of --filter
     #[command(hide = true, after_help = mcp_filter::reference::plain(), help_template = "{about}{after-help}")]
     Filter,
+    /// The keys of a gateway's configuration
+    #[command(hide = true, after_help = pages::CONFIGURATION, help_template = "{after-help}", term_width = 0)]
+    Configuration,
+    /// The errors that the proxy answers with
+    #[command(hide = true, after_help = pages::ERRORS, help_template = "{after-help}", term_width = 0)]
+    Errors,
+    /// How tools are classed
+    #[command(hide = true, after_help = pages::OPERATIONS, help_template = "{after-help}", term_width = 0)]
+    Operations,
+    /// What clients may do
+    #[command(hide = true, after_help = pages::RULES, help_template = "{after-help}", term_width = 0)]
+    Rules,
     /// Print a shell's completion script
     Completions {
         #[arg(value_enum)]
@@ -397,6 +409,10 @@ fn answer(cli: &Cli) -> Result<ExitCode, Failure> {
         Command::Export(args) => export::export(args, &cli.state_dir()?),
         Command::Demo(args) => demo::demo(args, cli.color),
         Command::Filter => print_all(mcp_filter::reference::plain().as_bytes()),
+        Command::Configuration => print_all(pages::CONFIGURATION.as_bytes()),
+        Command::Errors => print_all(pages::ERRORS.as_bytes()),
+        Command::Operations => print_all(pages::OPERATIONS.as_bytes()),
+        Command::Rules => print_all(pages::RULES.as_bytes()),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut Cli::command(), "mcp-proxy", &mut script);

@@ -25,6 +25,7 @@ mod inner;
 mod inspect;
 mod launch;
 mod mock;
+mod pages;
 mod plan;
 mod policy;
 mod progress;

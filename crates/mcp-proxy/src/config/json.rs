@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use jsonc_parser::ast;
 use jsonc_parser::common::Ranged;
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::errors::ParseErrorKind;
+use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, parse_to_ast};
 
 use super::mistake::Mistake;
 use super::tree::{Located, Member, Value};
@@ -26,11 +27,26 @@ const OPTIONS: ParseOptions = ParseOptions {
 pub fn parse(text: &str) -> Result<Option<Located>, Mistake> {
     match parse_to_ast(text, &CollectOptions::default(), &OPTIONS) {
         Ok(parsed) => Ok(parsed.value.map(located)),
-        Err(error) => {
-            let what = error.kind().to_string();
-            Err(Mistake::at(span(error.range()), format!("this is not JSON: {}", lower(&what))))
-        }
+        Err(error) => Err(mistake(text, error.kind(), span(error.range()))),
     }
+}
+
+/// Marks an unterminated value at its end, and names the line that opened it.
+fn mistake(text: &str, kind: &ParseErrorKind, at: Range<usize>) -> Mistake {
+    let what = format!("this is not JSON: {}", lower(&kind.to_string()));
+    let opened = match kind {
+        ParseErrorKind::UnterminatedObject | ParseErrorKind::UnterminatedArray => "it was opened",
+        ParseErrorKind::UnterminatedCommentBlock => "it begins",
+        ParseErrorKind::String(ParseStringErrorKind::UnterminatedStringLiteral) => {
+            // JSON has no line breaks in a string, so the quote is missing on this line.
+            let line = text[at.start..].lines().next().unwrap_or_default();
+            let end = at.start + line.trim_end().len();
+            return Mistake::at(end..end, what).help("a quote is missing");
+        }
+        _ => return Mistake::at(at, what),
+    };
+    let end = text.trim_end().len();
+    Mistake::at(end..end, what).other(opened, at.start)
 }
 
 /// What another program says begins like the rest of ours.

@@ -96,6 +96,19 @@ fn what_could_be_read_two_ways_is_wrong() {
     check_wrong("f.json", "// nothing", "there is nothing in this file");
 }
 
+#[test]
+fn what_ends_too_early_is_marked_where_it_does() {
+    let check = |text: &str, place: &str, what: &str, shown_at: &str| {
+        let shown = parse("f.json", text).expect_err(text);
+        assert!(shown.starts_with(&format!("f.json:{place}: this is not JSON: unterminated {what}")), "{shown}");
+        assert!(shown.ends_with(shown_at), "{shown}");
+    };
+    check("{\n  \"a\": {\n    \"b\": 1\n  }\n", "4:4", "object", "  │   }\n  │    ^ it was opened on line 1");
+    check("{\"a\": {\n \"b\": [1,\n 2\n\n", "3:3", "array", "  │  2\n  │   ^ it was opened on line 2");
+    check("{\"a\": 1} /* on\nand on", "2:7", "comment block", "^ it begins on line 1");
+    check("{\n \"a\": \"b,\n}\n", "2:10", "string", "  │  \"a\": \"b,\n  │          ^ a quote is missing");
+}
+
 /// Whoever has the stack for it can write such a file in no time.
 #[test]
 fn deep_files_are_refused() {

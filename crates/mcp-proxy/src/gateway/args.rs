@@ -26,7 +26,7 @@ const MASKED: &str = "***";
 
 #[derive(Args)]
 pub struct ServeArgs {
-    /// The servers: the gateway's own configuration (docs/config.md), or the file of any client as it is
+    /// The servers: the gateway's own configuration (`mcp-proxy help configuration`), or the file of any client as it is
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
     /// Where clients connect: `stdio`, a port on 127.0.0.1, or an IP address with a port [default: what the

@@ -33,9 +33,9 @@ pub fn of(source: &Source, world: &World) -> Result<Loaded, Failure> {
     let read = translated.and_then(|(dialect, root)| Some((dialect, native::read(&root, &mut reader)?)));
     let (mistakes, mut warnings) = (reader.reading.mistakes, reader.warnings);
     let Some((dialect, gateway)) = read.filter(|_| mistakes.is_empty()) else {
-        return Err(source
-            .refused("the configuration", mistakes)
-            .hint("docs/config.md explains the keys, and `mcp-proxy config check` looks for mistakes"));
+        return Err(source.refused("the configuration", mistakes).hint(
+            "`mcp-proxy help configuration` explains the keys, and `mcp-proxy config check` looks for mistakes",
+        ));
     };
     if has_secret(&gateway) && is_exposed(source.path()) {
         let what = "others on this machine can read this file, and there is a secret in it";

@@ -155,7 +155,8 @@ What a file is shows in what is in it, not in its name.
 `.mcpb` bundles are not read.
 
 In such a file keys that a gateway does not know are the client's own, and no error. `config check` tells which of them
-stand in a server's entry. Servers that are a part of the client, such as Goose's built-in extensions, are left out.
+stand in a server's entry, and what was meant if one is near to a known key. If a server has no address because of it
+(`comand`), that is an error. Servers that are a part of the client, such as Goose's built-in extensions, are left out.
 Lists of tools that a client may or may not use are kept (`enabled_tools`, `disabled_tools`).
 
 - **Ids.** What a client calls a server becomes its id: characters other than letters, digits, `-` and `_` become `-`,

@@ -17,8 +17,11 @@ use super::service::Naming;
 #[derive(Args)]
 pub struct CheckArgs {
     /// Rules files
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "rules", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// A rules file, spelled as for `policy explain`
+    #[arg(long, value_name = "FILE", visible_alias = "config")]
+    rules: Vec<PathBuf>,
     /// The service that the server is, where a file has rules for several
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
@@ -28,7 +31,7 @@ pub struct CheckArgs {
 pub fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
     let mut code = ExitCode::SUCCESS;
     let naming = Naming { service: args.service.as_deref(), ..Naming::default() };
-    for path in &args.files {
+    for path in args.rules.iter().chain(&args.files) {
         let path = expand_home(path);
         match file::read(&path, naming).and_then(|read| Ok((answers::shown(&path, &read.rules)?, read))) {
             Ok((answers, read)) => {

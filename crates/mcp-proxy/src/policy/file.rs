@@ -56,9 +56,9 @@ pub fn of(source: &Source, naming: Naming<'_>) -> Result<Read, Failure> {
     }
     match read {
         Some(read) if reading.mistakes.is_empty() => read,
-        _ => Err(source
-            .refused("the rules", reading.mistakes)
-            .hint("docs/policy.md explains the rules, and `mcp-proxy policy init` writes a file to begin with")),
+        _ => Err(source.refused("the rules", reading.mistakes).hint(
+            "`mcp-proxy help rules` explains the rules, and `mcp-proxy policy init` writes a file to begin with",
+        )),
     }
 }
 

@@ -36,6 +36,27 @@ fn help() {
     insta::assert_snapshot!("help_mock", sandbox.stdout(["mock", "--help"]));
 }
 
+/// Hints send people to these, and an installed program has no files beside it.
+#[test]
+fn pages_are_in_the_program() {
+    let sandbox = Sandbox::new();
+    let docs = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
+    for (topic, file) in [
+        ("configuration", "config.md"),
+        ("errors", "errors.md"),
+        ("operations", "operations.md"),
+        ("rules", "policy.md"),
+    ] {
+        let page = std::fs::read_to_string(docs.join(file)).unwrap();
+        assert_eq!(sandbox.stdout(["help", topic]).trim(), page.trim(), "{topic}");
+    }
+    assert!(sandbox.stdout(["help", "filter"]).contains("tool:write_*"));
+    std::fs::write(sandbox.path("wrong.toml"), "[policy]\nrules = 1\n").unwrap();
+    let wrong = sandbox.output(["policy", "check", "wrong.toml"]);
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("hint: `mcp-proxy help rules` explains"), "{wrong:?}");
+    assert!(!sandbox.stdout(["man"]).contains("docs/"), "help names no files");
+}
+
 /// A short name could be the beginning of an id, and sessions are removed by it.
 #[test]
 fn a_name_that_could_be_an_id_means_neither() {

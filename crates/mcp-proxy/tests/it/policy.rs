@@ -22,7 +22,9 @@ fn check_says_what_it_read() {
     two.yaml: 2 rules, default deny (version a8e3ebc7bf18); each tool's by the service that its name begins with (`github`, `slack`); a tool of none of them gets the strictest verdict of any (deny), unless --service names its service or the file has `unknown_service`
       note: `github.delete` no longer goes by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`
     "#);
-    let one = sandbox.stdout(["policy", "check", "two.yaml", "--service", "slack"]);
+    assert!(sandbox.stdout(["policy", "check", "--rules", "native.toml", "two.yaml"]).contains("\ntwo.yaml: 2 rules"));
+    assert_eq!(sandbox.output(["policy", "check"]).status.code(), Some(2));
+    let one = sandbox.stdout(["policy", "check", "--rules", "two.yaml", "--service", "slack"]);
     insta::assert_snapshot!(one, @"two.yaml: 1 rule, default deny (version a8e3ebc7bf18); those of the service `slack`, and none of `github`");
 }
 

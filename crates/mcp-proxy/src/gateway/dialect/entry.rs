@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use mcp_filter::nearest;
+
 use super::Dialect;
 use super::variables::{Place, Unknown, Variables};
 use crate::config::{Located, Member, Mistake, Value, each, member};
@@ -12,6 +14,53 @@ use crate::gateway::fields::Reader;
 const BUILT_IN: [&str; 6] = ["builtin", "platform", "frontend", "inline_python", "extension", "sdk"];
 /// From here on, a number without a unit can only be milliseconds.
 const MILLISECONDS_FROM: f64 = 1_000.0;
+
+/// Where a server is.
+const ADDRESSES: [&str; 6] = ["command", "cmd", "url", "uri", "serverUrl", "httpUrl"];
+/// Members of an entry that are read, but for its name.
+const KNOWN: [&str; 41] = [
+    "command",
+    "cmd",
+    "args",
+    "arguments",
+    "env",
+    "environment",
+    "envs",
+    "env_vars",
+    "env_keys",
+    "cwd",
+    "workingDirectory",
+    "working_directory",
+    "url",
+    "uri",
+    "serverUrl",
+    "httpUrl",
+    "headers",
+    "http_headers",
+    "env_http_headers",
+    "requestOptions",
+    "bearer_token_env_var",
+    "api_key_env",
+    "api_key_header",
+    "api_key_format",
+    "type",
+    "transport",
+    "enabled",
+    "disabled",
+    "startup_timeout_sec",
+    "tool_timeout_sec",
+    "startup_timeout_ms",
+    "connectionTimeout",
+    "timeout",
+    "enabled_tools",
+    "includeTools",
+    "allowedTools",
+    "disabled_tools",
+    "excludeTools",
+    "disabledTools",
+    "tools",
+    "available_tools",
+];
 
 pub struct Entry<'e, 't, 'a> {
     members: &'t [Member],
@@ -51,7 +100,7 @@ impl<'e, 't, 'a> Entry<'e, 't, 'a> {
         let members = self.members;
         let value = |key: &str| member(members, key).map(|member| &member.value.value);
         let is_built_in = matches!(value("type"), Some(Value::Text(word)) if BUILT_IN.contains(&word.as_str()));
-        let has_address = ["command", "cmd", "url", "uri", "serverUrl", "httpUrl"].iter().any(|key| self.has(key));
+        let has_address = ADDRESSES.iter().any(|key| self.has(key));
         if is_built_in || self.dialect == Dialect::Zed && !has_address {
             let what = format!("`{name}` is a part of the client, so it is left out");
             self.reader.warn(name_at, what, "only commands and addresses can be behind a gateway");
@@ -180,7 +229,11 @@ impl<'e, 't, 'a> Entry<'e, 't, 'a> {
                         "env" => self.pairs(&part.value, Place::Environment),
                         other => {
                             let what = format!("`{other}` of the command means nothing to a gateway");
-                            self.reader.warn(&part.key_span, what, "it is ignored");
+                            let help = match nearest(other, ["path", "args", "env"]) {
+                                Some(near) => format!("did you mean `{near}`?"),
+                                None => "it is ignored".into(),
+                            };
+                            self.reader.warn(&part.key_span, what, &help);
                         }
                     }
                 }
@@ -296,7 +349,18 @@ impl<'e, 't, 'a> Entry<'e, 't, 'a> {
     fn tell_ignored(&mut self, name: &str) {
         for member in std::mem::take(&mut self.ignored) {
             let what = format!("`{}` of `{name}` means nothing to a gateway", member.key);
-            self.reader.warn(&member.key_span, what, "it is ignored");
+            let meant = nearest(&member.key, KNOWN).filter(|near| *near != member.key && !self.has(near));
+            let Some(near) = meant else {
+                self.reader.warn(&member.key_span, what, "it is ignored");
+                continue;
+            };
+            let help = format!("did you mean `{near}`?");
+            // A server without an address is refused, and this is the reason.
+            let is_missed = ADDRESSES.contains(&near) && !ADDRESSES.iter().any(|key| self.has(key));
+            match is_missed && self.is_enabled {
+                true => self.reader.reading.mistakes.add(Mistake::at(member.key_span.clone(), what).help(help)),
+                false => self.reader.warn(&member.key_span, what, &help),
+            }
         }
     }
 

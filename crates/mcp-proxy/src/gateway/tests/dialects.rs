@@ -77,6 +77,27 @@ fn mcp_servers_of_many_clients() {
 }
 
 #[test]
+fn a_slip_in_a_member_is_told_with_what_was_meant() {
+    let shown = wrong("f.json", r#"{"mcpServers": {"x": {"comand": "npx", "args": []}}}"#);
+    assert!(shown.contains("f.json:1:23: `comand` of `x` means nothing to a gateway"), "{shown}");
+    assert!(shown.contains("^^^^^^^^ did you mean `command`?"), "{shown}");
+    let text = r#"{"mcpServers": {
+        "x": {"command": "npx", "arg": ["-y"], "enviroment": {}, "trust": true, "comand": "y"},
+        "y": {"comand": "npx", "url": "http://y/", "disabled": true}}}"#;
+    let warned = good("f.json", text).warnings;
+    for (member, meant) in [
+        ("`arg` of `x`", "did you mean `args`?"),
+        ("`enviroment` of `x`", "did you mean `environment`?"),
+        ("`trust` of `x`", "it is ignored"),
+        ("`comand` of `x`", "it is ignored"),
+        ("`comand` of `y`", "did you mean `command`?"),
+    ] {
+        let told = warned.split("\n\n").find(|told| told.contains(member)).unwrap_or_else(|| panic!("{warned}"));
+        assert!(told.contains(meant), "{told}");
+    }
+}
+
+#[test]
 fn claude_code_has_projects() {
     let text = r#"{
       "numStartups": 3,
