@@ -489,6 +489,7 @@ mod tests {
             notes: BTreeMap::new(),
             session_file: None,
             continues: None,
+            json_notes: Default::default(),
         };
         let path = dir.path().join("s.mcpseg");
         let place = path.clone();
@@ -535,6 +536,7 @@ mod tests {
             notes: BTreeMap::new(),
             session_file: None,
             continues: None,
+            json_notes: Default::default(),
         };
         let place = dir.path().to_owned();
         let options =

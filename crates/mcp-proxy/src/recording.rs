@@ -43,8 +43,10 @@ pub fn begin(args: &RecordingArgs, server: &ServerSide, state: Result<StateDir, 
         notes: args.note.iter().cloned().collect(),
         session_file: session_file.clone(),
         continues: None,
+        json_notes: Default::default(),
     };
     if let Some(file) = &session_file {
+        session_file::make_dir_of(file)?;
         session_file::may_be_written(file)?;
         session_file::write_placeholder(file, &header)?;
     }

@@ -26,6 +26,7 @@ fn write(path: &Path) -> Arc<SparseIndex> {
         notes: Default::default(),
         session_file: None,
         continues: None,
+        json_notes: Default::default(),
     };
     let mut writer = SegmentWriter::create(path, &header).expect("a segment");
     for sequence in 1..=MESSAGES {

@@ -61,6 +61,7 @@ fn make(out: &Path, messages: u64, bytes: usize) -> Result<PathBuf, Box<dyn std:
         notes: Default::default(),
         session_file: None,
         continues: None,
+        json_notes: Default::default(),
     };
     match out.extension().and_then(|extension| extension.to_str()) {
         Some("json") => {

@@ -1,6 +1,6 @@
 //! The envelope of a captured message and of a session, as every reader sees them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -52,6 +52,9 @@ pub struct SessionHeader {
     pub name: Option<String>,
     #[serde(default)]
     pub notes: BTreeMap<String, String>,
+    /// The notes whose text is JSON: in the session file that they came from they were no strings.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub json_notes: BTreeSet<String>,
     /// Where the user wants this session as a file when it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_file: Option<PathBuf>,

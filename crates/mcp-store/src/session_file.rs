@@ -4,10 +4,12 @@
 mod document;
 mod exchanges;
 mod message;
+mod metadata;
 mod read;
 mod stream;
 
 use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use serde::Serialize;
@@ -19,7 +21,9 @@ use crate::recorded::{Direction, Recorded, SessionHeader, timestamp};
 use crate::session::Session;
 
 pub(crate) use exchanges::ExchangeList;
+pub use message::is_readable_json;
 pub(crate) use message::{Layout, Object, Statuses, write_message};
+pub(crate) use metadata::Metadata;
 pub use read::{FileEntries, FileSession};
 pub use stream::FileStream;
 
@@ -33,7 +37,7 @@ pub fn write(path: &Path, session: &Session) -> Result<(), StoreError> {
         if summary.has_exchanges {
             exchanges::write_exchanges(out, session)?;
         }
-        Ok(write_closing(out, &summary.notes)?)
+        Ok(write_closing(out, &summary.metadata())?)
     })
 }
 
@@ -68,8 +72,21 @@ pub fn write_placeholder(path: &Path, header: &SessionHeader) -> Result<(), Stor
     replace(path, |out| {
         write_opening(out, header, None)?;
         write_end_of_messages(out, true)?;
-        Ok(write_closing(out, &header.notes)?)
+        Ok(write_closing(out, &Metadata { notes: &header.notes, json: &header.json_notes })?)
     })
+}
+
+/// Makes the directory of the session file that will be at `path`, closed to others, where it is missing.
+pub fn make_dir_of(path: &Path) -> Result<(), StoreError> {
+    let dir = dir_of(path);
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|error| StoreError::NotWrittenOver {
+        path: path.to_owned(),
+        reason: format!("its directory cannot be made ({error})"),
+    })
+}
+
+fn dir_of(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Whether a session file may be put at `path`: nothing is there, or a session file that may be
@@ -79,7 +96,7 @@ pub fn may_be_written(path: &Path) -> Result<(), StoreError> {
     let meta = match std::fs::symlink_metadata(path) {
         Ok(meta) => meta,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let dir = dir_of(path);
             return if dir.is_dir() { Ok(()) } else { refused("its directory does not exist") };
         }
         Err(error) => return Err(StoreError::io("look at", path)(error)),
@@ -138,7 +155,7 @@ fn replace(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut std::fs::File>) -> Result<(), Failed>,
 ) -> Result<(), StoreError> {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let dir = dir_of(path);
     let fill = || -> Result<(), Failed> {
         let mut file = tempfile::Builder::new().prefix(".mcp-session-").tempfile_in(dir)?;
         let mut out = BufWriter::with_capacity(256 * 1024, file.as_file_mut());
@@ -174,7 +191,7 @@ pub(crate) fn write_end_of_messages(out: &mut (impl Write + ?Sized), empty: bool
     writeln!(out, "{}],", if empty { "" } else { "\n  " })
 }
 
-pub(crate) fn write_closing(out: &mut (impl Write + ?Sized), notes: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write_closing(out: &mut (impl Write + ?Sized), notes: &Metadata<'_>) -> io::Result<()> {
     write!(out, "  \"metadata\": ")?;
     write_nested(out, notes)?;
     writeln!(out, "\n}}")

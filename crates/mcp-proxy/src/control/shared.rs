@@ -225,6 +225,7 @@ impl Card {
             notes: Default::default(),
             session_file: None,
             continues: None,
+            json_notes: Default::default(),
         }
     }
 }

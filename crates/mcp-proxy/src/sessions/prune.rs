@@ -134,6 +134,7 @@ mod tests {
             notes: Default::default(),
             session_file: None,
             continues: None,
+            json_notes: Default::default(),
         };
         Entry {
             path: "x".into(),

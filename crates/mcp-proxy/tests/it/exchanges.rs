@@ -31,6 +31,7 @@ impl Capture {
             notes: Default::default(),
             session_file: None,
             continues: None,
+            json_notes: Default::default(),
         };
         let writer = SegmentWriter::create(path, &header).unwrap();
         Self { writer, conversation: 1, time_ns: header.started_ns, messages: 0 }

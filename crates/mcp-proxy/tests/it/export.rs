@@ -306,6 +306,7 @@ fn long_session(path: &Path, messages: u64, bytes: usize) {
         notes: Default::default(),
         session_file: None,
         continues: None,
+        json_notes: Default::default(),
     };
     let mut writer = SegmentWriter::create(path, &header).unwrap();
     let text = "x ".repeat(bytes / 2);

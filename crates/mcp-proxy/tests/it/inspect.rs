@@ -39,6 +39,7 @@ impl Recording {
             notes: Default::default(),
             session_file: None,
             continues: None,
+            json_notes: Default::default(),
         };
         Self { writer: SegmentWriter::create(path, &header).unwrap(), messages: 0, conversation: 1 }
     }

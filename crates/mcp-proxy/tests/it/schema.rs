@@ -62,7 +62,7 @@ fn what_is_not_as_agreed_is_found() {
         ("\"sequence\": 1", "\"sequence\": \"1\""),
         ("\"modified\": false", "\"modified\": null"),
         ("\"server_url\": null", "\"server_uri\": null"),
-        ("\"k\": \"v\"", "\"k\": 1"),
+        ("\"metadata\": {\n    \"k\": \"v\"\n  }", "\"metadata\": [\"v\"]"),
         ("Z\"", "+01:00\""),
     ] {
         assert!(text.contains(good), "{good}");

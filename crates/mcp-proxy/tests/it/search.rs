@@ -26,6 +26,7 @@ pub fn record(sandbox: &Sandbox, started_s: u64, messages: impl IntoIterator<Ite
         notes: Default::default(),
         session_file: None,
         continues: None,
+        json_notes: Default::default(),
     };
     let mut writer = SegmentWriter::create(&state.segment(&header.id), &header).unwrap();
     for (index, (correlated, message)) in messages.into_iter().enumerate() {

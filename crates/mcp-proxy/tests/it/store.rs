@@ -150,7 +150,7 @@ fn a_session_file_is_put_over_nothing_but_a_session_file() {
         ("precious", "not a session file"),
         ("link", "not a plain file"),
         ("/dev/null", "not a plain file"),
-        ("no/such/dir", "directory does not exist"),
+        ("precious/s.json", "its directory cannot be made"),
     ] {
         let output = sandbox.output(["run", "--session-file", file, "--", "true"]);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -162,6 +162,47 @@ fn a_session_file_is_put_over_nothing_but_a_session_file() {
     for _ in 0..2 {
         assert!(sandbox.output(["run", "--session-file", "s.json", "--", "true"]).status.success());
     }
+}
+
+#[test]
+fn the_directories_of_a_session_file_are_made() {
+    let sandbox = Sandbox::new();
+    let output = sandbox.output(["run", "--session-file", "not/yet/there/s.json", "--", "true"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = std::fs::read_to_string(sandbox.path("not/yet/there/s.json")).unwrap();
+    assert!(text.contains("\"ended_at\": \""), "{text}");
+    for dir in ["not", "not/yet", "not/yet/there"] {
+        assert_eq!(std::fs::metadata(sandbox.path(dir)).unwrap().permissions().mode() & 0o777, 0o700, "{dir}");
+    }
+}
+
+/// Metadata of another program goes through the store and comes out as it was.
+#[test]
+fn metadata_that_is_no_text_survives_import_and_export() {
+    let sandbox = Sandbox::new();
+    let metadata = r#"{"list":[1,"a b",null],"nothing":null,"number":12345678901234567890.50,"object":{"a":{"b":true}},"text":"7","yes":true}"#;
+    let file = |metadata: &str| {
+        format!(
+            r#"{{"id":"7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a","started_at":"2026-11-15T10:00:00Z",
+                "ended_at":"2026-11-15T10:00:01Z","messages":[],"metadata":{metadata}}}"#
+        )
+    };
+    let spaced = metadata.replace(':', " :\n  ");
+    std::fs::write(sandbox.path("s.json"), file(&spaced)).unwrap();
+    sandbox.stdout(["sessions", "import", "s.json"]);
+    let kept = |text: &str| {
+        let (_, rest) = text.split_once("\"metadata\":").expect("it has metadata");
+        rest.trim_end().strip_suffix('}').expect("it is the last member").replace("\n    ", "").replace("\n  }", "}")
+    };
+    sandbox.stdout(["export", "7f3a9a52", "-o", "out.json"]);
+    let out = std::fs::read_to_string(sandbox.path("out.json")).unwrap();
+    assert_eq!(kept(&out).trim().replace("\": ", "\":"), metadata);
+    let lines = sandbox.stdout(["export", "7f3a9a52", "--output-format", "ndjson", "--no-redact"]);
+    assert_eq!(kept(lines.lines().next().unwrap()), metadata);
+    sandbox.stdout(["sessions", "note", "7f3a9a52", "yes=no"]);
+    assert!(sandbox.stdout(["sessions", "show", "7f3a9a52"]).contains("object = {\"a\":{\"b\":true}}"));
+    let noted = sandbox.stdout(["export", "7f3a9a52", "--output-format", "ndjson", "--no-redact"]);
+    assert!(noted.contains(r#""yes":"no""#) && noted.contains(r#""text":"7""#), "{noted}");
 }
 
 #[test]

@@ -76,6 +76,7 @@ mod tests {
             notes: Default::default(),
             session_file: None,
             continues: None,
+            json_notes: Default::default(),
         };
         let mut writer = SegmentWriter::create(&state.segment(&id), &header).expect("a segment");
         for (at, number) in numbers.iter().enumerate() {

@@ -5,12 +5,15 @@ use std::io::{self, Seek, SeekFrom, Write};
 use super::{Ending, Exporter};
 use crate::exchange::SessionEntry;
 use crate::session::Summary;
-use crate::session_file::{ExchangeList, Statuses, write_closing, write_end_of_messages, write_listed, write_opening};
+use crate::session_file::{
+    ExchangeList, Metadata, Statuses, write_closing, write_end_of_messages, write_listed, write_opening,
+};
 use crate::story::Told;
 
 #[derive(Default)]
 pub struct Json {
     notes: std::collections::BTreeMap<String, String>,
+    json_notes: std::collections::BTreeSet<String>,
     statuses: Statuses,
     has_messages: bool,
     /// Exchanges stand after the messages in the document. Until then they are in a file without a
@@ -21,6 +24,7 @@ pub struct Json {
 impl Exporter for Json {
     fn begin(&mut self, out: &mut dyn Write, session: &Summary) -> io::Result<()> {
         self.notes.clone_from(&session.notes);
+        self.json_notes.clone_from(&session.header.json_notes);
         if session.has_exchanges {
             self.exchanges = Some((ExchangeList::default(), tempfile::tempfile()?));
         }
@@ -48,6 +52,6 @@ impl Exporter for Json {
             write!(out, "  \"exchanges\": [")?;
             io::copy(&mut file, out)?;
         }
-        write_closing(out, &self.notes)
+        write_closing(out, &Metadata { notes: &self.notes, json: &self.json_notes })
     }
 }

@@ -27,7 +27,7 @@ impl Exporter for Ndjson {
         object.member("transport", &header.transport)?;
         object.member("server_command", &header.server_command)?;
         object.member("server_url", &header.server_url)?;
-        object.member("metadata", &session.notes)?;
+        object.member("metadata", &session.metadata())?;
         object.end()?;
         self.end_line(out)
     }

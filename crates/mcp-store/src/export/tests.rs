@@ -20,6 +20,7 @@ fn write_session(path: &Path, texts: &[String]) -> Session {
         notes: BTreeMap::from([("note".into(), texts[0].clone())]),
         session_file: None,
         continues: None,
+        json_notes: Default::default(),
     };
     let mut writer = SegmentWriter::create(path, &header).expect("a segment");
     let mut sequence = 0;
@@ -121,6 +122,7 @@ impl Capture {
             notes: BTreeMap::new(),
             session_file: None,
             continues: None,
+            json_notes: Default::default(),
         };
         let writer = SegmentWriter::create(path, &header).expect("a segment");
         Self { writer, time_ns: header.started_ns, messages: 0 }

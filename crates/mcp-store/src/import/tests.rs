@@ -38,6 +38,7 @@ impl Place {
             notes: [("k".to_owned(), "v".to_owned())].into(),
             session_file: None,
             continues: None,
+            json_notes: Default::default(),
         };
         let segment = self.dir.path().join("s.mcpseg");
         let mut writer = SegmentWriter::create(&segment, &header).unwrap();

@@ -31,6 +31,7 @@ impl Place {
             notes: BTreeMap::new(),
             session_file: None,
             continues: None,
+            json_notes: Default::default(),
         };
         let writer = SegmentWriter::create(&self.state.segment(&header.id), &header).unwrap();
         (header.id, writer)

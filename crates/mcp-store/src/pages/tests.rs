@@ -30,6 +30,7 @@ fn begin(path: &Path) -> SegmentWriter {
         notes: Default::default(),
         session_file: None,
         continues: None,
+        json_notes: Default::default(),
     };
     SegmentWriter::create(path, &header).unwrap()
 }

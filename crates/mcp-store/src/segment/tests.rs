@@ -20,6 +20,7 @@ fn header() -> SessionHeader {
         notes: BTreeMap::new(),
         session_file: None,
         continues: None,
+        json_notes: Default::default(),
     }
 }
 

@@ -152,6 +152,7 @@ mod tests {
             notes: Default::default(),
             session_file: None,
             continues: None,
+            json_notes: Default::default(),
         };
         let dir = tempfile::tempdir().unwrap();
         let writer = SegmentWriter::create(&dir.path().join("s.mcpseg"), &header).unwrap();

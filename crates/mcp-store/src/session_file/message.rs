@@ -5,11 +5,14 @@ use std::io::{self, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use mcp_wire::{Kind, Message};
+use mcp_wire::{Kind, Message, scan};
 use serde::Serialize;
 
 use crate::exchange::{Headers, OpenExchanges, SessionEntry};
 use crate::recorded::{Direction, Recorded};
+
+/// Levels of a message. Python, Ruby and Jackson stop at 1,000 and less, and the document has some of its own.
+const NESTING_MAX: usize = 900;
 
 /// How an object is spread out.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,7 +97,10 @@ pub(crate) fn write_message(
 ) -> io::Result<()> {
     let scanned = Message::new(message.raw.clone());
     let peek = scanned.peek();
-    let is_json = is_json(&scanned);
+    let is_json = is_readable_json(&message.raw);
+    // Messages that only our parser reads keep their id and method.
+    let is_told = scanned.kind() != Kind::NotJson && std::str::from_utf8(&message.raw).is_ok();
+    let id = peek.id.map(|span| scanned.slice(span)).filter(|id| is_told && is_readable_json(id));
     let original = message.original_raw.as_ref();
     let mut object = Object::begin(out, layout)?;
     object.member("id", &message.id)?;
@@ -103,11 +109,11 @@ pub(crate) fn write_message(
     object.member("direction", &message.direction)?;
     object.member("transport", &message.transport)?;
     object.verbatim("raw", if is_json { message.raw.trim_ascii() } else { b"null" })?;
-    object.verbatim("jsonrpc_id", peek.id.filter(|_| is_json).map_or(b"null", |span| scanned.slice(span)))?;
-    object.member("method", &scanned.method().filter(|_| is_json))?;
+    object.verbatim("jsonrpc_id", id.unwrap_or(b"null"))?;
+    object.member("method", &scanned.method().filter(|_| is_told))?;
     object.member("correlated_id", &message.correlated_id)?;
     object.member("modified", &message.modified)?;
-    let is_json_original = original.is_some_and(|raw| self::is_json(&Message::new(raw.clone())));
+    let is_json_original = original.is_some_and(|raw| is_readable_json(raw));
     object.verbatim("original_raw", original.filter(|_| is_json_original).map_or(b"null", |raw| raw.trim_ascii()))?;
     if message.conversation != 0 {
         object.member("conversation", &message.conversation)?;
@@ -187,8 +193,35 @@ fn write_hold(object: &mut Object<'_, impl Write + ?Sized>, message: &Recorded) 
     Ok(())
 }
 
-fn is_json(message: &Message) -> bool {
-    message.kind() != Kind::NotJson && std::str::from_utf8(message.bytes()).is_ok()
+/// Whether `json` can stand in a document that common parsers have to read: it is JSON and UTF-8, its strings are
+/// text, and it is not nested past what they take.
+pub fn is_readable_json(json: &[u8]) -> bool {
+    let is_shallow = scan::nesting(json).is_some_and(|levels| levels <= NESTING_MAX);
+    is_shallow && std::str::from_utf8(json).is_ok() && !has_lone_surrogate(json)
+}
+
+/// Whether a string in `json` escapes half of a surrogate pair.
+fn has_lone_surrogate(json: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(next) = memchr::memchr(b'\\', &json[at..]) {
+        at += next;
+        at += match escaped_unit(&json[at..]) {
+            Some(0xd800..=0xdbff) if matches!(escaped_unit(&json[at + 6..]), Some(0xdc00..=0xdfff)) => 12,
+            Some(0xd800..=0xdfff) => return true,
+            // An escape is two bytes at least.
+            _ => 2,
+        };
+        if at >= json.len() {
+            break;
+        }
+    }
+    false
+}
+
+/// The UTF-16 unit that the bytes begin with, spelled `\uXXXX`.
+fn escaped_unit(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 /// Whether a member that is JSON says all of it. It does not of blanks around a message, of a message

@@ -2,7 +2,7 @@
 //! in use and mean the same.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use super::document::{Document, Fault};
 use super::exchanges::{self, Listed, Part, Parts};
+use super::metadata;
 use crate::StoreError;
 use crate::exchange::SessionEntry;
 use crate::recorded::{Direction, Recorded, SessionHeader, Transport, message_id};
@@ -300,19 +301,19 @@ impl Outline {
         let id = Uuid::parse_str(&id).map_err(|_| Fault::Bad(format!("`id` is not a UUID: {id}")))?;
         let started_ns = nanoseconds(self.member("started_at")?);
         let (messages_at, messages) = self.messages.ok_or_else(|| missing("messages"))?;
-        let metadata: BTreeMap<String, serde_json::Value> = self.member_or("metadata", BTreeMap::new)?;
-        let notes = metadata.into_iter().map(note);
-        let header = SessionHeader {
+        let mut header = SessionHeader {
             id,
             started_ns,
             transport: self.member_or("transport", stdio)?,
             server_command: self.member_or("server_command", || None)?,
             server_url: self.member_or("server_url", || None)?,
             name: None,
-            notes: notes.collect(),
+            notes: Default::default(),
             session_file: None,
             continues: None,
+            json_notes: Default::default(),
         };
+        metadata::take(self.member_or("metadata", metadata::Listed::new)?, &mut header);
         Ok(FileSession {
             path: path.to_owned(),
             ended_ns: self.member_or("ended_at", || None)?.map(nanoseconds),
@@ -439,14 +440,6 @@ impl Envelope<'_> {
             from_proxy: self.origin.as_deref() == Some("proxy"),
             event: self.event,
         })
-    }
-}
-
-/// A note is text; what is something else is kept as JSON.
-pub(super) fn note((key, value): (String, serde_json::Value)) -> (String, String) {
-    match value {
-        serde_json::Value::String(text) => (key, text),
-        other => (key, other.to_string()),
     }
 }
 

@@ -2,7 +2,6 @@
 //! stands after them last. That is how the program writes it; a file in another order, or one with
 //! HTTP exchanges, whose place among the messages is only known at the end, is gone through twice instead.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -11,7 +10,8 @@ use mcp_wire::scan;
 use serde::Deserialize;
 
 use super::exchanges::{self, Listed};
-use super::read::{Envelope, FileSession, note};
+use super::metadata;
+use super::read::{Envelope, FileSession};
 use crate::StoreError;
 use crate::exchange::SessionEntry;
 use crate::recorded::Transport;
@@ -98,15 +98,15 @@ impl FileStream {
             #[serde(default)]
             exchanges: Option<Vec<Listed>>,
             #[serde(default)]
-            metadata: BTreeMap<String, serde_json::Value>,
+            metadata: metadata::Listed,
         }
         let rest = self.items.rest().map_err(StoreError::io("read", &self.path))?;
         let members = rest.trim_ascii_start();
         let object = [b"{", members.strip_prefix(b",").unwrap_or(members)].concat();
         let closing: Closing = serde_json::from_slice(&object)
             .map_err(|error| StoreError::not_a_session(&self.path, format!("after its messages: {error}")))?;
-        self.summary.notes.extend(closing.metadata.into_iter().map(note));
-        self.summary.header.notes.clone_from(&self.summary.notes);
+        metadata::take(closing.metadata, &mut self.summary.header);
+        self.summary.notes.clone_from(&self.summary.header.notes);
         self.rest = exchanges::in_order(closing.exchanges.unwrap_or_default()).into_iter();
         self.summary.has_exchanges = self.rest.len() > 0;
         self.is_whole = true;

@@ -18,6 +18,7 @@ fn header() -> SessionHeader {
         notes: [("k".to_owned(), "v \"quoted\"".to_owned())].into(),
         session_file: None,
         continues: None,
+        json_notes: Default::default(),
     }
 }
 
@@ -197,6 +198,35 @@ fn every_message_comes_back_as_it_was() {
     let back: Vec<&[u8]> = back.iter().map(|message| &message.raw[..]).collect();
     assert_eq!(back, messages);
     assert_eq!((read.header.id, read.ended_ns, read.header.notes), (header.id, Some(9), header.notes));
+}
+
+#[test]
+fn a_message_that_common_parsers_cannot_read_stands_in_base64() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let nested = |levels: usize| {
+        format!(r#"{{"id":1,"method":"m","params":{}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1))
+    };
+    let pair = r#"{"id":2,"method":"m","params":"\uD83D\uDE00 \\ud800 \u00e9"}"#;
+    let lone = [r#""\ud800""#, r#""\ude00""#, r#""\ud800\u0041""#, r#""\ud800x\udc00""#, r#""\\\ud800""#]
+        .map(|text| format!(r#"{{"id":3,"method":"m","params":{text}}}"#));
+    let odd = r#"{"id":"\udfff","method":"m"}"#.to_owned();
+    let plain = [nested(900), pair.to_owned()];
+    let messages: Vec<String> =
+        plain.iter().cloned().chain([nested(901), nested(5_000)]).chain(lone).chain([odd]).collect();
+    let segment = dir.path().join("s.mcpseg");
+    let mut writer = SegmentWriter::create(&segment, &header()).expect("a segment can be begun");
+    for (index, message) in messages.iter().enumerate() {
+        writer.push(&to_server(index as u64 + 1), &Bytes::from(message.clone()));
+    }
+    writer.finish(9, &End::default()).expect("the disk takes it");
+    let file = dir.path().join("s.json");
+    write(&file, &Session::open_segment(&segment).expect("it opens")).expect("it can be written");
+    let text = std::fs::read_to_string(&file).expect("it is text");
+    assert_eq!(text.matches("\"raw_base64\"").count(), messages.len() - plain.len());
+    assert_eq!(text.matches("\"method\": \"m\"").count(), messages.len(), "what it says is told all the same");
+    assert_eq!(text.matches("\"jsonrpc_id\": null").count(), 1);
+    let back = messages_of(&FileSession::open(&file).expect("it can be read"));
+    assert!(back.iter().map(|message| &message.raw[..]).eq(messages.iter().map(String::as_bytes)));
 }
 
 #[test]

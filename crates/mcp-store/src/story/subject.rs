@@ -131,6 +131,7 @@ mod tests {
             notes: [(SessionHeader::REPLAYS.to_owned(), "1".to_owned())].into(),
             session_file: None,
             continues: None,
+            json_notes: Default::default(),
         };
         let (what, rule) = (VerdictKind::Deny, Some("no-reading".into()));
         let denial = Box::new(Verdict { what, rule, operation: Some("read"), audit: None });

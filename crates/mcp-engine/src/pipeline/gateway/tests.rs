@@ -41,6 +41,7 @@ fn recorder(dir: &TempDir) -> Recorder {
         notes: Default::default(),
         session_file: None,
         continues: None,
+        json_notes: Default::default(),
     };
     let options = RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward, on_synced: None };
     let path = dir.path().join("s.mcpseg");

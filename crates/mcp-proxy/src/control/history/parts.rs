@@ -166,6 +166,7 @@ mod tests {
                 notes: Default::default(),
                 session_file: None,
                 continues: None,
+                json_notes: Default::default(),
             };
             let mut writer = SegmentWriter::create(&segment, &header).unwrap();
             for sequence in 1..=count {
