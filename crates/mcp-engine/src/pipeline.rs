@@ -611,7 +611,7 @@ impl Pipeline {
     }
 
     /// Keeps the end of an exchange; `how` is empty if it ended as it should.
-    pub fn exchange_end(&mut self, exchange: &ExchangeMark, how: &'static str) {
+    pub fn exchange_end(&mut self, exchange: &ExchangeMark, how: &str) {
         let now_ns = self.clock.recent_ns();
         self.recorder.exchange_end(exchange, now_ns, how);
     }

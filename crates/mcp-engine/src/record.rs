@@ -331,9 +331,9 @@ impl Recorder {
     }
 
     /// Records how an exchange ended; empty if it ended as it should.
-    pub fn exchange_end(&mut self, exchange: &ExchangeMark, time_ns: u64, how: &'static str) {
+    pub fn exchange_end(&mut self, exchange: &ExchangeMark, time_ns: u64, how: &str) {
         let Some(capture) = &mut self.capture else { return };
-        let how = Bytes::from_static(how.as_bytes());
+        let how = Bytes::copy_from_slice(how.as_bytes());
         capture.writer.push(&exchange.head(RecordKind::ExchangeEnd, time_ns), &how);
     }
 

@@ -11,6 +11,9 @@ use crate::segment::{Mark, Outcome, Verdict};
 pub const OPEN_EXCHANGES_MAX: usize = 4096;
 const OPEN_HEAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// How an exchange ended whose body was no message: this, and how it begins.
+pub const NO_MESSAGE: &str = "a body that is no message";
+
 /// One thing in a session, in the order in which it was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are messages")]

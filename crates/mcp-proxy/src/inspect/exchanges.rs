@@ -1,7 +1,7 @@
 //! What `inspect` shows of HTTP: lines for exchanges that no message speaks for, and what stands
 //! beside a message with `-v`.
 
-use mcp_store::exchange::OpenExchanges;
+use mcp_store::exchange::{NO_MESSAGE, OpenExchanges};
 use mcp_store::{AnswerHead, Direction, ExchangeMark, Headers, Recorded, RequestHead, SessionEntry};
 use mcp_wire::Message;
 use mcp_wire::visible::visible;
@@ -30,6 +30,8 @@ struct View {
 #[derive(Default)]
 struct Foreseen {
     has_messages: bool,
+    /// Its body is no message, which its end tells; there is one line for that and the answer.
+    has_other_body: bool,
     /// Where we are the server, its head is recorded after the message that it brings.
     answer: Option<AnswerHead>,
 }
@@ -59,6 +61,7 @@ impl Exchanges {
         let exchange = match entry {
             SessionEntry::Message(message) => message.exchange,
             SessionEntry::Request(mark, _) | SessionEntry::Answer(mark, _) => Some(mark.exchange),
+            SessionEntry::End(mark, Some(how)) if how.starts_with(NO_MESSAGE) => Some(mark.exchange),
             SessionEntry::End(..) | SessionEntry::Amendment(_) => None,
         };
         let Some(exchange) = exchange else { return };
@@ -70,7 +73,8 @@ impl Exchanges {
         match entry {
             SessionEntry::Message(_) => known.has_messages = true,
             SessionEntry::Answer(_, head) => known.answer = Some(head.clone()),
-            SessionEntry::Request(..) | SessionEntry::End(..) | SessionEntry::Amendment(_) => {}
+            SessionEntry::End(..) => known.has_other_body = true,
+            SessionEntry::Request(..) | SessionEntry::Amendment(_) => {}
         }
         while self.foreseen.pop_excess().is_some() {}
     }
@@ -86,8 +90,10 @@ impl Exchanges {
                 open.request = Some((mark, head));
             }
             SessionEntry::Answer(mark, head) => {
-                let is_silent = self.foreseen.get(mark.exchange).is_some_and(|known| !known.has_messages);
-                let is_worth_a_line = is_silent || head.status >= 400;
+                let known = self.foreseen.get(mark.exchange);
+                let is_silent = known.is_some_and(|known| !known.has_messages);
+                let is_told_later = known.is_some_and(|known| known.has_other_body);
+                let is_worth_a_line = (is_silent || head.status >= 400) && !is_told_later;
                 let open = self.open.keep(mark.exchange, &head.headers);
                 open.answer = Some(head);
                 if is_worth_a_line {

@@ -102,8 +102,8 @@ fn a_message_that_the_server_does_not_take_fails_alone() {
     assert_eq!(error_of(&proxy), (json!(11), json!(5023)));
     works(&mut proxy, &mut server, 12);
     assert!(proxy.end().0.success());
-    let events = Recording::of(&sandbox).events();
-    assert!(events.iter().any(|event| event.contains("no such session")), "{events:?}");
+    let ends = Recording::of(&sandbox).ends();
+    assert!(ends.iter().any(|how| how.contains("no such session")), "{ends:?}");
 }
 
 #[test]

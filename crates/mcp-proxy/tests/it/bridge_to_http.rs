@@ -138,8 +138,8 @@ fn answers_that_are_none_become_errors_with_the_id() {
         assert_eq!(error_of(&pair.proxy), (json!([1, {}]), json!(5023)), "{broken}");
         pair.ask(100);
     }
-    let events = Recording::of(&pair.sandbox).events();
-    assert!(events.iter().any(|event| event.contains("It works!")), "it can be seen what came instead: {events:?}");
+    let ends = Recording::of(&pair.sandbox).ends();
+    assert!(ends.iter().any(|how| how.contains("It works!")), "it can be seen what came instead: {ends:?}");
     pair.end();
 }
 

@@ -142,7 +142,32 @@ fn statuses_pass_with_and_without_bodies() {
     let recording = Recording::of(&sandbox);
     assert_eq!(recording.answers().len(), recording.requests().len());
     assert!(recording.answers().iter().any(|answer| answer.status == 599));
-    assert!(recording.events().iter().any(|event| event.contains("a body that is no message: <h1>No")));
+    assert!(recording.ends().iter().any(|how| how.contains("a body that is no message: <h1>No")));
+    assert!(recording.events().is_empty(), "they have no numbers among the messages");
+}
+
+/// What a server says beside 202 is part of its exchange, and takes no number from a message.
+#[test]
+fn a_word_beside_an_acceptance_is_no_message() {
+    let sandbox = Sandbox::new();
+    let origin = Origin::start();
+    let proxy = sandbox.listen_to("streamable-http", &origin.url("/mcp"), &["--quiet"]);
+    let mut client = proxy.client();
+    let bodies = [("text/plain", "Accepted"), ("application/json", "Accepted"), ("application/json", "\"Accepted\"")];
+    for (media, body) in bodies {
+        client.send(&post("/mcp", &[], r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#));
+        origin.call().send(answer("202 Accepted", &[&format!("Content-Type: {media}")], body));
+        let response = client.response();
+        assert_eq!((response.status(), response.body.as_slice()), (202, body.as_bytes()));
+    }
+    client.send(&post("/mcp", &[], call(1, "x")));
+    origin.call().send(answer("200 OK", &["Content-Type: text/plain"], "no answer"));
+    assert_eq!(client.response().body, b"no answer");
+    proxy.end();
+    let recording = Recording::of(&sandbox);
+    let sequences: Vec<u64> = recording.messages().iter().map(|message| message.sequence).collect();
+    assert_eq!((sequences, recording.events()), (vec![1, 2, 3, 4], Vec::<String>::new()));
+    assert_eq!(recording.ends(), ["", "", "", "a body that is no message: no answer"]);
 }
 
 #[test]

@@ -14,7 +14,6 @@ use mcp_wire::framing::sse::{SseCut, SseDeframer};
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
 use mcp_wire::splice::splice;
-use mcp_wire::visible::visible_bytes;
 use mcp_wire::{Id, Kind, Message};
 use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, sleep};
@@ -193,7 +192,7 @@ impl Reader<'_> {
             self.message(message, b"");
         } else if !message.bytes().is_empty() {
             let quoted = &message.bytes()[..message.bytes().len().min(QUOTED)];
-            self.note(&format!("a body that is no message: {}", visible_bytes(quoted)));
+            self.exchange.no_message(quoted, !self.asked.is_empty());
         }
         self.refuse(&instead);
     }

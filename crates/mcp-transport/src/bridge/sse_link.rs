@@ -274,9 +274,7 @@ impl SseLink {
         if parts.status.is_success() {
             return Ok(());
         }
-        if !seen.is_empty() {
-            talk.note(Side::Server, &format!("a body that is no message: {}", visible_bytes(&seen)));
-        }
+        exchange.no_message(&seen, true);
         Err(Refusal::UpstreamStatus { status: parts.status.as_u16() })
     }
 

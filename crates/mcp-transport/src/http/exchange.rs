@@ -1,6 +1,7 @@
 //! One HTTP exchange as the pipeline sees it: which conversation it belongs to, the message that
 //! opened it, the messages that came back. Heads and messages are recorded as they pass.
 
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -15,9 +16,11 @@ use hyper::{Method, StatusCode};
 use mcp_engine::conversation::Renamed;
 use mcp_engine::pipeline::{Injection, Outgoing};
 use mcp_engine::{Asked, Conversation, ExchangeMark, Lane, Outbox, Release, Side};
+use mcp_store::exchange::NO_MESSAGE;
 use mcp_store::{HeadKey, Transport};
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
+use mcp_wire::visible::visible_bytes;
 use mcp_wire::{Kind, Message, scan};
 use tokio::time::{Instant, Sleep, sleep};
 
@@ -51,7 +54,8 @@ pub struct Exchange {
     /// Counts while this exchange is about a message.
     call: RefCell<Option<OpenCall>>,
     /// How it ended, if not as it should.
-    ended: Cell<&'static str>,
+    ended: RefCell<Cow<'static, str>>,
+    status: Cell<StatusCode>,
     /// It is recorded as over already.
     is_over: Cell<bool>,
     /// Why the client's body could not be passed on to its end.
@@ -78,7 +82,8 @@ impl Exchange {
             asked: RefCell::default(),
             lists_tools: Cell::default(),
             call: RefCell::default(),
-            ended: Cell::default(),
+            ended: RefCell::default(),
+            status: Cell::default(),
             is_over: Cell::default(),
             refused: RefCell::default(),
             is_refused: Cell::default(),
@@ -98,12 +103,13 @@ impl Exchange {
 
     /// The same, for an answer that is there whole, so that nothing more is to be known of the exchange.
     pub fn last_head(self: Rc<Self>, status: StatusCode, headers: &HeaderMap) {
-        let is_over = Rc::strong_count(&self) == 1 && self.ended.get().is_empty();
+        let is_over = Rc::strong_count(&self) == 1 && self.ended.borrow().is_empty();
         self.answer_head(status, headers, is_over);
         self.is_over.set(is_over);
     }
 
     fn answer_head(&self, status: StatusCode, headers: &HeaderMap, is_over: bool) {
+        self.status.set(status);
         let key = || self.answer_key(status, headers);
         self.head(Side::Server, key, || heads::response_text(status, headers), is_over);
     }
@@ -276,7 +282,26 @@ impl Exchange {
     }
 
     pub fn ended(&self, how: &'static str) {
-        self.ended.set(how);
+        *self.ended.borrow_mut() = how.into();
+    }
+
+    /// Takes note of the beginning of a body that is no message. Beside a success that no message has to follow, such
+    /// a body is dropped: some servers say `Accepted` with 202.
+    pub fn no_message(&self, body: &[u8], is_awaited: bool) {
+        let is_news = is_awaited || !self.status.get().is_success();
+        if is_news && !body.is_empty() && self.ended.borrow().is_empty() {
+            *self.ended.borrow_mut() = format!("{NO_MESSAGE}: {}", visible_bytes(body)).into();
+        }
+    }
+
+    /// Whether it was answered with 202, beside which no message comes.
+    pub fn is_accepted(&self) -> bool {
+        self.status.get() == StatusCode::ACCEPTED
+    }
+
+    /// Whether a message is still to come within this exchange.
+    pub fn awaits_message(&self) -> bool {
+        self.is_answered_here() && self.awaits_answer()
     }
 
     pub fn awaits_answer(&self) -> bool {
@@ -303,8 +328,8 @@ impl Drop for Exchange {
         if self.is_over.get() {
             return;
         }
-        let how = self.ended.get();
-        self.hub.note(|pipeline| pipeline.exchange_end(&self.mark(Side::Server), how));
+        let how = self.ended.take();
+        self.hub.note(|pipeline| pipeline.exchange_end(&self.mark(Side::Server), &how));
     }
 }
 

@@ -299,6 +299,11 @@ impl RelayBody {
 
     /// Passes the answer on; what must not pass unrecorded gives way to a refusal.
     fn answer(&self, message: Bytes) -> Option<Bytes> {
+        if self.exchange.is_accepted() && !matches!(message.trim_ascii_start().first(), Some(b'{' | b'[')) {
+            let is_awaited = self.exchange.awaits_message();
+            self.exchange.no_message(&message[..message.len().min(QUOTED)], is_awaited);
+            return Some(message);
+        }
         match self.exchange.from_server(message.clone(), b"") {
             Passed::Onward(bytes) => Some(bytes),
             Passed::Parked(sequence) => {
@@ -345,9 +350,8 @@ impl RelayBody {
                 self.let_out(passed);
             }
             Tee::Text(seen) => {
-                if !seen.is_empty() {
-                    self.exchange.note(Side::Server, &format!("a body that is no message: {}", visible_bytes(&seen)));
-                }
+                let is_awaited = self.exchange.awaits_message();
+                self.exchange.no_message(&seen, is_awaited);
             }
             Tee::Events(mut deframer) => {
                 let rest = deframer.finish();
