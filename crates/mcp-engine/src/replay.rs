@@ -21,6 +21,7 @@ use mcp_wire::splice::with_id;
 use mcp_wire::{Id, Kind, Message, Revision, scan};
 
 use crate::compare::Volatile;
+use crate::envelope::Side;
 use crate::transcript::{Line, Part, Transcript};
 use handles::Handles;
 use heard::Heard;
@@ -39,6 +40,8 @@ const HEARD_FOR_NS: u64 = 1_000_000_000;
 const TOOK_MAX_NS: u64 = 600_000_000_000;
 /// Times that a call is repeated because the server wants something the recorded one did not.
 const EXTRA_ROUNDS_MAX: u32 = 8;
+/// A call whose answer ends it: none is due while it is open.
+const LISTEN: &str = "subscriptions/listen";
 /// The id of a handshake that the recording does not have, and what ids of extra rounds begin with.
 const OWN_ID: &str = "mcp-proxy-replay";
 
@@ -47,6 +50,8 @@ pub struct Options {
     /// For each answer, beyond the time that it took in the recording.
     pub timeout_ns: u64,
     pub pace: Pace,
+    /// Outcomes carry the messages that were sent and the answers to them.
+    pub keeps_messages: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +106,7 @@ enum Opening {
 
 impl Replay {
     pub fn new(transcript: Transcript, script: Script, volatile: Volatile, options: Options) -> Self {
-        let skipped = |line| Outcome { line, verdict: Verdict::Skipped("left out"), took_ns: None, extra_rounds: 0 };
+        let skipped = |line| Outcome::new(line, Verdict::Skipped("left out"));
         let repeated = script.turns.iter().filter_map(|turn| transcript.line(turn.line).retry_of).collect();
         let calls: Vec<Outcome> = script.left_out.iter().copied().map(skipped).collect();
         Self {
@@ -154,7 +159,10 @@ impl Replay {
         if let Some(until) = self.must_wait(self.transcript.lines().len(), now) {
             return self.wait(until);
         }
-        self.wind_up()
+        match self.open.next_due() {
+            Some(due) => Step::Wait(due),
+            None => self.wind_up(),
+        }
     }
 
     /// Until then, or until an answer is overdue.
@@ -199,7 +207,7 @@ impl Replay {
         }
         for turn in std::mem::take(&mut self.turns) {
             for line in turn.asks {
-                self.settle(line, Verdict::NoAnswer(NoAnswer::NotSent), None, 0);
+                self.settle(Outcome::new(line, Verdict::NoAnswer(NoAnswer::NotSent)));
             }
         }
     }
@@ -235,7 +243,7 @@ impl Replay {
     /// id that the request at `line` needs.
     fn waits_for_answers(&self, line: usize) -> bool {
         let id = self.transcript.lines().get(line).and_then(|line| line.message.id());
-        self.open.expects_before(line) || id.is_some_and(|id| self.open.expects(&id))
+        self.open.expects_before(line) || id.is_some_and(|id| self.open.awaits(&id))
     }
 
     /// The recorded answer to the request at `line`, if one is to be waited for.
@@ -246,7 +254,11 @@ impl Replay {
     fn pause_before(&self, line: usize) -> u64 {
         let lines = self.transcript.lines();
         match (self.options.pace, lines.get(line), line.checked_sub(1)) {
-            (Pace::Recorded, Some(this), Some(before)) => this.time_ns.saturating_sub(lines[before].time_ns),
+            (Pace::Recorded, Some(this), Some(before)) => this.time_ns.saturating_sub(match &lines[before] {
+                // The client got it once it was no longer held.
+                heard if heard.from == Side::Server => heard.arrived_ns(),
+                said => said.time_ns,
+            }),
             _ => 0,
         }
     }
@@ -258,8 +270,7 @@ impl Replay {
         let mut bytes = self.handles.carried_over(turn.bytes);
         if let Some(first) = self.transcript.line(turn.line).retry_of {
             let Some(answer) = self.wants.remove(&first) else {
-                let verdict = Verdict::Skipped("the server wanted nothing more");
-                self.settle(turn.line, verdict, None, 0);
+                self.settle(Outcome::new(turn.line, Verdict::Skipped("the server wanted nothing more")));
                 return None;
             };
             let responses = self.questions.respond_in_round(&answer);
@@ -287,7 +298,8 @@ impl Replay {
             false => self.transcript.line(line).message.clone(),
         };
         let Some(id) = sent.id().filter(|_| sent.kind() == Kind::Request) else {
-            return self.settle(line, Verdict::NotCompared("it was changed and asks for nothing"), None, 0);
+            let verdict = Verdict::NotCompared("it was changed and asks for nothing");
+            return self.settle(Outcome { sent: self.kept(sent.bytes()), ..Outcome::new(line, verdict) });
         };
         let (expected, until) = self.due(line, now);
         let open = Open { line, request: sent.bytes().clone(), sent_at: now, expected, until, extra_rounds: 0 };
@@ -297,12 +309,17 @@ impl Replay {
         }
     }
 
-    /// The line of the answer to wait for, and when it is overdue; never, if there is none.
+    /// The line of the recorded answer, if it has one that counts, and when an answer is overdue: never, if
+    /// the client took the call back, or left a subscription open.
     fn due(&self, line: usize, now: u64) -> (Option<usize>, u64) {
-        let Some(answer) = self.expected(line) else { return (None, u64::MAX) };
-        let took = answer.time_ns.saturating_sub(self.transcript.line(line).time_ns);
+        let request = self.transcript.line(line);
+        if request.cancelled || request.pair.is_none() && request.method() == LISTEN {
+            return (None, u64::MAX);
+        }
+        let took = self.transcript.took_ns(line).unwrap_or(0);
         let until = now.saturating_add(self.options.timeout_ns).saturating_add(took.min(TOOK_MAX_NS));
-        (self.transcript.line(line).pair, until)
+        // The largest time means that nothing is waited for.
+        (request.pair, until.min(u64::MAX - 1))
     }
 
     fn answered(&mut self, answer: &Message, now: u64) {
@@ -344,33 +361,46 @@ impl Replay {
         None
     }
 
-    fn compare(&mut self, open: Open, answer: &[u8], now: u64) {
-        let verdict = match self.expected(open.line) {
-            None => self.nothing_expected(open.line),
-            Some(recorded) => match reply::refusal_text(answer).filter(|_| !recorded.from_proxy) {
-                Some(text) => Verdict::NoAnswer(NoAnswer::Refused(text)),
-                None => {
-                    let call = self.transcript.line(open.line).call();
-                    let is_ignored = |path: &_| self.volatile.covers(&call, path);
-                    let found = compare_answers(recorded.message.bytes(), answer, is_ignored);
-                    let is_same = found.is_empty() && open.extra_rounds == 0;
-                    if is_same { Verdict::Same } else { Verdict::Drifted(found) }
-                }
-            },
+    fn compare(&mut self, open: Open, answer: &Bytes, now: u64) {
+        let recorded = self.expected(open.line);
+        let is_recorded_refusal = recorded.is_some_and(|recorded| recorded.from_proxy);
+        let refusal = reply::refusal_text(answer).filter(|_| open.is_awaited() && !is_recorded_refusal);
+        let verdict = match (refusal, recorded) {
+            (Some(text), _) => Verdict::NoAnswer(NoAnswer::Refused(text)),
+            (None, Some(recorded)) => {
+                let call = self.transcript.line(open.line).call();
+                let is_ignored = |path: &_| self.volatile.covers(&call, path);
+                let found = compare_answers(recorded.message.bytes(), answer, is_ignored);
+                let is_same = found.is_empty() && open.extra_rounds == 0;
+                if is_same { Verdict::Same } else { Verdict::Drifted(found) }
+            }
+            (None, None) => self.nothing_expected(open.line),
         };
-        self.settle(open.line, verdict, Some(now.saturating_sub(open.sent_at)), open.extra_rounds);
+        self.settle(Outcome {
+            took_ns: Some(now.saturating_sub(open.sent_at)),
+            extra_rounds: open.extra_rounds,
+            sent: self.kept(&open.request),
+            answer: self.kept(answer),
+            ..Outcome::new(open.line, verdict)
+        });
     }
 
-    fn settle(&mut self, line: usize, verdict: Verdict, took_ns: Option<u64>, extra_rounds: u32) {
-        self.outcomes.calls.push(Outcome { line, verdict, took_ns, extra_rounds });
+    /// A message as an outcome carries it: a copy, because many share the memory they were read into.
+    fn kept(&self, message: &[u8]) -> Option<Bytes> {
+        self.options.keeps_messages.then(|| Bytes::copy_from_slice(message))
+    }
+
+    fn settle(&mut self, outcome: Outcome) {
+        self.outcomes.calls.push(outcome);
     }
 
     fn settle_unanswered(&mut self, open: &Open, why: NoAnswer) {
-        let verdict = match self.expected(open.line) {
-            Some(_) => Verdict::NoAnswer(why),
-            None => self.nothing_expected(open.line),
+        let verdict = match open.is_awaited() {
+            true => Verdict::NoAnswer(why),
+            false => self.nothing_expected(open.line),
         };
-        self.settle(open.line, verdict, None, open.extra_rounds);
+        let (sent, extra_rounds) = (self.kept(&open.request), open.extra_rounds);
+        self.settle(Outcome { sent, extra_rounds, ..Outcome::new(open.line, verdict) });
     }
 
     fn nothing_expected(&self, line: usize) -> Verdict {
@@ -387,7 +417,8 @@ impl Replay {
         }
         while let Some((id, open)) = self.open.take_overdue(now) {
             self.cancel(&id, &open, "it took too long");
-            self.settle_unanswered(&open, NoAnswer::InTime);
+            let is_recorded = open.expected.is_some();
+            self.settle_unanswered(&open, if is_recorded { NoAnswer::InTime } else { NoAnswer::AsRecorded });
         }
     }
 
@@ -423,8 +454,8 @@ impl Replay {
         self.outgoing.push_back(Bytes::from_static(confirmation));
     }
 
-    /// Everything was sent, and what was to come has come. What still runs is taken back, or the server
-    /// would be waited for.
+    /// Everything was sent, and what was to come has come. Subscriptions that are still open are taken back, or the
+    /// server would be waited for.
     fn wind_up(&mut self) -> Step {
         for (id, open) in self.open.take_all() {
             if !self.transcript.line(open.line).cancelled {

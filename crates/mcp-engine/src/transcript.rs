@@ -34,6 +34,11 @@ pub struct Transcript {
 pub struct Line {
     pub sequence: u64,
     pub time_ns: u64,
+    /// How long the proxy held it before it went on.
+    pub held_ns: u64,
+    /// Of a request: how long the proxy held the questions that the server asked about it, and the answers
+    /// to them.
+    pub questions_held_ns: u64,
     pub from: Side,
     pub message: Message,
     pub part: Part,
@@ -103,6 +108,8 @@ impl Transcript {
         let mut line = Line {
             sequence: told.recorded.sequence,
             time_ns: told.recorded.time_ns,
+            held_ns: told.recorded.held_ns.unwrap_or(0),
+            questions_held_ns: 0,
             from,
             message,
             part,
@@ -130,7 +137,19 @@ impl Transcript {
             _ => {}
         }
         line.cause = self.causes.of(&line, at);
+        if let Some(call) = self.call_behind(&line) {
+            let held = &mut self.lines[call].questions_held_ns;
+            *held = held.saturating_add(line.held_ns);
+        }
         self.lines.push(line);
+    }
+
+    /// The call that a question of the server's, or the client's answer to one, is about.
+    fn call_behind(&self, line: &Line) -> Option<usize> {
+        match line.from {
+            Side::Server => line.cause.filter(|_| line.is_request()),
+            Side::Client => self.lines[line.pair.filter(|_| line.is_answer())?].cause,
+        }
     }
 
     /// Pairs an answer with its request: the one that the recording names, else the oldest under its id.
@@ -170,6 +189,14 @@ impl Transcript {
         request.pair.map(|pair| &self.lines[pair])
     }
 
+    /// How long the server took to answer the request at `at`. Time that the proxy held a message for does
+    /// not count.
+    pub fn took_ns(&self, at: usize) -> Option<u64> {
+        let request = &self.lines[at];
+        let held = request.held_ns.saturating_add(request.questions_held_ns);
+        Some(self.answer_to(request)?.time_ns.saturating_sub(request.time_ns).saturating_sub(held))
+    }
+
     /// The requests of the client, with their places.
     pub fn calls(&self) -> impl Iterator<Item = (usize, &Line)> {
         self.lines.iter().enumerate().filter(|(_, line)| line.from == Side::Client && line.is_request())
@@ -187,6 +214,11 @@ impl Transcript {
 impl Line {
     pub fn is_request(&self) -> bool {
         self.message.kind() == Kind::Request
+    }
+
+    /// When the other side got it.
+    pub fn arrived_ns(&self) -> u64 {
+        self.time_ns.saturating_add(self.held_ns)
     }
 
     /// It answers, rather than says something by itself.

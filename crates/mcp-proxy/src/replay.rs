@@ -237,7 +237,8 @@ fn carry_out(
     let pipeline = Pipeline::new(recorder, Bus::default(), recording.message_limit);
     let timeout_ns = u64::try_from(args.timeout.as_nanos()).unwrap_or(u64::MAX);
     let pace = if args.pace == PaceArg::Fast { Pace::Fast } else { Pace::Recorded };
-    let mut replay = Replay::new(chosen.transcript, script, volatile, Options { timeout_ns, pace });
+    let options = Options { timeout_ns, pace, keeps_messages: args.output.is_some() };
+    let mut replay = Replay::new(chosen.transcript, script, volatile, options);
     let begun = Instant::now();
     let progress = Progress::begin("replaying", Unit::Messages, Some(replay.progress().1 as u64));
     let runtime = Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())?;

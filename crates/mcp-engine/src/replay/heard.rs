@@ -34,7 +34,7 @@ impl Heard {
             let line = transcript.line(at);
             let Some(cause) = line.cause.filter(|&cause| sent[cause]) else { continue };
             let name = self.name_of(line);
-            let delay = line.time_ns.saturating_sub(transcript.line(cause).time_ns);
+            let delay = line.time_ns.saturating_sub(transcript.line(cause).arrived_ns());
             self.counts.entry(name.clone()).or_default().recorded += 1;
             let longest = self.delays.entry(name).or_default();
             *longest = delay.max(*longest);

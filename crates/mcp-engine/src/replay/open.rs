@@ -13,9 +13,15 @@ pub struct Open {
     pub sent_at: u64,
     /// The line of the recorded answer, if one is to be waited for.
     pub expected: Option<usize>,
-    /// When it is overdue.
+    /// When it is overdue; `u64::MAX` if it is not waited for.
     pub until: u64,
     pub extra_rounds: u32,
+}
+
+impl Open {
+    pub fn is_awaited(&self) -> bool {
+        self.until < u64::MAX
+    }
 }
 
 /// Open requests by the id they left under.
@@ -53,13 +59,13 @@ impl OpenCalls {
     }
 
     /// Whether an answer is waited for under this id.
-    pub fn expects(&self, id: &Id) -> bool {
-        self.by_id.get(id).is_some_and(|(_, open)| open.expected.is_some())
+    pub fn awaits(&self, id: &Id) -> bool {
+        self.by_id.get(id).is_some_and(|(_, open)| open.is_awaited())
     }
 
-    /// When the next one is overdue.
+    /// When the next one is overdue, if any is waited for.
     pub fn next_due(&self) -> Option<u64> {
-        self.by_due.first_key_value().map(|((until, _), _)| *until)
+        self.by_due.first_key_value().map(|((until, _), _)| *until).filter(|until| *until < u64::MAX)
     }
 
     pub fn take_overdue(&mut self, now: u64) -> Option<(Id, Open)> {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
+
 use super::heard::Count;
 use crate::compare::Differences;
 
@@ -14,6 +16,15 @@ pub struct Outcome {
     pub took_ns: Option<u64>,
     /// Times that the call was repeated because the server wanted something, beyond the recording.
     pub extra_rounds: u32,
+    /// The message that was sent, and its answer, if [`super::Options::keeps_messages`].
+    pub sent: Option<Bytes>,
+    pub answer: Option<Bytes>,
+}
+
+impl Outcome {
+    pub fn new(line: usize, verdict: Verdict) -> Self {
+        Self { line, verdict, took_ns: None, extra_rounds: 0, sent: None, answer: None }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +40,8 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoAnswer {
     InTime,
+    /// None in time, and none in the recording either.
+    AsRecorded,
     /// The server, or the way to it, ended before.
     Gone,
     /// The same, before it could even be sent.

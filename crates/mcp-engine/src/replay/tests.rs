@@ -4,7 +4,7 @@ use super::*;
 use crate::transcript::tests::transcript;
 
 const SECOND: u64 = 1_000_000_000;
-const OPTIONS: Options = Options { timeout_ns: 10 * SECOND, pace: Pace::Fast };
+const OPTIONS: Options = Options { timeout_ns: 10 * SECOND, pace: Pace::Fast, keeps_messages: false };
 
 /// A replay against a server that is a function of what it gets. Time passes only when everybody waits.
 struct Play {
@@ -253,6 +253,86 @@ fn a_call_that_was_taken_back_is_not_waited_for() {
     );
     assert!(sent[4].contains(r#""requestId":2,"reason":"the replay is over""#), "{sent:?}");
     assert_eq!(sent.len(), 5, "what was taken back is not taken back twice");
+}
+
+/// A call that was under way when the recording ended.
+const UNANSWERED: &str = r#"> {"id":1,"method":"a"}
+    > {"id":2,"method":"b"}
+    < {"id":2,"result":{}}"#;
+
+#[test]
+fn a_call_that_the_recording_has_no_answer_to_is_waited_for() {
+    let options = Options { keeps_messages: true, ..OPTIONS };
+    let mut play = Play::with(UNANSWERED, options, Handshake::Verbatim);
+    assert_eq!(play.leaves().len(), 2, "nothing that was sent later waited for it");
+    play.hear(r#"{"id":2,"result":{}}"#);
+    assert_eq!(play.replay.step(play.now), Step::Wait(10 * SECOND));
+    play.now = 4 * SECOND;
+    play.hear(r#"{"id":1,"result":{"late":1}}"#);
+    assert_eq!(play.replay.step(play.now), Step::Done);
+    let (outcomes, ..) = play.replay.finish();
+    assert_eq!(verdicts(&outcomes), [&Verdict::NotCompared("the recording has no answer"), &Verdict::Same]);
+    let call = &outcomes.calls[0];
+    assert_eq!(call.took_ns, Some(4 * SECOND));
+    assert_eq!(call.sent.as_deref(), Some(&br#"{"id":1,"method":"a"}"#[..]));
+    assert_eq!(call.answer.as_deref(), Some(&br#"{"id":1,"result":{"late":1}}"#[..]));
+}
+
+#[test]
+fn a_call_that_is_not_answered_this_time_either_is_told() {
+    let check = |answers: &[&str], verdict: NoAnswer, expected_wait: u64| {
+        let (sent, outcomes, waited) = Play::with(UNANSWERED, OPTIONS, Handshake::Verbatim).run(|message| {
+            let is_last = message.id() == Some(Id::Integer(2));
+            answers.iter().filter(|_| is_last).map(|answer| (*answer).to_owned()).collect()
+        });
+        assert_eq!(verdicts(&outcomes), [&Verdict::NoAnswer(verdict), &Verdict::Same]);
+        assert_eq!(waited, expected_wait);
+        sent
+    };
+    let answered = r#"{"id":2,"result":{}}"#;
+    let sent = check(&[answered], NoAnswer::AsRecorded, 10 * SECOND);
+    assert!(sent[2].contains(r#""requestId":1,"reason":"it took too long""#), "{sent:?}");
+    check(&[answered, "gone"], NoAnswer::Gone, 0);
+    let refusal =
+        r#"{"id":1,"error":{"code":5030,"message":"mcp-proxy: it ended","data":{"mcp-proxy/reason":"server-gone"}}}"#;
+    check(&[answered, refusal], NoAnswer::Refused("it ended".into()), 0);
+}
+
+/// Time passes while a message is held, and the server does not have it.
+#[test]
+fn the_time_of_a_hold_is_not_waited_for() {
+    let mut recorded = Transcript::default();
+    let mut story = mcp_store::Story::default();
+    let lines = [
+        (0, 100, r#"> {"id":1,"method":"a"}"#),
+        (101, 200, r#"< {"id":"q","method":"elicitation/create"}"#),
+        (302, 50, r#"> {"id":"q","result":{}}"#),
+        (353, 40, r#"< {"id":1,"result":{}}"#),
+        (395, 0, r#"> {"id":2,"method":"b"}"#),
+        (396, 0, r#"< {"id":2,"result":{}}"#),
+    ];
+    for (at, (seconds, held, line)) in lines.into_iter().enumerate() {
+        let (direction, raw) = match line.split_at(2) {
+            ("> ", raw) => (Direction::ClientToServer, raw),
+            (_, raw) => (Direction::ServerToClient, raw),
+        };
+        let held_ns = (held > 0).then_some(held * SECOND);
+        let outcome = held_ns.map(|_| mcp_store::OutcomeKind::Forwarded);
+        let message = crate::transcript::tests::recorded(at, raw);
+        let held = held_ns.is_some();
+        let message = mcp_store::Recorded { time_ns: seconds * SECOND, direction, held, held_ns, outcome, ..message };
+        recorded.add(&story.tell(message));
+    }
+    assert_eq!(recorded.took_ns(0), Some(3 * SECOND));
+    let script = Script::of(&recorded, Handshake::Verbatim, |_| true);
+    let options = Options { pace: Pace::Recorded, ..OPTIONS };
+    let mut play = Play::scripted(recorded, script, options);
+    play.leaves();
+    play.hear(r#"{"id":"q","method":"elicitation/create"}"#);
+    assert_eq!(play.leaves().len(), 1);
+    assert_eq!(play.replay.step(play.now), Step::Wait(13 * SECOND), "three seconds were the server's");
+    play.hear(r#"{"id":1,"result":{}}"#);
+    assert_eq!(play.replay.step(play.now), Step::Wait(2 * SECOND), "two seconds were the client's");
 }
 
 const MODERN: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;

@@ -1,9 +1,14 @@
 //! What came of a replay, as JSON for other programs. Values stand in it as they were spelled.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use mcp_engine::compare::{Change, Difference, Excerpt};
 use mcp_engine::replay::{Count, Outcome, Verdict};
+use mcp_store::session_file::is_readable_json;
+use mcp_wire::scan;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -44,6 +49,12 @@ struct Call {
     id: Option<Box<RawValue>>,
     method: String,
     call: String,
+    original_request: Option<Box<RawValue>>,
+    sent_message: Option<Box<RawValue>>,
+    response: Option<Box<RawValue>>,
+    /// Why there is no answer, or what error it tells.
+    error: Option<String>,
+    duration_ms: Option<f64>,
     outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
@@ -138,7 +149,6 @@ pub fn document(played: &Played) -> Result<Vec<u8>, Failure> {
 fn call(played: &Played, outcome: &Outcome) -> Call {
     let line = played.transcript.line(outcome.line);
     let id = line.message.peek().id.map(|span| line.message.slice(span));
-    let answer = played.transcript.answer(outcome.line);
     let milliseconds = |ns: u64| ns as f64 / 1e6;
     let (differences, more) = match &outcome.verdict {
         Verdict::Drifted(found) => (found.kept.iter().map(differs).collect(), found.more),
@@ -151,19 +161,49 @@ fn call(played: &Played, outcome: &Outcome) -> Call {
         Verdict::NotCompared(_) => ("not_compared", true),
         Verdict::Skipped(_) => ("skipped", true),
     };
+    let why = says_why.then(|| words::verdict(outcome, played.timeout).1);
+    let error = match &outcome.verdict {
+        Verdict::NoAnswer(_) => why.clone(),
+        _ => outcome.answer.as_deref().and_then(error_told),
+    };
     Call {
         sequence: line.sequence,
         id: id.and_then(|id| RawValue::from_string(String::from_utf8_lossy(id).into_owned()).ok()),
         method: line.method().into_owned(),
         call: line.call(),
+        original_request: message(line.message.bytes()),
+        sent_message: outcome.sent.as_deref().and_then(message),
+        response: outcome.answer.as_deref().and_then(message),
+        error,
+        duration_ms: outcome.took_ns.map(milliseconds),
         outcome: outcome_word,
-        why: says_why.then(|| words::verdict(outcome, played.timeout).1),
+        why,
         milliseconds: outcome.took_ns.map(milliseconds),
-        recorded_milliseconds: answer.map(|answer| milliseconds(answer.time_ns.saturating_sub(line.time_ns))),
+        recorded_milliseconds: played.transcript.took_ns(outcome.line).map(milliseconds),
         extra_rounds: outcome.extra_rounds,
         differences,
         more_differences: more,
     }
+}
+
+/// A message as it is spelled; in base64, if parsers would stumble over it.
+fn message(bytes: &[u8]) -> Option<Box<RawValue>> {
+    #[derive(Serialize)]
+    struct Encoded {
+        raw_base64: String,
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) if is_readable_json(bytes) => RawValue::from_string(text.trim_ascii().to_owned()).ok(),
+        _ => to_raw_value(&Encoded { raw_base64: BASE64.encode(bytes) }).ok(),
+    }
+}
+
+/// The message of the error that an answer tells, or all of it if it has none.
+fn error_told(answer: &[u8]) -> Option<String> {
+    let error = scan::member_at(answer, ["error"])?;
+    let text = scan::member_at(answer, ["error", "message"])
+        .and_then(|text| scan::decode_string(&answer[text.range()]).map(Cow::into_owned));
+    Some(text.unwrap_or_else(|| String::from_utf8_lossy(&answer[error.range()]).into_owned()))
 }
 
 fn differs(difference: &Difference) -> Differs {

@@ -73,11 +73,10 @@ pub fn verdict(outcome: &Outcome, timeout: Duration) -> (Style, String) {
 }
 
 fn no_answer(why: &NoAnswer, timeout: Duration) -> String {
+    let limit = || report::duration(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
     match why {
-        NoAnswer::InTime => {
-            let limit = report::duration(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX));
-            format!("no answer in time ({limit} beyond the recorded)")
-        }
+        NoAnswer::InTime => format!("no answer in time ({} beyond the recorded)", limit()),
+        NoAnswer::AsRecorded => format!("no answer within {}; the recording has none either", limit()),
         NoAnswer::Gone => "no answer: the conversation ended".into(),
         NoAnswer::NotSent => "not sent: the conversation had ended".into(),
         NoAnswer::Refused(text) => format!("no answer: {}", visible(text)),
@@ -184,7 +183,7 @@ pub fn counts(tally: &Tally) -> String {
 pub fn nothing_answered(outcomes: &Outcomes, timeout: Duration, status: Option<&str>, last_words: &str) -> Failure {
     let why = outcomes.calls.iter().find_map(|outcome| match &outcome.verdict {
         Verdict::NoAnswer(NoAnswer::Refused(text)) => Some(visible(text).to_string()),
-        Verdict::NoAnswer(NoAnswer::InTime) => Some(no_answer(&NoAnswer::InTime, timeout)),
+        Verdict::NoAnswer(why @ (NoAnswer::InTime | NoAnswer::AsRecorded)) => Some(no_answer(why, timeout)),
         _ => None,
     });
     let how = status.map(|status| format!("it ended with {status}"));

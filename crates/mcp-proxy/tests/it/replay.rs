@@ -118,6 +118,46 @@ fn a_server_that_hangs_costs_one_answer() {
     sandbox.replay(&hangs, "").expect(1, &["no answer in time", "1 same, 0 drifted, 2 without an answer"]);
 }
 
+/// The recording ended before the last call was answered.
+#[test]
+fn a_call_that_was_never_answered_is_waited_for() {
+    let sandbox = Sandbox::new();
+    let message = |at: u64, direction: &str, raw: Value| json!({ "timestamp": format!("2026-11-15T10:00:0{at}Z"), "direction": direction, "raw": raw });
+    let ask = |id: u64, tool: &str| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call(tool, "hello") });
+    let content = json!({ "content": [{ "type": "text", "text": "hello" }] });
+    let session = json!({
+        "id": "7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a", "started_at": "2026-11-15T10:00:00Z",
+        "messages": [
+            message(1, "client_to_server", ask(1, "echo")),
+            message(2, "server_to_client", json!({ "jsonrpc": "2.0", "id": 1, "result": content })),
+            message(3, "client_to_server", ask(2, "silence")),
+        ],
+    });
+    std::fs::write(sandbox.path("s.json"), session.to_string()).unwrap();
+    let args = ["s.json", "--no-handshake", "-v", "--output", "out.json"];
+    let report = || -> Value { serde_json::from_slice(&std::fs::read(sandbox.path("out.json")).unwrap()).unwrap() };
+    let replayed = sandbox.replay(&[&args[..], &["--set", "$.params.name=echo", "--name", "late"]].concat(), "");
+    replayed.expect(0, &["not compared: the recording has no answer", "1 same", "1 not compared"]);
+    let calls = report()["calls"].clone();
+    let (first, second) = (&calls[0], &calls[1]);
+    assert_eq!((&first["original_request"], &first["sent_message"]), (&ask(1, "echo"), &ask(1, "echo")));
+    assert_eq!((&second["original_request"], &second["sent_message"]), (&ask(2, "silence"), &ask(2, "echo")));
+    assert_eq!(second["response"], json!({ "jsonrpc": "2.0", "id": 2, "result": content }), "{second}");
+    assert!(second["error"].is_null() && second["duration_ms"].is_f64(), "{second}");
+    let recorded = sandbox.stdout(["inspect", "late", "--filter", "kind:response"]);
+    assert!(recorded.contains("id=2"), "what came is recorded: {recorded}");
+
+    let replayed = sandbox.replay(&[&args[..], &["--timeout", "0.2"]].concat(), "");
+    replayed.expect(1, &["no answer within 200ms; the recording has none either", "1 same, 0 drifted, 1 without"]);
+    let second = report()["calls"][1].clone();
+    assert!(second["response"].is_null() && second["duration_ms"].is_null(), "{second}");
+    assert!(second["error"].as_str().unwrap().contains("no answer within"), "{second}");
+    let refused = sandbox.replay(&[&args[..], &["--set", "$.params.name=nonesuch"]].concat(), "");
+    assert_eq!(refused.code, Some(1));
+    let error = report()["calls"][0]["error"].clone();
+    assert_eq!(error, "no such tool: nonesuch");
+}
+
 #[test]
 fn a_server_that_dies_leaves_the_rest_unsent() {
     let sandbox = Sandbox::new();
