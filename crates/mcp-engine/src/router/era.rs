@@ -138,6 +138,18 @@ fn declared_to_modern(facts: &ClientFacts) -> Bytes {
     splice::splice_all(bytes, &mut edits)
 }
 
+/// What may be declared to a legacy server in the name of a client. One of the newest revision is asked in answers to its
+/// calls, which no legacy server does.
+pub fn declared_to_legacy(facts: &ClientFacts) -> Bytes {
+    let bytes = &facts.capabilities;
+    let mut edits = Edits::new();
+    if facts.revision.era() == Era::Modern {
+        let is_asked = |name: &str| matches!(name, "sampling" | "elicitation" | "roots" | "tasks");
+        cut_members(bytes, 0..bytes.len(), is_asked, &mut edits);
+    }
+    if edits.is_empty() { bytes.clone() } else { splice::splice_all(bytes, &mut edits) }
+}
+
 /// A modern client's request, as one to a legacy server: without what the protocol has it say of itself.
 pub fn to_legacy(message: &Bytes) -> Bytes {
     let mut edits = Edits::new();

@@ -201,6 +201,80 @@ fn a_question_comes_with_the_call_it_belongs_to() {
     gateway.end();
 }
 
+/// A server that asks as soon as it is spoken to.
+fn forward(then: Value) -> Fake {
+    let asks = json!({ "jsonrpc": "2.0", "id": "early", "method": "roots/list" });
+    let on = json!({ "initialize": [{ "ask_then": { "ask": asks, "then": then } }, { "handle": true }] });
+    fake("a").script("on", on)
+}
+
+#[test]
+fn a_client_is_asked_nothing_before_it_is_introduced() {
+    let sandbox = Sandbox::new();
+    // The second server keeps the client waiting for its introduction.
+    let fakes = [forward(json!([])), fake("b").script("gate", sandbox.gate())];
+    let mut proxy = sandbox.serve(&fakes, json!({ "initialize_wait": 60 }));
+    proxy.send(format!("{}\n", crate::gateway_kit::initialize("init", crate::bridge_kit::LEGACY, able())).as_bytes());
+    sandbox.until_seen("a", "notifications/initialized", 1);
+    sandbox.open_gate();
+    let first = proxy.json();
+    assert_eq!(first["id"], "init", "{first}");
+    let asked = proxy.json();
+    assert_eq!(asked["method"], "roots/list", "{asked}");
+    let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "roots": [] } });
+    proxy.send(format!("{answer}\n").as_bytes());
+    let answer = json!({ "jsonrpc": "2.0", "id": "early", "result": { "roots": [] } }).to_string();
+    until("the server is answered", || sandbox.journal("a").iter().any(|(_, line)| *line == answer));
+    assert!(proxy.end().0.success());
+}
+
+#[test]
+fn a_question_that_is_taken_back_before_the_client_is_introduced_never_reaches_it() {
+    let sandbox = Sandbox::new();
+    let asks = json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" });
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    let on = json!({ "initialize": [{ "say": asks }, { "say": cancel }, { "handle": true }] });
+    let (mut client, _) =
+        StdioClient::open_with(sandbox.serve(&[fake("a").script("on", on)], json!({ "initialize_wait": 60 })), able());
+    assert_eq!(client.says("a__x", "1"), "a:x:1");
+    assert_eq!(client.take_kept(), Vec::<Value>::new());
+    client.end();
+}
+
+#[test]
+fn an_answer_reaches_a_server_that_has_yet_to_introduce_itself() {
+    let sandbox = Sandbox::new();
+    let asks = json!({ "jsonrpc": "2.0", "id": "early", "method": "roots/list" });
+    let on = json!({ "initialize": [{ "ask_then": { "ask": asks, "then": [{ "handle": true }] } }] });
+    let top = json!({ "initialize_wait": "100ms" });
+    let (mut client, _) = StdioClient::open_with(sandbox.serve(&[fake("a").script("on", on)], top), able());
+    let asked = client.heard("roots/list");
+    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "roots": [] } }));
+    assert_eq!(client.says("a__x", "1"), "a:x:1");
+    client.end();
+}
+
+#[test]
+fn a_server_is_told_only_what_can_be_asked_across_eras() {
+    let capabilities = json!({
+        "sampling": { "tools": {} }, "elicitation": { "form": {} }, "roots": { "listChanged": true },
+        "experimental": { "e": {} }, "extensions": { "x/y": {} },
+    });
+    for (is_modern, expected) in
+        [(true, json!({ "experimental": { "e": {} }, "extensions": { "x/y": {} } })), (false, capabilities.clone())]
+    {
+        let sandbox = Sandbox::new();
+        let proxy = sandbox.serve(&[fake("a")], json!({}));
+        let mut client = match is_modern {
+            true => StdioClient::modern_with(proxy, capabilities.clone()),
+            false => StdioClient::open_with(proxy, capabilities.clone()).0,
+        };
+        assert_eq!(client.says("a__x", "1"), "a:x:1");
+        assert_eq!(sandbox.seen("a", "initialize")[0]["params"]["capabilities"], expected);
+        client.end();
+    }
+}
+
 #[test]
 fn what_a_server_takes_back_is_taken_back_from_the_client() {
     let sandbox = Sandbox::new();

@@ -308,7 +308,14 @@ impl Leg {
 
     /// Tells the server something for a client that wants no answer.
     pub fn tell_for(&self, visitor: &Visitor, parent: u64, message: Bytes) {
-        if let Some(talk) = self.talk().filter(|_| self.is_ready()) {
+        if self.is_ready() {
+            self.reply_for(visitor, parent, message);
+        }
+    }
+
+    /// Answers the server for a client. It may have asked before it introduced itself, and wait for that.
+    pub fn reply_for(&self, visitor: &Visitor, parent: u64, message: Bytes) {
+        if let Some(talk) = self.talk() {
             visitor.on_behalf(parent, |lane| talk.from_client(lane, message));
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_engine::router::ListKind;
-use mcp_engine::router::era::ClientFacts;
+use mcp_engine::router::era::{self, ClientFacts};
 use mcp_wire::revision::{Era, Revision};
 use mcp_wire::{Framing, Kind, Message, reply, scan};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -300,7 +300,8 @@ fn far_or_in(patience: Duration) -> Instant {
 /// The opening of a client, as its server is to see it.
 fn initialize_params(facts: &ClientFacts) -> String {
     let revision = if facts.revision.era() == Era::Legacy { facts.revision } else { Revision::NEWEST_LEGACY };
-    let (capabilities, info) = (String::from_utf8_lossy(&facts.capabilities), String::from_utf8_lossy(&facts.info));
+    let capabilities = era::declared_to_legacy(facts);
+    let (capabilities, info) = (String::from_utf8_lossy(&capabilities), String::from_utf8_lossy(&facts.info));
     format!("{{\"protocolVersion\":\"{}\",\"capabilities\":{capabilities},\"clientInfo\":{info}}}", revision.as_str())
 }
 

@@ -30,6 +30,8 @@ struct Question {
     /// The client's call that it belongs to.
     about: Option<Id>,
     token: Option<Id>,
+    /// The question and its sequence, until the client was answered `initialize`.
+    unasked: Option<(u64, Bytes)>,
 }
 
 impl Leg {
@@ -53,6 +55,9 @@ impl Leg {
         };
         if visitor.speaks_modern() {
             return self.refuse_question(&id.id(), "the client speaks a revision in which it cannot be asked");
+        }
+        if !visitor.has_said_who_it_is() {
+            return self.refuse_question(&id.id(), "the client has not said yet what it can answer");
         }
         if !can_answer(&visitor.facts(), &method) {
             return self.refuse_question(&id.id(), "the client did not declare that it can answer this");
@@ -121,10 +126,26 @@ impl Visitor {
         self.gateway.questions.set(number);
         let Some(span) = message.glance().id else { return };
         let bytes = splice_all(message.bytes(), &mut [(span, number.to_string())]);
-        let question =
-            Question { leg: Rc::downgrade(&leg.rc()), id, about: about.clone(), token: message.progress_token() };
+        let (unasked, bytes) = if self.is_open.get() { (None, Some(bytes)) } else { (Some((sequence, bytes)), None) };
+        let (leg, token) = (Rc::downgrade(&leg.rc()), message.progress_token());
+        let question = Question { leg, id, about: about.clone(), token, unasked };
         self.questions.0.borrow_mut().insert(number, question);
-        self.hear(sequence, about.as_ref(), bytes);
+        if let Some(bytes) = bytes {
+            self.hear(sequence, about.as_ref(), bytes);
+        }
+    }
+
+    /// Asks what servers asked before the client was answered `initialize`, in their order.
+    pub(super) fn ask_what_waits(&self) {
+        let mut waiting: Vec<_> = {
+            let mut questions = self.questions.0.borrow_mut();
+            let unasked = |(number, it): (&i64, &mut Question)| Some((*number, it.about.clone(), it.unasked.take()?));
+            questions.iter_mut().filter_map(unasked).collect()
+        };
+        waiting.sort_unstable_by_key(|(number, ..)| *number);
+        for (_, about, (sequence, bytes)) in waiting {
+            self.hear(sequence, about.as_ref(), bytes);
+        }
     }
 
     /// The client answers a question.
@@ -137,7 +158,7 @@ impl Visitor {
             return self.note("the answer before this is to no open question, and was not passed on");
         };
         if let Some(leg) = question.leg.upgrade() {
-            leg.tell_for(self, sequence, splice_all(message.bytes(), &mut [(span, question.id.bytes())]));
+            leg.reply_for(self, sequence, splice_all(message.bytes(), &mut [(span, question.id.bytes())]));
         }
     }
 
@@ -162,6 +183,9 @@ impl Visitor {
         };
         let (Some(number), Some(span)) = (found, message.peek().request_id) else { return };
         let question = self.questions.0.borrow_mut().remove(&number);
+        if question.as_ref().is_some_and(|question| question.unasked.is_some()) {
+            return;
+        }
         let bytes: Bytes = splice_all(message.bytes(), &mut [(span, number.to_string())]);
         self.hear(sequence, question.and_then(|question| question.about).as_ref(), bytes);
     }

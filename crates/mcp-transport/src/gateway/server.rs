@@ -11,7 +11,7 @@ use std::time::Duration;
 use foldhash::fast::RandomState;
 use mcp_engine::entrance::Glob;
 use mcp_engine::router::Namespace;
-use mcp_engine::router::era::ClientFacts;
+use mcp_engine::router::era::{self, ClientFacts};
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::revision::Era;
 use tokio::time::Instant;
@@ -596,7 +596,7 @@ fn globs(patterns: &[String]) -> Vec<Glob> {
 
 /// What is declared to a server that is told once, in a form that can be compared.
 fn declared(facts: &ClientFacts) -> Box<[u8]> {
-    [facts.revision.as_str().as_bytes(), b"\n", &facts.capabilities].concat().into()
+    [facts.revision.as_str().as_bytes(), b"\n", &era::declared_to_legacy(facts)].concat().into()
 }
 
 /// Up to a tenth longer, so that servers which ended together do not all come back at once.

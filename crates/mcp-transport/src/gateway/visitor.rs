@@ -123,6 +123,11 @@ impl Visitor {
         }
     }
 
+    /// Whether it was said what it can do, once or with its last request.
+    pub(super) fn has_said_who_it_is(&self) -> bool {
+        self.facts.borrow().is_some() || self.each_time.borrow().is_some()
+    }
+
     /// Whether each of its requests says who sends it.
     pub(super) fn has_no_handshake(&self) -> bool {
         self.facts.borrow().is_none() && self.each_time.borrow().is_some()

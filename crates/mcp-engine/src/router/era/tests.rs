@@ -83,6 +83,16 @@ fn only_what_a_client_can_do_is_declared() {
 }
 
 #[test]
+fn a_legacy_server_is_told_nothing_that_a_client_of_the_newest_revision_cannot_be_asked() {
+    let all =
+        r#"{"roots":{},"x":1,"tasks":{},"elicitation":{"form":{}},"sampling":{},"experimental":{},"extensions":{}}"#;
+    let rest = r#"{"x":1,"experimental":{},"extensions":{}}"#;
+    assert_eq!(declared_to_legacy(&facts(Revision::NEWEST, all)), rest);
+    assert_eq!(declared_to_legacy(&facts(Revision::NEWEST, "{}")), "{}");
+    assert_eq!(declared_to_legacy(&facts(Revision::V2025_11_25, all)), all);
+}
+
+#[test]
 fn clients_introduce_themselves() {
     let message = |text: &str| Message::new(text.to_owned().into());
     let initialize = |version: &str| {

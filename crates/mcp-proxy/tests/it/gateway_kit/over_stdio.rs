@@ -51,7 +51,12 @@ impl StdioClient {
 
     /// A client of the newest revision.
     pub fn modern(proxy: Running) -> Self {
-        Self::new(proxy, true, json!({}))
+        Self::modern_with(proxy, json!({}))
+    }
+
+    /// The same with what it can do.
+    pub fn modern_with(proxy: Running, capabilities: Value) -> Self {
+        Self::new(proxy, true, capabilities)
     }
 
     fn new(proxy: Running, is_modern: bool, capabilities: Value) -> Self {

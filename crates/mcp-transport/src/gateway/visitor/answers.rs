@@ -82,6 +82,7 @@ impl Visitor {
             self.gateway.hub.tell(format!("debug: client {number} ({client}) has come, {with} a handshake"));
             self.changes.forget();
             self.prepare_tool(era);
+            self.ask_what_waits();
         }
     }
 
