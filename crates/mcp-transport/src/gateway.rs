@@ -6,6 +6,7 @@ mod calls;
 mod claims;
 pub mod leg;
 mod listed;
+mod listening;
 mod lists;
 mod opening;
 mod proxy_tool;
@@ -16,6 +17,7 @@ pub mod settings;
 mod subscriptions;
 mod told;
 mod unwrapping;
+mod updates;
 pub mod visitor;
 
 use std::cell::{Cell, RefCell};

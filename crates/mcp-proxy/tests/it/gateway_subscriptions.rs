@@ -123,6 +123,106 @@ fn clients_hear_of_what_they_want_and_of_nothing_else() {
     gateway.end();
 }
 
+/// An answer and, in the same write, what changes next to it.
+fn answered_with(updated: &[&str]) -> Value {
+    let answer = json!({ "jsonrpc": "2.0", "id": "$id", "result": {} }).to_string();
+    let updated = updated.iter().map(|uri| {
+        let params = json!({ "uri": uri });
+        json!({ "jsonrpc": "2.0", "method": UPDATED, "params": params }).to_string()
+    });
+    let lines: Vec<String> = [answer].into_iter().chain(updated).collect();
+    json!([{ "line": lines.join("\n") }])
+}
+
+#[test]
+fn changes_right_after_a_subscription_reach_the_client() {
+    let sandbox = Sandbox::new();
+    let uris: Vec<String> = (0..50).map(|number| format!("r:{number}")).collect();
+    let on = json!({ "resources/subscribe": answered_with(&["$uri", "$uri#part"]) });
+    let server = fake("a").list("resources", json!(uris)).script("on", on).set("prefix", false);
+    let mut client = StdioClient::open(&sandbox, &[server], json!({}));
+    let uris = names_in(&client.ask("resources/list", json!({})), "resources", "uri");
+    for uri in &uris {
+        assert_eq!(client.ask("resources/subscribe", json!({ "uri": uri }))["result"], json!({}));
+        let kept = client.take_kept();
+        assert!(kept.is_empty(), "told before the answer: {kept:?}");
+        assert_eq!(client.ask("ping", json!({}))["result"], json!({}));
+        let kept = client.take_kept();
+        let heard: Vec<&str> = kept.iter().filter_map(|it| it["params"]["uri"].as_str()).collect();
+        assert_eq!(heard, [uri.clone(), format!("{uri}#part")], "{kept:?}");
+    }
+    client.end();
+}
+
+#[test]
+fn changes_right_before_the_answer_to_a_subscription_follow_it() {
+    let sandbox = Sandbox::new();
+    let on = json!({ "resources/subscribe": [updated("$uri"), updated("$uri"), { "answer": {} }] });
+    let mut client =
+        StdioClient::open(&sandbox, &[fake("a").list("resources", json!(["r:1"])).script("on", on)], json!({}));
+    let uri = names_in(&client.ask("resources/list", json!({})), "resources", "uri").remove(0);
+    assert_eq!(client.ask("resources/subscribe", json!({ "uri": uri }))["result"], json!({}));
+    assert_eq!(client.take_kept(), Vec::<Value>::new());
+    client.steps("a__do", json!([updated("r:2"), { "text": "" }]));
+    let kept = client.take_kept();
+    assert_eq!(kept.len(), 2, "a change that is told twice in the meantime is told once: {kept:?}");
+    assert_eq!(kept[0]["params"]["uri"], uri);
+    client.end();
+}
+
+#[test]
+fn nothing_is_told_of_a_subscription_that_the_server_refused() {
+    let sandbox = Sandbox::new();
+    let on = json!({ "resources/subscribe": [updated("$uri"), { "error": -32002 }] });
+    let gateway = sandbox.serve_http(&[fake("a").list("resources", json!(["r:1", "r:2"])).script("on", on)], json!({}));
+    let mut clients = [HttpClient::open(&gateway), HttpClient::open(&gateway)];
+    let uris = names_in(&clients[0].ask(1, "resources/list", json!({})), "resources", "uri");
+    for (number, client) in clients.iter_mut().enumerate() {
+        let refused = client.ask(2, "resources/subscribe", json!({ "uri": uris[0] }));
+        assert_eq!(refused["error"]["code"], -32002, "{refused}");
+        assert_eq!(sandbox.seen("a", "resources/subscribe").len(), number + 1, "each is refused by the server");
+    }
+    let [one, _] = &mut clients;
+    let mut stream = listen(&gateway, one);
+    let accept = json!({ "next": { "resources/subscribe": [{ "handle": true }] } });
+    one.call(3, "a__do", steps(json!([accept, { "text": "" }])));
+    assert_eq!(one.ask(4, "resources/subscribe", json!({ "uri": uris[1] }))["result"], json!({}));
+    one.call(5, "a__do", steps(json!([updated("r:2"), { "text": "" }])));
+    assert_eq!(next_updated(&mut stream), json!(uris[1]), "the first is the first that it is subscribed to");
+    assert_eq!(sandbox.seen("a", "resources/unsubscribe").len(), 0, "a server that refused has nothing to end");
+    gateway.end();
+}
+
+#[test]
+fn changes_within_a_resource_reach_its_subscribers() {
+    let sandbox = Sandbox::new();
+    let resources = json!(["file:///dir", "file:///dir/a", "note://n/"]);
+    let server = fake("a").list("resources", resources).set("prefix", false);
+    let gateway = sandbox.serve_http(&[server], json!({}));
+    let (mut one, mut other) = (HttpClient::open(&gateway), HttpClient::open(&gateway));
+    let (mut of_one, mut of_other) = (listen(&gateway, &one), listen(&gateway, &other));
+    let uris = names_in(&one.ask(1, "resources/list", json!({})), "resources", "uri");
+    for wanted in [0, 1, 2] {
+        let client = if wanted == 2 { &mut other } else { &mut one };
+        assert_eq!(client.ask(2, "resources/subscribe", json!({ "uri": uris[wanted] }))["result"], json!({}));
+    }
+    let changed = ["file:///dir/a", "file:///dir?x", "file:///dirs", "note://n", "note://n/1", "card:7", "file:///dir"];
+    let changed: Vec<Value> = changed.into_iter().map(updated).chain([json!({ "text": "" })]).collect();
+    one.call(3, "do", steps(changed.into()));
+    for uri in ["file:///dir/a", "file:///dir?x", "file:///dir"] {
+        assert_eq!(next_updated(&mut of_one), json!(uri));
+    }
+    assert_eq!(next_updated(&mut of_other), json!("note://n/1"));
+    // An address that tells nothing is meant for the only client that is subscribed to anything.
+    other.ask(4, "resources/unsubscribe", json!({ "uri": uris[2] }));
+    one.call(5, "do", steps(json!([updated("card:7"), updated("file:///dir"), { "text": "" }])));
+    assert_eq!([next_updated(&mut of_one), next_updated(&mut of_one)], [json!("card:7"), json!("file:///dir")]);
+    assert_eq!(other.ask(6, "resources/subscribe", json!({ "uri": uris[2] }))["result"], json!({}));
+    other.call(7, "do", steps(json!([updated("note://n/"), { "text": "" }])));
+    assert_eq!(next_updated(&mut of_other), json!("note://n/"), "the first since it was subscribed to nothing");
+    gateway.end();
+}
+
 #[test]
 fn each_client_hears_as_much_as_it_wants() {
     let sandbox = Sandbox::new();
