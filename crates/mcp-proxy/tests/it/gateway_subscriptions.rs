@@ -224,6 +224,40 @@ fn changes_within_a_resource_reach_its_subscribers() {
 }
 
 #[test]
+fn a_level_is_acknowledged_once_the_servers_have_taken_it() {
+    let sandbox = Sandbox::new();
+    let first = json!({ "jsonrpc": "2.0", "method": "notifications/before_the_answer" });
+    let on = json!({ "logging/setLevel": [{ "say": first }, { "answer": {} }] });
+    let mut client = StdioClient::open(&sandbox, &[fake("a").script("on", on)], json!({}));
+    assert_eq!(client.says("a__x", "1"), "a:x:1");
+    for level in ["error", "debug"] {
+        let begun = std::time::Instant::now();
+        assert_eq!(client.ask("logging/setLevel", json!({ "level": level }))["result"], json!({}));
+        // A machine that takes a second for it is no failure.
+        let was_late = begun.elapsed() >= std::time::Duration::from_secs(1);
+        assert_eq!(client.take_kept().len(), usize::from(!was_late), "acknowledged before the server had answered");
+        client.ask("ping", json!({}));
+    }
+    client.end();
+}
+
+#[test]
+fn a_level_is_acknowledged_though_a_server_says_nothing() {
+    let sandbox = Sandbox::new();
+    let silent = fake("a").script("on", json!({ "logging/setLevel": [] }));
+    let mut client = StdioClient::open(&sandbox, &[silent, fake("b")], json!({}));
+    assert_eq!(client.ask("logging/setLevel", json!({ "level": "error" }))["result"], json!({}));
+    let params = json!({ "level": "info" });
+    let taken_back = json!({ "jsonrpc": "2.0", "id": "back", "method": "logging/setLevel", "params": params });
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": "back" } });
+    client.proxy.send(format!("{taken_back}\n{cancelled}\n").as_bytes());
+    assert_eq!(client.ask("logging/setLevel", json!({ "level": "debug" }))["result"], json!({}));
+    assert_eq!(client.take_kept(), Vec::<Value>::new(), "an answer to a request that was taken back");
+    assert_eq!(client.says("b__x", "1"), "b:x:1");
+    client.stop();
+}
+
+#[test]
 fn each_client_hears_as_much_as_it_wants() {
     let sandbox = Sandbox::new();
     let gateway = sandbox.serve_http(&[fake("a")], json!({}));

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::leg::Leg;
 use super::listed::json_text;
+use super::visitor::LogLevel;
 
 /// Before a server is asked again to tell of changes, if it ended that.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
@@ -34,8 +35,11 @@ pub struct Subscriptions {
     before: Cell<Option<i64>>,
     /// Whether it has yet to say that it does.
     is_unacknowledged: Cell<bool>,
+    /// How much it was asked to log, and how often it has yet to answer that.
+    pub(super) level: Cell<Option<LogLevel>>,
+    pub(super) levels_unanswered: Cell<usize>,
     /// Told when it has less to answer.
-    answered: Notify,
+    pub(super) answered: Notify,
 }
 
 /// A resource that a server was asked to tell of.
@@ -67,6 +71,7 @@ impl Leg {
         subscriptions.listening.set(None);
         subscriptions.before.set(None);
         subscriptions.is_unacknowledged.set(false);
+        subscriptions.level.set(None);
         self.adjust_level();
         if self.era.get() == Era::Modern {
             return self.listen_for(self.wanted());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcp_engine::router::{ListKind, rewrite};
 use mcp_wire::revision::Era;
 use mcp_wire::splice::splice_all;
-use mcp_wire::{Id, Message, scan};
+use mcp_wire::{Id, Kind, Message, scan};
 use tokio::time::Instant;
 
 use super::Gateway;
@@ -104,8 +104,37 @@ impl Leg {
             return;
         }
         let wanted = self.attached().iter().filter_map(|visitor| visitor.log_level.get()).min();
-        if let Some(level) = wanted {
-            drop(self.ask("logging/setLevel", Some(&format!("{{\"level\":{}}}", json_text(level.as_str())))));
+        let subscriptions = &self.subscriptions;
+        let Some(level) = wanted.filter(|level| subscriptions.level.get() != Some(*level)) else { return };
+        subscriptions.level.set(Some(level));
+        subscriptions.levels_unanswered.set(subscriptions.levels_unanswered.get() + 1);
+        let answer = self.ask("logging/setLevel", Some(&format!("{{\"level\":{}}}", json_text(level.as_str()))));
+        let leg = self.rc();
+        tokio::task::spawn_local(async move {
+            let is_taken = answer.await.is_ok_and(|answer| Message::new(answer).glance().kind == Kind::Response);
+            let subscriptions = &leg.subscriptions;
+            subscriptions.levels_unanswered.set(subscriptions.levels_unanswered.get() - 1);
+            if !is_taken && subscriptions.level.get() == Some(level) {
+                // The next client that wants it has it asked for once more.
+                subscriptions.level.set(None);
+            }
+            subscriptions.answered.notify_waiters();
+        });
+    }
+
+    /// Whether the server has yet to take the level that it is to log at.
+    pub(super) fn is_to_take_level(&self) -> bool {
+        self.is_worth_waiting_for() || self.is_ready() && self.subscriptions.levels_unanswered.get() > 0
+    }
+
+    /// Waits until it has.
+    pub(super) async fn has_taken_level(&self) {
+        while self.opened().await {
+            let answered = self.subscriptions.answered.notified();
+            if !self.is_to_take_level() {
+                return;
+            }
+            answered.await;
         }
     }
 }

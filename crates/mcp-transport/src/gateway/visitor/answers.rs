@@ -1,11 +1,12 @@
 //! What a gateway answers for all of its servers at once: who it is, and how much is to be said.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_engine::router::era::{self, ClientFacts};
 use mcp_engine::router::merge::{self, Part};
-use mcp_wire::reply::Refusal;
+use mcp_wire::reply::{self, Refusal};
 use mcp_wire::revision::Era;
 use mcp_wire::visible::visible;
 use mcp_wire::{Id, Message, scan};
@@ -14,6 +15,9 @@ use tokio::time::{Instant, timeout_at};
 use super::{LogLevel, Visitor};
 use crate::gateway::leg::Leg;
 use crate::gateway::server::Server;
+
+/// For servers to take the level of a client before it is acknowledged.
+const LEVEL_TAKEN_WITHIN: Duration = Duration::from_secs(1);
 
 impl Visitor {
     pub(super) fn initialize(&self, message: &Message) {
@@ -108,9 +112,25 @@ impl Visitor {
         // Servers of the newest revision are told with each request.
         let facts = ClientFacts { log_level: Some(level.as_str().to_owned()), ..(*self.facts()).clone() };
         *self.facts.borrow_mut() = Some(Rc::new(facts));
-        for leg in self.all_legs(Era::Legacy) {
-            leg.adjust_level();
+        let mut legs = self.all_legs(Era::Legacy);
+        legs.iter().for_each(|leg| leg.adjust_level());
+        legs.retain(|leg| leg.is_to_take_level());
+        let Some(id) = message.id() else { return };
+        if legs.is_empty() {
+            return self.say_result(message, b"{}");
         }
-        self.say_result(message, b"{}");
+        self.own.borrow_mut().push(id.clone());
+        let me = self.rc();
+        tokio::task::spawn_local(async move {
+            let until = Instant::now() + LEVEL_TAKEN_WITHIN;
+            for leg in &legs {
+                if timeout_at(until, leg.has_taken_level()).await.is_err() {
+                    break;
+                }
+            }
+            if me.is_still_wanted(&id) {
+                me.say(reply::answer_with_result(&id, b"{}"));
+            }
+        });
     }
 }
