@@ -51,6 +51,7 @@ mod gateway_questions;
 mod gateway_records;
 mod gateway_restarts;
 mod gateway_schemas;
+mod gateway_storm;
 mod gateway_subscriptions;
 mod gateway_upstreams;
 mod governance;

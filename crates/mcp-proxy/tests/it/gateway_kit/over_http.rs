@@ -60,6 +60,11 @@ impl HttpClient {
         &mut self.connection
     }
 
+    /// What is left of it once its stream is all that is read.
+    pub fn into_connection(self) -> Client {
+        self.connection
+    }
+
     #[track_caller]
     pub fn post(&mut self, message: &Value) -> Response {
         self.send(message).response()
