@@ -24,6 +24,7 @@ PALETTE = [
     "#16181d", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#abb2bf",
     "#6b7280", "#ff8b94", "#b5e08d", "#ffd787", "#82c4ff", "#e29bf5", "#74d4de", "#ffffff",
 ]
+BLANK = "\u00a0"  # browsers fold others at the ends of a text
 SGR = re.compile(r"\x1b\[([0-9;]*)m")
 
 
@@ -141,8 +142,9 @@ def svg(screen):
                 looks = f' font-weight="bold"' if bold else ""
                 looks += ' opacity="0.7"' if dim else ""
                 looks += ' text-decoration="underline"' if under else ""
+                shown = html.escape(text).replace(" ", BLANK)
                 parts.append(
-                    f'<text x="{x:g}" y="{y + 14:g}" fill="{fore}" textLength="{span:g}"{looks}>{html.escape(text)}</text>'
+                    f'<text x="{x:g}" y="{y + 14:g}" fill="{fore}" textLength="{span:g}"{looks}>{shown}</text>'
                 )
     return "\n".join([*parts, "</svg>\n"])
 
@@ -160,7 +162,7 @@ def walk(terminal, shot):
     terminal.wait("ctrl-s sends it on")
     shot("edit")
     terminal.keys("C-s")
-    terminal.wait("sent on as you wrote it")
+    terminal.wait("sent on as it came")
     terminal.keys("i")
     terminal.wait("everything goes on at once")
     terminal.keys("/")
@@ -183,8 +185,9 @@ def walk(terminal, shot):
     terminal.keys("5")
     terminal.wait("write_note")
     shot("tools")
+    terminal.keys(">")
     terminal.keys("2")
-    terminal.wait("delete_note")
+    terminal.wait("D deny")
     shot("held")
     terminal.keys("D")
     terminal.keys("o")
