@@ -4,6 +4,7 @@
 //! and a name without a known verb writes. The server's own annotations raise a read to a write and
 //! change nothing else, so that a call before the first list is judged as one after it, that step aside.
 
+mod compound;
 mod lexicon;
 mod name;
 mod reason;

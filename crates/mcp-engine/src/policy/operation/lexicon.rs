@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 
 use foldhash::fast::FixedState;
 
-use super::verbs::{GROUPS, Group, HOLDERS, JOINTS, PREPOSITIONS, RIGHTS, RUN, SHOWN, Verb};
+use super::Operation;
+use super::compound::VERB_BYTES_MIN;
+use super::verbs::{ENGINES, GROUPS, Group, HOLDERS, JOINTS, PREPOSITIONS, RIGHTS, RUN, SHOWN, UNCUT, Verb};
 
 /// What a word is.
 #[derive(Clone, Copy)]
@@ -21,6 +23,8 @@ pub enum Meaning {
     Holder,
     Shown,
     Run,
+    /// Something that takes statements.
+    Engine,
     Joint,
     Preposition,
 }
@@ -29,7 +33,7 @@ pub enum Meaning {
 pub enum Form {
     /// `delete`
     Plain,
-    /// `deletes`, `deleting`, `deletion`: what happens, or the plural of a noun
+    /// `deletes`, `deleting`, `deletion`, `deleter`: what happens, the plural of a noun, or what does it
     Happening,
     /// `deleted`: how something is
     Done,
@@ -58,6 +62,7 @@ static MEANINGS: LazyLock<HashMap<Box<str>, Meaning, FixedState>> = LazyLock::ne
         (HOLDERS, Meaning::Holder),
         (SHOWN, Meaning::Shown),
         (RUN, Meaning::Run),
+        (ENGINES, Meaning::Engine),
         (JOINTS, Meaning::Joint),
         (PREPOSITIONS, Meaning::Preposition),
     ];
@@ -65,7 +70,8 @@ static MEANINGS: LazyLock<HashMap<Box<str>, Meaning, FixedState>> = LazyLock::ne
         words.iter().for_each(|word| learn((*word).to_owned(), meaning));
     }
     for (group, verb) in verbs() {
-        for (word, form) in forms(verb) {
+        let agents = agents(group, verb).map(|word| (word, Form::Happening));
+        for (word, form) in forms(verb).into_iter().chain(agents) {
             learn(word, Meaning::Verb { group, verb, form });
         }
     }
@@ -111,4 +117,15 @@ fn forms(verb: &Verb) -> Vec<(String, Form)> {
     forms.extend(verb.irregular.iter().map(|form| ((*form).to_owned(), Form::Done)));
     forms.extend(verb.nominal.iter().map(|form| ((*form).to_owned(), Form::Happening)));
     forms
+}
+
+/// Nouns for what does it: `deleter`, `executor`. Of verbs that are nouns as well they are mostly products and
+/// parts: `cleaner`, `launcher`.
+fn agents(group: &Group, verb: &Verb) -> impl Iterator<Item = String> {
+    let has_agent = group.operation > Operation::Write && !verb.is_noun && verb.word.len() >= VERB_BYTES_MIN;
+    let stem = verb.word.strip_suffix('e').unwrap_or(verb.word);
+    let last = &stem[stem.len() - 1..];
+    let agents = [format!("{stem}er"), format!("{stem}or"), format!("{stem}{last}er")];
+    let known = agents.into_iter().filter(move |agent| has_agent && !UNCUT.contains(&&**agent));
+    known.flat_map(|agent| [format!("{agent}s"), agent])
 }

@@ -14,8 +14,8 @@ pub enum Reason {
     Annotation { hint: &'static str, value: bool, named: Operation },
     /// A verb in the name; `word` is the form that it has there.
     Verb { word: String, verb: &'static str },
-    /// A verb that is done to rights, or to who has them.
-    About { word: String, right: String },
+    /// A verb for which it counts what it is done to: rights, who has them, what takes statements.
+    About { word: String, object: String },
     /// No verb, but a word for something that is shown.
     Shows { word: String },
     /// No verb, but a word for something that runs what it is given.
@@ -35,7 +35,7 @@ impl fmt::Display for Reason {
             }
             Self::Verb { word, verb } if word == verb => write!(f, "verb `{verb}`"),
             Self::Verb { word, verb } => write!(f, "`{}`, a form of `{verb}`", visible(word)),
-            Self::About { word, right } => write!(f, "`{}` done to `{}`", visible(word), visible(right)),
+            Self::About { word, object } => write!(f, "`{}` done to `{}`", visible(word), visible(object)),
             Self::Shows { word } => write!(f, "no verb, and `{}` is something to look at", visible(word)),
             Self::Runs { word } => write!(f, "no verb, and `{}` runs what it is given", visible(word)),
             Self::Disguised => f.write_str("the name has letters other than plain ones, and is not trusted to read"),

@@ -1,6 +1,8 @@
 //! The reference of operations, written from the table of words: `docs/operations.md`.
 
-use super::verbs::{GROUPS, HOLDERS, JOINTS, KEYS, RIGHTS, RUN, SETTINGS, SHOWN, Verb};
+use super::verbs::{
+    DONE_TO, ENGINES, GROUPED, GROUPING, GROUPS, HOLDERS, JOINTS, KEYS, RIGHTS, RUN, SETTINGS, SHOWN, UNCUT, Verb,
+};
 
 /// For `docs/operations.md`.
 pub fn markdown() -> String {
@@ -20,14 +22,23 @@ pub fn markdown() -> String {
         ("Rights, wherever they stand", RIGHTS),
         ("Who has rights, where they are what the verb is done to", HOLDERS),
         ("Settings, right behind the verb", SETTINGS),
+        ("Groups of those, where the verb is done to them and stands beside them", GROUPED),
+        ("Before a group that stands apart from its verb", GROUPING),
         ("Before `key` or `keys`", KEYS),
         ("Without a verb, at the end: something to look at, so **read**", SHOWN),
         ("Without a verb, at the end: something that runs what it is given, so **execute**", RUN),
+        ("Takes statements, so that to `query` or `inspect` it is **execute**", ENGINES),
         ("Joins two verbs, so that both count", JOINTS),
+        ("Begins or ends like a dangerous verb, and is none", UNCUT),
     ];
     for (title, words) in lists {
         let words = words.iter().map(|word| format!("`{word}`")).collect();
         page.push_str(&format!("\n{title}:\n{}", listed(words)));
+    }
+    page.push_str(&format!("\n{OBJECTS}"));
+    for (verbs, objects, operation) in DONE_TO {
+        let quoted = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+        page.push_str(&format!("| {} | {} | `{operation}` |\n", quoted(verbs), quoted(objects)));
     }
     page
 }
@@ -57,16 +68,19 @@ How a tool gets it:
    `hint:destructive`, or `op>=write`.
 
 A name is cut into whole words, whatever its style: `getHTTPStatus`, `get_http_status` and `GET-HTTP-STATUS` are the
-same. Only whole words count, so `get_settings` has no `set` in it. Behind the last `__` is the tool, before it the
-server, whose name counts only if the tool's has no verb.
+same. Only whole words count, so `get_settings` has no `set` in it, but for dangerous verbs of five letters or more: they
+also count where a word begins or ends (`deleterepo`, `bulkremove`), unless it is a word of the dictionary (`preset`).
+Behind the last `__` is the tool, before it the server, whose name counts only if the tool's has no verb.
 
 - Every verb in its plain form counts. One that deletes decides, so that a rule against deleting holds wherever a name
   says so: `read_and_delete`, `cancel_delete` and `dry_run_delete` are `delete`. Otherwise the one that can do most
   decides: `get_or_create_label` is `write`.
 - Verbs that are nouns as well (marked ° below) count where they come first, or after `and`, `or`, `then`, `/`, `.` or
-  `:`. `list_commits` and `get_test_run` are `read`, `run_test` is `execute`.
-- Other forms count if there is no plain verb: `get_deleted_items` is `read`, `deleted_items` is `delete`. And `deletion`
-  or `deleting` next to a verb that does not just look makes it `delete`: `schedule_deletion`.
+  `:`. `list_commits` and `get_test_run` are `read`, `run_test` is `execute`. One that runs or deletes also counts at the
+  end of a name that begins with such a noun: `query_stop`.
+- Other forms count if there is no plain verb: `get_deleted_items` is `read`, `deleted_items` and `repo_deleter` are
+  `delete`. And `deletion` or `deleting` next to a verb that does not just look makes it `delete`: `schedule_deletion`.
+- To query a thing that takes statements is `execute`: `d1_query`. So is to write a query: `write_query`.
 - What makes or changes something is `admin` if it is done to rights: `update_user`, `attach_role_policy`. What deletes
   stays `delete`, so that a rule against it holds there, too: `delete_user`.
 - Letters that look like others are read as those. A name with any letter that is not plain ASCII is never `read`.
@@ -77,6 +91,13 @@ A name is a guess, and a server can call its tools what it likes. Where it matte
 
 const NOUNS: &str = "\
 ## Other words
+";
+
+const OBJECTS: &str = "\
+## Verbs that do something else to certain things
+
+| verb | done to | is |
+|---|---|---|
 ";
 
 fn written(verb: &Verb) -> String {

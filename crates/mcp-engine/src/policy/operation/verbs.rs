@@ -106,6 +106,20 @@ pub const GROUPS: &[Group] = &[
             verb("geocode"),
             verb("simulate"),
             dual("preview"),
+            dual("research"),
+            dual("extract"),
+            dual("filter"),
+            verb("assert"),
+            verb("troubleshoot"),
+            verb("ls"),
+            verb("scrape"),
+            verb("crawl"),
+            verb("traverse"),
+            verb("decompile"),
+            verb("disassemble"),
+            dual("lint"),
+            verb("is"),
+            verb("has"),
             verb("recommend"),
             verb("suggest"),
             verb("identify"),
@@ -136,7 +150,7 @@ pub const GROUPS: &[Group] = &[
         operation: Operation::Write,
         yields: false,
         verbs: &[
-            verb("send").irregular(&["sent"]),
+            dual("send").irregular(&["sent"]),
             dual("post"),
             dual("reply"),
             verb("notify"),
@@ -149,6 +163,17 @@ pub const GROUPS: &[Group] = &[
             verb("subscribe"),
             verb("unsubscribe"),
             dual("move"),
+            verb("rename"),
+            verb("switch"),
+            verb("reconnect"),
+            verb("intercept"),
+            dual("back"),
+            dual("forward"),
+            dual("scroll"),
+            dual("scale"),
+            dual("watch"),
+            verb("unwatch"),
+            dual("refresh"),
             dual("play"),
             verb("resume"),
             verb("pause"),
@@ -177,7 +202,6 @@ pub const GROUPS: &[Group] = &[
             dual("change"),
             dual("patch"),
             verb("replace"),
-            verb("rename"),
             verb("write").irregular(&["wrote", "written"]),
             verb("save"),
             dual("upload"),
@@ -202,6 +226,7 @@ pub const GROUPS: &[Group] = &[
             verb("unregister"),
             verb("restore"),
             verb("undelete"),
+            verb("untrash"),
             verb("recover"),
             dual("revert"),
             dual("rollback"),
@@ -212,6 +237,8 @@ pub const GROUPS: &[Group] = &[
             verb("unlock"),
             verb("mute"),
             verb("unmute"),
+            dual("block"),
+            verb("unblock"),
             verb("approve"),
             verb("reject"),
             verb("confirm"),
@@ -235,7 +262,7 @@ pub const GROUPS: &[Group] = &[
             verb("rebase"),
             verb("fix"),
             verb("reorder"),
-            verb("sync"),
+            dual("sync"),
             verb("initialize"),
             verb("finalize"),
             verb("optimize"),
@@ -291,6 +318,7 @@ pub const GROUPS: &[Group] = &[
             dual("kill"),
             verb("terminate").nominal(&["termination"]),
             verb("hdel"),
+            verb("lrem"),
             verb("xdel"),
             verb("zrem"),
             verb("srem"),
@@ -304,7 +332,7 @@ pub const GROUPS: &[Group] = &[
         about: "Tools with these verbs often delete, too, depending on an argument, or discard what was there.",
         operation: Operation::Delete,
         yields: true,
-        verbs: &[verb("manage"), dual("reset"), verb("recreate"), verb("crud"), verb("dml")],
+        verbs: &[verb("manage").nominal(&["management"]), dual("reset"), verb("recreate"), verb("crud"), verb("dml")],
     },
     Group {
         title: "Running",
@@ -312,7 +340,7 @@ pub const GROUPS: &[Group] = &[
         operation: Operation::Execute,
         yields: false,
         verbs: &[
-            verb("execute"),
+            verb("execute").nominal(&["execution", "executions"]),
             verb("exec"),
             dual("run").irregular(&["ran"]),
             dual("rerun").irregular(&["reran"]),
@@ -329,6 +357,10 @@ pub const GROUPS: &[Group] = &[
             dual("boot"),
             dual("launch"),
             verb("spawn"),
+            dual("continue"),
+            dual("step"),
+            dual("power"),
+            dual("exit"),
             dual("retry"),
             dual("deploy"),
             dual("install"),
@@ -356,6 +388,7 @@ pub const GROUPS: &[Group] = &[
             verb("demote"),
             verb("authorize"),
             verb("deauthorize"),
+            verb("deny"),
             verb("chmod"),
             verb("chown"),
         ],
@@ -397,6 +430,9 @@ pub const RIGHTS: &[&str] = &[
     "admins",
     "administrator",
     "firewall",
+    "rls",
+    "approval",
+    "approvals",
 ];
 
 /// Words that are about rights only where they are what the verb is done to: `update_user` is,
@@ -407,6 +443,24 @@ pub const HOLDERS: &[&str] =
 /// Words for settings. Where it is not said whose they are, they are those of the whole: `set_config` is
 /// about what may be done, `set_sheet_settings` is not.
 pub const SETTINGS: &[&str] = &["config", "configuration", "setting", "settings", "preferences"];
+
+/// Words for those who have rights together, where the verb is done to them and not to a thing of that name:
+/// `update_group` changes who may do something, `update_log_group` does not.
+pub const GROUPED: &[&str] = &["group", "groups"];
+
+/// Words before one of [`GROUPED`] that make it one of those who have rights.
+pub const GROUPING: &[&str] = &["org", "organization", "user", "users", "member", "members"];
+
+/// Verbs that do something else where they are done to certain things.
+pub const DONE_TO: &[(&[&str], &[&str], Operation)] = &[
+    (&["test"], &["connection", "connections", "connectivity", "integration"], Operation::Read),
+    (&["resolve"], &["id", "ids", "selection", "address", "hostname", "path", "reference"], Operation::Read),
+    (&["generate"], &["code", "types", "deeplink", "payload", "schema", "metadata"], Operation::Read),
+    (&["eval", "evaluate"], &["template", "templates"], Operation::Read),
+    (&["run"], &["report", "reports"], Operation::Read),
+    (&["build"], &["context", "query", "url"], Operation::Read),
+    (&["play"], &["pipeline", "pipelines", "job", "jobs", "schedule"], Operation::Execute),
+];
 
 /// Words before `key` that make it one that opens something. Others are those of a keyboard or a map.
 pub const KEYS: &[&str] = &["api", "ssh", "deploy", "signing", "encryption", "private", "gpg"];
@@ -452,6 +506,18 @@ pub const SHOWN: &[&str] = &[
     "properties",
     "help",
     "version",
+    "activity",
+    "metadata",
+    "fulltext",
+    "names",
+    "report",
+    "reports",
+    "results",
+    "recommendations",
+    "backlinks",
+    "schemas",
+    "catalogs",
+    "engines",
 ];
 
 /// Words that end a name without a verb and say that it runs something.
@@ -465,14 +531,123 @@ pub const RUN: &[&str] = &[
     "cli",
     "repl",
     "powershell",
-    "sql",
     "kubectl",
     "gcloud",
     "az",
     "azd",
-    "psql",
     "python",
     "lifecycle",
+];
+
+/// Words for what takes statements. To query one runs what the caller writes: `d1_query`, `query_postgres`.
+pub const ENGINES: &[&str] = &[
+    "nodejs",
+    "sql",
+    "psql",
+    "tsql",
+    "plsql",
+    "mysql",
+    "mariadb",
+    "postgres",
+    "postgresql",
+    "pg",
+    "sqlite",
+    "mssql",
+    "sqlserver",
+    "oracle",
+    "duckdb",
+    "d1",
+    "cypher",
+    "neo4j",
+    "snowflake",
+    "redshift",
+];
+
+/// Verbs that run a statement where they are done to one of [`ENGINES`].
+pub const ASKING: &[&str] = &["query", "inspect"];
+
+/// The verb that runs a statement where it is done to a statement or to one of [`ENGINES`]: `write_query`.
+pub const WRITING: &str = "write";
+
+/// The verb that ends a name after a noun: `trigger_create` makes a trigger.
+pub const CREATING: &str = "create";
+
+/// Words that say no more of a tool than that it is one.
+pub const FILLERS: &[&str] = &["tool", "tools"];
+
+/// Words and products that begin or end like a dangerous verb of five letters or more, and are none. Each
+/// covers its plural.
+pub const UNCUT: &[&str] = &[
+    "autostart",
+    "buildable",
+    "builder",
+    "buildkite",
+    "buildpack",
+    "buildup",
+    "cleaner",
+    "cleanlab",
+    "cleanliness",
+    "cleanly",
+    "cleanse",
+    "cleanser",
+    "clearance",
+    "clearbit",
+    "clearinghouse",
+    "clearly",
+    "clearml",
+    "compiler",
+    "deleterious",
+    "deployable",
+    "deployer",
+    "deployment",
+    "determinate",
+    "elevator",
+    "emigrant",
+    "flagrant",
+    "forerun",
+    "forgetful",
+    "forgettable",
+    "fragrant",
+    "grantee",
+    "granter",
+    "grantor",
+    "immigrant",
+    "indeterminate",
+    "installation",
+    "installer",
+    "installment",
+    "interaction",
+    "interactive",
+    "interactivity",
+    "jumpstart",
+    "kickstart",
+    "launchd",
+    "launchdarkly",
+    "launcher",
+    "launchpad",
+    "manageable",
+    "manager",
+    "managerial",
+    "migrant",
+    "nonempty",
+    "isempty",
+    "notempty",
+    "nuclear",
+    "outrigger",
+    "polymerase",
+    "preset",
+    "quickstart",
+    "resettle",
+    "resettlement",
+    "starter",
+    "startle",
+    "startup",
+    "transferase",
+    "trashcan",
+    "unclean",
+    "unclear",
+    "upstart",
+    "vagrant",
 ];
 
 /// Words that join two verbs, so that both count.

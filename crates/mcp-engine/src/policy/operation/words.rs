@@ -4,8 +4,11 @@
 //! Letters that look like others are read as those, so that no spelling hides a word; that a name
 //! has such letters is told, too.
 
+use std::ops::Range;
+
 use mcp_wire::fold::{Folded, fold};
 
+use super::compound::{self, Cut};
 use super::lexicon::{Meaning, WORD_BYTES_MAX, meaning};
 use crate::policy::operation::Operation;
 
@@ -72,14 +75,44 @@ impl Words {
         if let Some(meaning) = look_up(token).or_else(|| in_digits(token)) {
             return self.words.push(Word { start, end, meaning: Some(meaning), leads_part });
         }
-        let mut at = start;
+        let (first, mut at) = (self.words.len(), start);
         while at < end {
             let next = at + word_end(&self.text[at..end]);
             let whole = at == start && next == end;
             let meaning = if whole { None } else { look_up(&self.text[at..next]) };
-            self.words.push(Word { start: at, end: next, meaning, leads_part: leads_part && at == start });
+            self.add_word(Word { start: at, end: next, meaning, leads_part: leads_part && at == start });
             at = next;
         }
+        self.add_in_odd_case(start..end, first, leads_part);
+    }
+
+    /// A word, or the two that are written as one: `deleterepo`.
+    fn add_word(&mut self, word: Word) {
+        match word.meaning {
+            None => self.add_cut(word, compound::cut(&self.text[word.start..word.end])),
+            Some(_) => self.words.push(word),
+        }
+    }
+
+    /// `DELETErepo` and `de1eterepo`, whose letters' case or digits cut no verb free.
+    fn add_in_odd_case(&mut self, Range { start, end }: Range<usize>, first: usize, leads_part: bool) {
+        let is_verb = |word: &Word| matches!(word.meaning, Some(Meaning::Verb { .. }));
+        if self.words.len() - first < 2 || self.words[first..].iter().any(is_verb) {
+            return;
+        }
+        let token = &self.text[start..end];
+        let cut = compound::cut(token).or_else(|| compound::cut(&in_letters(token)));
+        if cut.is_some() {
+            self.words.truncate(first);
+            self.add_cut(Word { start, end, meaning: None, leads_part }, cut);
+        }
+    }
+
+    fn add_cut(&mut self, word: Word, cut: Option<Cut>) {
+        let Some(Cut { at, meanings: [first, second] }) = cut else { return self.words.push(word) };
+        let middle = word.start + at;
+        self.words.push(Word { end: middle, meaning: first, ..word });
+        self.words.push(Word { start: middle, meaning: second, leads_part: false, ..word });
     }
 }
 
@@ -126,7 +159,7 @@ fn word_end(token: &[u8]) -> usize {
     }
 }
 
-fn look_up(word: &[u8]) -> Option<Meaning> {
+pub fn look_up(word: &[u8]) -> Option<Meaning> {
     let mut lower = [0; WORD_BYTES_MAX];
     let lower = lower.get_mut(..word.len())?;
     lower.copy_from_slice(word);
@@ -140,9 +173,12 @@ fn in_digits(token: &[u8]) -> Option<Meaning> {
     if token.len() > WORD_BYTES_MAX || !token.iter().any(|byte| letter_of_digit(*byte).is_some()) {
         return None;
     }
-    let letters: Vec<u8> = token.iter().map(|byte| letter_of_digit(*byte).unwrap_or(*byte)).collect();
-    look_up(&letters)
+    look_up(&in_letters(token))
         .filter(|meaning| matches!(meaning, Meaning::Verb { group, .. } if group.operation > Operation::Read))
+}
+
+fn in_letters(token: &[u8]) -> Vec<u8> {
+    token.iter().map(|byte| letter_of_digit(*byte).unwrap_or(*byte)).collect()
 }
 
 /// A digit or a capital in place of the letter that it looks like.
