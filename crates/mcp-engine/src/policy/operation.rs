@@ -9,6 +9,7 @@ mod lexicon;
 mod name;
 mod reason;
 pub mod reference;
+mod substring;
 mod verbs;
 mod words;
 
@@ -115,10 +116,33 @@ impl fmt::Display for Classified {
     }
 }
 
+/// How a name tells what its tool does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// By its whole words, see `verbs.rs`.
+    #[default]
+    Words,
+    /// By any part of it, see `substring.rs`.
+    Substring,
+}
+
+impl Mode {
+    pub const ALL: [Self; 2] = [Self::Words, Self::Substring];
+
+    /// As rules files spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Words => "words",
+            Self::Substring => "substring",
+        }
+    }
+}
+
 /// Tells what tools do. Without overrides it knows only names and annotations.
 #[derive(Clone, Debug, Default)]
 pub struct Classifier {
     overrides: Vec<Override>,
+    mode: Mode,
 }
 
 #[derive(Clone, Debug)]
@@ -137,7 +161,15 @@ impl Classifier {
             let (glob, folded) = (Glob::new(&pattern), Glob::new(&skeleton(&pattern)));
             Override { pattern, glob, folded, operation }
         });
-        Self { overrides: overrides.collect() }
+        Self { overrides: overrides.collect(), mode: Mode::default() }
+    }
+
+    pub fn with_mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// The time that it takes grows with the name and the overrides. It is the same every time, so
@@ -149,12 +181,20 @@ impl Classifier {
                 reason: Reason::Override { pattern: said.pattern.clone() },
             };
         }
-        let (named, reason) = self.spelled_otherwise(tool, name::judge(tool));
+        let (named, reason) = self.spelled_otherwise(tool, self.named(tool));
         match annotations.raises() {
             Some((hint, value)) if named == Operation::Read => {
                 Classified { operation: Operation::Write, reason: Reason::Annotation { hint, value, named } }
             }
             _ => Classified { operation: named, reason },
+        }
+    }
+
+    /// What the name alone tells.
+    fn named(&self, tool: &str) -> (Operation, Reason) {
+        match self.mode {
+            Mode::Words => name::judge(tool),
+            Mode::Substring => substring::judge(tool),
         }
     }
 

@@ -52,7 +52,8 @@ pub fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
 /// What was read, in one line.
 pub fn summary(Read { rules, note, .. }: &Read) -> String {
     let note = note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
-    format!("{}, default {} (version {}){note}", count(rules), rules.default.as_str(), rules.version)
+    let (default, mode) = (rules.default.as_str(), rules.classifier.mode().name());
+    format!("{}, default {default}, classify {mode} (version {}){note}", count(rules), rules.version)
 }
 
 /// How many rules there are.

@@ -122,7 +122,9 @@ pub fn explain(
             page.line(&format!("hints: as {} listed it in recording {session}", visible(server)))?;
         }
         if let Some(path) = &path {
-            let rules_line = format!("{}: {} (version {})", quoted(path), count(&rules), rules.version);
+            let mode = rules.classifier.mode().name();
+            let rules_line =
+                format!("{}: {}, classify {mode} (version {})", quoted(path), count(&rules), rules.version);
             page.line(&format!("\n{}", page.styled(Style::Heading, &rules_line)))?;
             tell_rules(&rules, &told, page)?;
             tell_decision(&rules, &told, answered.as_ref(), verdict, page)?;
@@ -248,6 +250,7 @@ impl ExplainArgs {
             "method": self.method,
             "operation": told.operation.map(|operation| operation.name()),
             "why": told.classified.as_ref().map(|classified| classified.reason.to_string()),
+            "classify": self.rules.as_ref().map(|_| rules.classifier.mode().name()),
             "rules_version": self.rules.as_ref().map(|_| &*rules.version),
             "rules": each.collect::<Vec<_>>(),
             "deciding": deciding,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use mcp_engine::policy::operation::{Classifier, Operation};
+use mcp_engine::policy::operation::{Classifier, Mode, Operation};
 use mcp_engine::policy::rules::{Denial, Permission, Rule, RuleVerdict, Rules};
 use mcp_filter::Filter;
 use mcp_wire::visible::is_deceptive;
@@ -20,7 +20,8 @@ const NAME_MAX: usize = 100;
 /// Letters that a message may have. Models read it, and pay for it.
 const MESSAGE_MAX: usize = 2_000;
 
-const POLICY_KEYS: [&str; 7] = ["rules", "default", "operations", "hide_denied", "denial", "audit_required", "server"];
+const POLICY_KEYS: [&str; 8] =
+    ["rules", "default", "operations", "classify", "hide_denied", "denial", "audit_required", "server"];
 const RULE_KEYS: [&str; 6] = ["name", "match", "verdict", "message", "timeout", "on_timeout"];
 const VERDICTS: [(&str, RuleVerdict); 4] = [
     ("allow", RuleVerdict::Allow),
@@ -42,6 +43,7 @@ pub fn read(policy: &Located, naming: Naming<'_>, reading: &mut Reading<'_>) -> 
     let rules = of("rules").map(|list| rules(list, reading)).unwrap_or_default();
     let default = of("default").and_then(|word| reading.word(word, "permission", &PERMISSIONS)).unwrap_or_default();
     let operations = of("operations").map(|table| operations(table, reading)).unwrap_or_default();
+    let mode = of("classify").and_then(|word| mode(word, reading)).unwrap_or_default();
     let hide_denied = of("hide_denied").and_then(|flag| reading.flag(flag, "`hide_denied`")).unwrap_or_default();
     let denial = of("denial").and_then(|word| reading.word(word, "denial", &DENIALS)).unwrap_or_default();
     let audit_required =
@@ -51,7 +53,7 @@ pub fn read(policy: &Located, naming: Naming<'_>, reading: &mut Reading<'_>) -> 
     let rules = Rules {
         rules,
         default,
-        classifier: Classifier::new(operations),
+        classifier: Classifier::new(operations).with_mode(mode),
         hide_denied,
         denial,
         audit_required,
@@ -189,6 +191,11 @@ fn only_asks(member: &Member, verdict: Option<RuleVerdict>, reading: &mut Readin
         let what = format!("`{}` is for rules that ask, and this one says {}", member.key, verdict.as_str());
         reading.mistakes.add(Mistake::at(member.key_span.clone(), what));
     }
+}
+
+/// What `classify` says.
+pub fn mode(word: &Located, reading: &mut Reading<'_>) -> Option<Mode> {
+    reading.word(word, "mode", &Mode::ALL.map(|mode| (mode.name(), mode)))
 }
 
 pub fn operations(table: &Located, reading: &mut Reading<'_>) -> Vec<(String, Operation)> {

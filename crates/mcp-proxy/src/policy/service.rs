@@ -72,7 +72,7 @@ impl Services {
         let rules = Rules {
             rules,
             default: self.default,
-            classifier: Classifier::new(self.operations.iter().cloned()),
+            classifier: Classifier::new(self.operations.iter().cloned()).with_mode(self.mode),
             hide_denied: false,
             denial: Denial::Error,
             audit_required: false,

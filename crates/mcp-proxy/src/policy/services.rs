@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use mcp_engine::policy::operation::Operation;
+use mcp_engine::policy::operation::{Mode, Operation};
 use mcp_engine::policy::rules::Permission;
 
 use crate::config::{Located, Member, Mistake, Reading, Value, each, member, said};
@@ -20,6 +20,8 @@ pub struct Services {
     pub unknown: Option<Permission>,
     /// What tools do, where the file says.
     pub operations: Vec<(String, Operation)>,
+    /// How names tell it otherwise.
+    pub mode: Mode,
     /// In the order of the file.
     pub names: Vec<String>,
     pub entries: Vec<Entry>,
@@ -34,7 +36,8 @@ pub struct Entry {
 
 pub fn read(root: &Located, members: &[Member], reading: &mut Reading<'_>) -> Option<Services> {
     let (operations, names, entries) = (Vec::new(), Vec::new(), Vec::new());
-    let mut services = Services { default: Permission::Allow, unknown: None, operations, names, entries };
+    let (default, mode) = (Permission::Allow, Mode::default());
+    let mut services = Services { default, unknown: None, operations, mode, names, entries };
     let mut seen = HashMap::new();
     if members.iter().all(Member::is_comment) {
         reading.mistakes.add(Mistake::at(root.span.clone(), "there are no rules in this file"));
@@ -49,6 +52,10 @@ pub fn read(root: &Located, members: &[Member], reading: &mut Reading<'_>) -> Op
             "operations" if are_operations(&member.value) => {
                 services.operations = native::operations(&member.value, reading);
             }
+            // A service can be called so, too: permissions stand in one.
+            "classify" if !matches!(member.value.value, Value::Table(_)) => {
+                services.mode = native::mode(&member.value, reading).unwrap_or_default();
+            }
             "unknown_service" => services.unknown = reading.word(&member.value, "permission", &PERMISSIONS),
             "rules" if is_list_of_rules => services.read_list(&member.value, &mut seen, reading),
             "mcpServers" => reading.mistakes.add(
@@ -59,7 +66,7 @@ pub fn read(root: &Located, members: &[Member], reading: &mut Reading<'_>) -> Op
                 let what = format!("unknown key {}", said(&member.key));
                 reading.mistakes.add(
                     Mistake::at(member.key_span.clone(), what)
-                        .meant(&member.key, &["rules", "default", "operations", "unknown_service"]),
+                        .meant(&member.key, &["rules", "default", "operations", "classify", "unknown_service"]),
                 );
             }
             _ => services.read_service(member, &mut seen, reading),

@@ -48,6 +48,36 @@ policy:
 }
 
 #[test]
+fn names_tell_what_tools_do_as_the_file_says() {
+    let of = |rules: &Rules, tool| rules.classifier.classify(tool, Default::default()).operation.name();
+    let asked = |name: &str, text: &str| {
+        let rules = read(name, text);
+        ["list_presets", "deny_all", "mine"].map(|tool| of(&rules, tool))
+    };
+    let native = "[policy]\noperations = { mine = \"admin\" }\n";
+    assert_eq!(asked("rules.toml", native), ["read", "admin", "admin"]);
+    assert_eq!(asked("rules.toml", &format!("{native}classify = \"words\"\n")), ["read", "admin", "admin"]);
+    let substring = ["delete", "write", "admin"];
+    assert_eq!(asked("rules.toml", &format!("{native}classify = \"substring\"\n")), substring);
+    let operations = r#""operations": {"mine": "admin"}, "classify": "substring""#;
+    assert_eq!(asked("rules.json", &format!(r#"{{"fs": {{"delete": "deny"}}, {operations}}}"#)), substring);
+    let list = r#"{"service": "fs", "operations": ["delete"], "permission": "deny"}"#;
+    assert_eq!(asked("rules.json", &format!(r#"{{"rules": [{list}], {operations}}}"#)), substring);
+
+    // A service can be called so, too.
+    let service = read("rules.json", r#"{"classify": {"delete": "deny"}}"#);
+    assert_eq!((&*service.rules[0].name, service.classifier.mode().name()), ("classify.delete", "words"));
+    for (name, text) in [("r.toml", "[policy]\nclassify = \"substrings\""), ("r.json", r#"{"classify": "substrings"}"#)]
+    {
+        let refused = refused(name, text);
+        assert!(
+            refused.contains("no such mode: `substrings`") && refused.contains("did you mean `substring`?"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
 fn what_is_left_out_is_harmless() {
     let rules = read("rules.toml", "[policy]\n");
     assert_eq!((rules.default, rules.denial), (Permission::Allow, Denial::Error));

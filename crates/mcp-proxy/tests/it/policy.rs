@@ -16,16 +16,16 @@ fn check_says_what_it_read() {
     let checked = sandbox.stdout(["policy", "check", "native.toml", "~/github.json", "two.yaml"]);
     let checked = checked.replace(sandbox.path("").to_str().unwrap(), "[home]/");
     insta::assert_snapshot!(checked, @r#"
-    native.toml: 1 rule, default deny (version 06bc31095aba)
-    [home]/github.json: 3 rules, default allow (version 0967ac20b994); those of the service `github`
+    native.toml: 1 rule, default deny, classify words (version 06bc31095aba)
+    [home]/github.json: 3 rules, default allow, classify words (version 0967ac20b994); those of the service `github`
       note: `github.delete` no longer goes by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`
-    two.yaml: 2 rules, default deny (version a8e3ebc7bf18); each tool's by the service that its name begins with (`github`, `slack`); a tool of none of them gets the strictest verdict of any (deny), unless --service names its service or the file has `unknown_service`
+    two.yaml: 2 rules, default deny, classify words (version a8e3ebc7bf18); each tool's by the service that its name begins with (`github`, `slack`); a tool of none of them gets the strictest verdict of any (deny), unless --service names its service or the file has `unknown_service`
       note: `github.delete` no longer goes by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`
     "#);
     assert!(sandbox.stdout(["policy", "check", "--rules", "native.toml", "two.yaml"]).contains("\ntwo.yaml: 2 rules"));
     assert_eq!(sandbox.output(["policy", "check"]).status.code(), Some(2));
     let one = sandbox.stdout(["policy", "check", "--rules", "two.yaml", "--service", "slack"]);
-    insta::assert_snapshot!(one, @"two.yaml: 1 rule, default deny (version a8e3ebc7bf18); those of the service `slack`, and none of `github`");
+    insta::assert_snapshot!(one, @"two.yaml: 1 rule, default deny, classify words (version a8e3ebc7bf18); those of the service `slack`, and none of `github`");
 }
 
 #[test]
@@ -111,7 +111,7 @@ policy:
     exit 0
     sync_all is delete: set for `sync_*`
 
-    rules.yaml: 5 rules (version 5c238f1548df)
+    rules.yaml: 5 rules, classify words (version 5c238f1548df)
       depends  sizes    observe  size>10k
       depends  etc      deny     $.params.arguments.path^="/etc"
     → matches  deletes  ask      op:delete
@@ -125,7 +125,7 @@ policy:
     exit 1
     read_file is read: verb `read`
 
-    [home]/rules.yaml: 5 rules (version 5c238f1548df)
+    [home]/rules.yaml: 5 rules, classify words (version 5c238f1548df)
       no       sizes    observe  size>10k
     → matches  etc      deny     $.params.arguments.path^="/etc"
       no       deletes  ask      op:delete
@@ -139,7 +139,7 @@ policy:
     exit 1
     read_file is write: the server says `destructiveHint: true`; the name alone would be read
 
-    rules.yaml: 5 rules (version 5c238f1548df)
+    rules.yaml: 5 rules, classify words (version 5c238f1548df)
       no       sizes    observe  size>10k
       no       etc      deny     $.params.arguments.path^="/etc"
       no       deletes  ask      op:delete
@@ -153,7 +153,7 @@ policy:
     exit 0
     sampling/createMessage is no operation
 
-    rules.yaml: 5 rules (version 5c238f1548df)
+    rules.yaml: 5 rules, classify words (version 5c238f1548df)
       depends  sizes    observe  size>10k
       depends  etc      deny     $.params.arguments.path^="/etc"
       no       deletes  ask      op:delete
@@ -166,7 +166,7 @@ policy:
     exit 0
     tools/list is no operation; it is needed to talk at all, so rules about everything do not count
 
-    rules.yaml: 5 rules (version 5c238f1548df)
+    rules.yaml: 5 rules, classify words (version 5c238f1548df)
       depends  sizes    observe  size>10k
       depends  etc      deny     $.params.arguments.path^="/etc"
       no       deletes  ask      op:delete
@@ -177,7 +177,7 @@ policy:
     "#);
     insta::assert_snapshot!(explain(&["file:///etc", "--method", "resources/read", "--rules", "rules.yaml", "--json"]), @r#"
     exit 0
-    {"deciding":["etc","reads"],"default":null,"method":"resources/read","operation":"read","otherwise":[],"recorded":null,"rules":[{"match":"size>10k","matches":"depends","name":"sizes","verdict":"observe"},{"match":"$.params.arguments.path^=\"/etc\"","matches":"depends","name":"etc","verdict":"deny"},{"match":"op:delete","matches":"no","name":"deletes","verdict":"ask"},{"match":"op:read","matches":"yes","name":"reads","verdict":"allow"},{"match":"method:sampling/* and server:github","matches":"no","name":"thinking","verdict":"allow"}],"rules_version":"5c238f1548df","tool":"file:///etc","verdict":null,"why":null}
+    {"classify":"words","deciding":["etc","reads"],"default":null,"method":"resources/read","operation":"read","otherwise":[],"recorded":null,"rules":[{"match":"size>10k","matches":"depends","name":"sizes","verdict":"observe"},{"match":"$.params.arguments.path^=\"/etc\"","matches":"depends","name":"etc","verdict":"deny"},{"match":"op:delete","matches":"no","name":"deletes","verdict":"ask"},{"match":"op:read","matches":"yes","name":"reads","verdict":"allow"},{"match":"method:sampling/* and server:github","matches":"no","name":"thinking","verdict":"allow"}],"rules_version":"5c238f1548df","tool":"file:///etc","verdict":null,"why":null}
     "#);
     insta::assert_snapshot!(explain(&[]), @"
     exit 2
@@ -188,6 +188,35 @@ policy:
     assert!(explain(&["x", "--hint", "evil"]).contains("expected `destructive`, `readonly`"));
     let hostile = explain(&["evil\u{202e}\u{1b}[2J"]);
     assert!(hostile.contains("evil\u{27e8}U+202E\u{27e9}\u{241b}[2J is write"), "{hostile}");
+}
+
+#[test]
+fn the_mode_in_force_is_told() {
+    let sandbox = Sandbox::new();
+    let native =
+        "[policy]\nclassify = 'substring'\n[[policy.rules]]\nname = 'a'\nmatch = 'op:delete'\nverdict = 'deny'\n";
+    std::fs::write(sandbox.path("native.toml"), native).unwrap();
+    let short = r#"{"fs": {"read": "allow", "delete": "deny"}, "classify": "substring", "operations": {"set_preset": "write"}}"#;
+    std::fs::write(sandbox.path("short.json"), short).unwrap();
+    insta::assert_snapshot!(sandbox.stdout(["policy", "check", "native.toml", "short.json"]), @r#"
+    native.toml: 1 rule, default allow, classify substring (version 18e2de51b2c8)
+      note: rule "a" no longer matches a tool for `destructiveHint: true` alone; `match = "op:delete or hint:destructive"` restores that
+    short.json: 2 rules, default allow, classify substring (version cbae0b15db6d); those of the service `fs`
+    "#);
+    let explain =
+        |args: &[&str]| String::from_utf8(sandbox.output(["policy", "explain"].iter().chain(args)).stdout).unwrap();
+    insta::assert_snapshot!(explain(&["list_presets", "--rules", "short.json"]), @r#"
+    list_presets is delete: `reset` in the name, by `classify = "substring"`
+
+    short.json: 2 rules, classify substring (version cbae0b15db6d)
+      no       fs.read   allow    op:read
+    → matches  fs.delete deny     op:delete
+
+    decision: deny by rule `fs.delete`
+    "#);
+    let told = explain(&["set_preset", "--rules", "short.json", "--json"]);
+    assert!(told.starts_with(r#"{"classify":"substring","#) && told.contains(r#""operation":"write""#), "{told}");
+    assert!(explain(&["list_presets", "--json"]).starts_with(r#"{"classify":null,"#), "no rules, no mode");
 }
 
 /// The answer that a server's hints give is told: those that a recording shows, or those that it may give.
@@ -205,7 +234,7 @@ fn explain_tells_what_hints_would_change() {
     exit 0
     list_all is read: verb `list`
 
-    rules.yaml: 2 rules (version 15d5ca5620a6)
+    rules.yaml: 2 rules, classify words (version 15d5ca5620a6)
       no       new     ask      hint:unknown
       no       careful deny     op>=write
 
@@ -224,7 +253,7 @@ fn explain_tells_what_hints_would_change() {
     exit 1
     write_file is write: verb `write`
 
-    rules.yaml: 2 rules (version 15d5ca5620a6)
+    rules.yaml: 2 rules, classify words (version 15d5ca5620a6)
       no       new     ask      hint:unknown
     → matches  careful deny     op>=write
 
@@ -243,7 +272,7 @@ fn explain_tells_what_hints_would_change() {
     list_all is write: the server says `destructiveHint: true`; the name alone would be read
     hints: as store listed it in recording [id]
 
-    rules.yaml: 2 rules (version 15d5ca5620a6)
+    rules.yaml: 2 rules, classify words (version 15d5ca5620a6)
       no       new     ask      hint:unknown
     → matches  careful deny     op>=write
 

@@ -57,7 +57,7 @@ fn it_is_said_whose_rules_apply() {
     std::fs::write(sandbox.path("rules.json"), DENY).unwrap();
     let (status, errors) = sandbox.run(&["--rules", "~/rules.json"], &["answer"]).end();
     assert!(status.success(), "{errors}");
-    assert!(errors.contains(": rules: 1 rule, default allow (version "), "{errors}");
+    assert!(errors.contains(": rules: 1 rule, default allow, classify words (version "), "{errors}");
     assert!(errors.contains("those of the service `github`"), "{errors}");
     let (_, errors) = sandbox.run(&["--rules", "rules.json", "--quiet"], &["answer"]).end();
     assert_eq!(errors, "");
@@ -96,6 +96,27 @@ const HINTING: &str = r#"while read -r line; do case "$line" in
         {"name":"delete_file","annotations":{"readOnlyHint":false,"destructiveHint":true}}]}}' | tr -d '\n'; echo ;;
     *) printf '%s\n' '{"jsonrpc":"2.0","id":7,"result":{}}' ;;
     esac; done"#;
+
+#[test]
+fn rules_that_go_by_parts_of_names_deny_by_them() {
+    let seed = r#"{"fs": {"read": "allow", "write": "allow", "delete": "deny"}"#;
+    for (mode, denied) in
+        [("", vec!["delete_file"]), (r#", "classify": "substring""#, vec!["list_presets", "delete_file"])]
+    {
+        let sandbox = Sandbox::new();
+        std::fs::write(sandbox.path("rules.json"), format!("{seed}{mode}}}")).unwrap();
+        let mut proxy = sandbox.run_script(&["--rules", "rules.json"], HINTING);
+        let mut is_denied = |tool: &&str| {
+            proxy.send(format!("{}\n", call(7, tool)).as_bytes());
+            proxy.json()["error"]["code"] == -32000
+        };
+        let tools = ["list_presets", "list_all", "delete_file", "write_file"];
+        assert_eq!(tools.into_iter().filter(|tool| is_denied(tool)).collect::<Vec<_>>(), denied);
+        let (_, errors) = proxy.end();
+        let mode = if mode.is_empty() { "classify words" } else { "classify substring" };
+        assert!(errors.contains(&format!("3 rules, default allow, {mode} (version ")), "{errors}");
+    }
+}
 
 /// The seed's example rules mean after a list what they mean before it.
 #[test]

@@ -20,6 +20,10 @@ pub enum Reason {
     Shows { word: String },
     /// No verb, but a word for something that runs what it is given.
     Runs { word: String },
+    /// The mode `substring`: a word of its tables is a part of the name.
+    Contains { part: &'static str },
+    /// The mode `substring`: no word of its tables is a part of the name.
+    ContainsNone,
     /// It would read by its name, but that has letters that are not what they look like.
     Disguised,
     /// No word that we know.
@@ -38,6 +42,8 @@ impl fmt::Display for Reason {
             Self::About { word, object } => write!(f, "`{}` done to `{}`", visible(word), visible(object)),
             Self::Shows { word } => write!(f, "no verb, and `{}` is something to look at", visible(word)),
             Self::Runs { word } => write!(f, "no verb, and `{}` runs what it is given", visible(word)),
+            Self::Contains { part } => write!(f, "`{part}` in the name, by `classify = \"substring\"`"),
+            Self::ContainsNone => f.write_str("no known word in the name, by `classify = \"substring\"`"),
             Self::Disguised => f.write_str("the name has letters other than plain ones, and is not trusted to read"),
             Self::Unknown => f.write_str("no known verb in the name"),
         }

@@ -1,5 +1,6 @@
 //! The reference of operations, written from the table of words: `docs/operations.md`.
 
+use super::substring::TABLES;
 use super::verbs::{
     DONE_TO, ENGINES, GROUPED, GROUPING, GROUPS, HOLDERS, JOINTS, KEYS, RIGHTS, RUN, SETTINGS, SHOWN, UNCUT, Verb,
 };
@@ -39,6 +40,11 @@ pub fn markdown() -> String {
     for (verbs, objects, operation) in DONE_TO {
         let quoted = |words: &[&str]| words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
         page.push_str(&format!("| {} | {} | `{operation}` |\n", quoted(verbs), quoted(objects)));
+    }
+    page.push_str(&format!("\n{SUBSTRINGS}"));
+    for (operation, words) in TABLES {
+        let words = words.iter().map(|word| format!("`{word}`")).collect();
+        page.push_str(&format!("\n### {operation}\n{}", listed(words)));
     }
     page
 }
@@ -87,6 +93,9 @@ Behind the last `__` is the tool, before it the server, whose name counts only i
 - A name without a word that is known is `write`.
 
 A name is a guess, and a server can call its tools what it likes. Where it matters, say what a tool is.
+
+Rules that were written for a proxy that looks for parts of names can keep its ways: `classify = \"substring\"` in the
+rules file ([below](#by-substring)).
 ";
 
 const NOUNS: &str = "\
@@ -98,6 +107,15 @@ const OBJECTS: &str = "\
 
 | verb | done to | is |
 |---|---|---|
+";
+
+const SUBSTRINGS: &str = "\
+## By substring
+
+With `classify = \"substring\"` in a rules file ([policy.md](policy.md)) the tables above do not count. A tool has the first
+of these operations, in this order, that has a word which is a part of its name in lower case, wherever that part stands.
+A name without any is `write`. So `list_presets` is `delete` for its `reset`, and `list_issues` is `write`. What you say of
+tools and the server's hints count as in the other mode, and a name with letters that are not plain is never `read`.
 ";
 
 fn written(verb: &Verb) -> String {

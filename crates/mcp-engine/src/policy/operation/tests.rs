@@ -181,6 +181,55 @@ fn groups_have_rights_where_the_verb_is_done_to_them() {
     check(Operation::Write, &["create_log_group", "update_group_milestone", "create_replication_group"]);
 }
 
+/// As other proxies classify, for rules that were written for those.
+#[test]
+fn substrings_decide_where_the_mode_says_so() {
+    #[track_caller]
+    fn says(name: &str, expected: &str) {
+        let classifier = Classifier::default().with_mode(Mode::Substring);
+        assert_eq!(classifier.classify(name, Annotations::default()).to_string(), expected);
+    }
+    let part =
+        |operation: &str, part: &str| format!("{operation}: `{part}` in the name, by `classify = \"substring\"`");
+    says("github_delete_repo", &part("delete", "delete"));
+    says("github_list_repos", &part("read", "list"));
+    says("GITHUB_DELETE_REPO", &part("delete", "delete"));
+    says("deleterepo", &part("delete", "delete"));
+    says("delete_user_role", &part("admin", "role"));
+    says("run_and_remove", &part("delete", "remove"));
+    says("create_post", &part("execute", "post"));
+    says("get_settings", &part("admin", "setting"));
+    says("list_issues", &part("write", "issue"));
+    says("hover", "write: no known word in the name, by `classify = \"substring\"`");
+    says("", "write: no known word in the name, by `classify = \"substring\"`");
+    says("gеt_x", "write: no known word in the name, by `classify = \"substring\"`");
+    says("list_х", "write: the name has letters other than plain ones, and is not trusted to read");
+    // U+212A is a letter of its own, and a k in lower case.
+    says("\u{212a}ill", &part("delete", "kill"));
+}
+
+#[test]
+fn overrides_and_hints_count_in_both_modes() {
+    let overrides = [("tidy".to_owned(), Operation::Delete)];
+    let classifier = Classifier::new(overrides).with_mode(Mode::Substring);
+    let destructive = Annotations { destructive: Some(true), ..Annotations::default() };
+    assert_eq!(classifier.classify("tidy", Annotations::default()).operation, Operation::Delete);
+    assert_eq!(classifier.classify("get_x", destructive).operation, Operation::Write);
+}
+
+/// A word that an earlier one is a part of would never decide.
+#[test]
+fn every_word_of_the_substrings_can_decide() {
+    let words: Vec<&str> = substring::TABLES.iter().flat_map(|(_, words)| words.iter().copied()).collect();
+    for (operation, own) in substring::TABLES {
+        assert!(own.is_sorted(), "{operation}");
+        for word in own {
+            assert_eq!(substring::judge(word), (operation, Reason::Contains { part: word }), "{word}");
+            assert!(words.iter().filter(|other| *other == word).count() == 1, "{word}");
+        }
+    }
+}
+
 #[test]
 fn disguised_names_lose_nothing() {
     check(
