@@ -181,6 +181,11 @@ impl Conversation {
             Some(asked) if message.glance().kind.is_response() && message.id().as_ref() == Some(&asked.id) => {
                 Some(asked.sequence)
             }
+            Some(asked) if message.glance().kind == Kind::Batch => {
+                let correlated = self.pending.correlate(from, message, sequence);
+                let is_answered = self.pending.note_asked_in_batch(message, asked);
+                if is_answered { Some(asked.sequence) } else { correlated }
+            }
             _ => self.pending.correlate(from, message, sequence),
         }
     }
@@ -214,8 +219,22 @@ impl Conversation {
         lent.map_or(Lane::PIPE, |lent| Lane { exchange: lent.exchange, event_id: &lent.event_id, ..Lane::PIPE })
     }
 
+    /// Takes note of what became of a batch that was parked. The ids of one that went nowhere are free again.
+    pub fn settle_items(&mut self, release: &Release) {
+        if release.is_discarded {
+            return;
+        }
+        for id in &release.items {
+            match release.back {
+                Some(_) => drop(self.pending.take_very(release.from, id, release.sequence)),
+                None => self.pending.cancel(release.from, id),
+            }
+        }
+    }
+
     /// Takes note of what became of a message that was parked.
     pub fn settle(&mut self, release: &Release) {
+        self.settle_items(release);
         let (from, Some(id), false) = (release.from, &release.request, release.is_discarded) else { return };
         if release.back.is_some() {
             self.pending.take_very(from, id, release.sequence);

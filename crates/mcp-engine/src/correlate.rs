@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use foldhash::fast::RandomState;
 use mcp_wire::{Id, Kind, Message, scan};
 
-use crate::envelope::Side;
+use crate::envelope::{Asked, Side};
 
 /// Requests remembered per direction before the oldest half is forgotten: far more than any peer
 /// keeps open, little enough to hold.
@@ -23,6 +23,8 @@ const LONG_IDS_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub struct Pending {
     from_client: Table,
     from_server: Table,
+    /// Requests that the last batch answered, by id, and their sequences.
+    answered_together: Vec<(Id, u64)>,
 }
 
 /// A request that was seen.
@@ -69,14 +71,33 @@ impl Pending {
     /// Each item of a batch counts by itself; the batch is shown as the answer to the first request
     /// it answers.
     fn correlate_batch(&mut self, from: Side, message: &Message, sequence: u64) -> Option<u64> {
-        let mut first = None;
+        self.answered_together.clear();
         for item in scan::batch_items(message.bytes()) {
             let item = Message::new(message.bytes().slice(item.range()));
-            if item.glance().kind != Kind::Batch {
-                first = first.or(self.correlate(from, &item, sequence));
+            if item.glance().kind != Kind::Batch
+                && let Some(request) = self.correlate(from, &item, sequence)
+            {
+                self.answered_together.extend(item.id().map(|id| (id, request)));
             }
         }
-        first
+        self.answered_together.first().map(|(_, request)| *request)
+    }
+
+    /// Whether a batch answers the request that its exchange was opened for, which no table has.
+    pub fn note_asked_in_batch(&mut self, batch: &Message, asked: &Asked) -> bool {
+        let is_answered = scan::batch_items(batch.bytes()).any(|item| {
+            let item = Message::new(batch.bytes().slice(item.range()));
+            item.glance().kind.is_response() && item.id().as_ref() == Some(&asked.id)
+        });
+        if is_answered {
+            self.answered_together.insert(0, (asked.id.clone(), asked.sequence));
+        }
+        is_answered
+    }
+
+    /// Takes the requests that the last batch answered.
+    pub fn take_answered_together(&mut self) -> Vec<(Id, u64)> {
+        std::mem::take(&mut self.answered_together)
     }
 
     pub fn awaits(&self, from: Side, id: &Id) -> bool {

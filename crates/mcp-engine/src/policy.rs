@@ -34,6 +34,7 @@ use govern::Governed;
 use operation::Operation;
 use rules::{Permission, RuleVerdict, Rules};
 
+pub(crate) use govern::has_batches;
 pub(crate) use lists::Hidden;
 
 pub use answers::{ANSWERS_MAX, Answered, Answers, SUBJECT_BYTES_MAX};

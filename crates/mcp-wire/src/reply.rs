@@ -78,6 +78,8 @@ pub enum Refusal {
     },
     /// Somebody held the message and did not let it go on.
     Dropped,
+    /// Another message of its batch was refused.
+    BatchRefused,
     /// Whoever asks did so more often than they may.
     RateLimited {
         retry_after_ms: u64,
@@ -151,6 +153,7 @@ impl Refusal {
             Self::NotInRecording { .. } => 5050,
             Self::UnknownMethod { .. } => -32601,
             Self::Dropped => 5040,
+            Self::BatchRefused => 5042,
             Self::RateLimited { .. } => -32002,
             Self::ServerUnavailable { .. } => 5032,
             Self::ServerTimeout { .. } => 5041,
@@ -182,6 +185,7 @@ impl Refusal {
             Self::NotInRecording { .. } => "not-in-recording",
             Self::UnknownMethod { .. } => "method-not-found",
             Self::Dropped => "dropped",
+            Self::BatchRefused => "batch-refused",
             Self::RateLimited { .. } => RATE_LIMITED,
             Self::ServerUnavailable { .. } => "server-unavailable",
             Self::ServerTimeout { .. } => "server-timeout",
@@ -257,6 +261,9 @@ impl Refusal {
             Self::Overloaded => "the proxy holds as many sessions or messages as it may; try again later",
             Self::Unauthorized => "Unauthorized",
             Self::Dropped => "the message was held, and whoever watches this proxy did not let it go on",
+            Self::BatchRefused => {
+                "not sent, because another message of the same batch was refused. Send this one again by itself"
+            }
         };
         text.into()
     }
@@ -353,7 +360,12 @@ pub fn denied(id: &Id, denied: &Denied<'_>) -> Bytes {
 
 /// The same as a result of a tool that failed, for clients that keep errors from their model.
 pub fn denied_as_result(id: &Id, denied: &Denied<'_>, is_modern: bool) -> Bytes {
-    let mut result = json!({ "content": [{ "type": "text", "text": denied.text() }], "isError": true });
+    failed_as_result(id, &denied.text(), is_modern)
+}
+
+/// The result of a tool that failed with this text.
+pub fn failed_as_result(id: &Id, text: &str, is_modern: bool) -> Bytes {
+    let mut result = json!({ "content": [{ "type": "text", "text": text }], "isError": true });
     if is_modern {
         result["resultType"] = "complete".into();
     }

@@ -70,7 +70,7 @@ impl Pipeline {
             let why = if has_room { Why::NobodyThere.as_str() } else { "too much is held already" };
             let (message, ruling) = question.into_parts();
             let answer = self.deny_with(lane.speaker(talk), &message, &ruling, NOBODY, Some(why), 0);
-            return self.end_refused(lane, message, answer, why, out);
+            return self.end_refused(lane, message, (answer, None), why, out);
         }
         let ProxyMessage { sequence, correlated, .. } = *question.message();
         out.parked.push(ParkedMark { sequence, correlated, is_refused: false });

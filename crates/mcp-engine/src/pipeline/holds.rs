@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mcp_filter::Filter;
 use mcp_store::{Mark, Outcome, OutcomeKind, RecordHead};
 use mcp_wire::reply::{self, Refusal};
-use mcp_wire::{Id, Kind, Message};
+use mcp_wire::{Id, Kind, Message, scan};
 use tokio::time::Instant;
 
 use super::{Outbox, Outgoing, ParkedMark, Pipeline};
@@ -33,6 +33,8 @@ pub struct Release {
     pub unasks: Option<Outgoing>,
     /// The id that its sender knows it by, if it is a request.
     pub request: Option<Id>,
+    /// The ids of requests in a batch that went nowhere.
+    pub items: Vec<Id>,
     /// It leaves otherwise than it came.
     pub is_edited: bool,
     /// The message as it came, if headers that repeat parts of it are to repeat those all the same.
@@ -169,7 +171,7 @@ impl Pipeline {
     /// Names a request that is taken back as its receiver knows it.
     fn pass_cancellation(
         &mut self,
-        talk: &Conversation,
+        talk: &mut Conversation,
         lane: Lane<'_>,
         message: ProxyMessage,
         now: &Id,
@@ -324,6 +326,7 @@ impl Pipeline {
         // The answer to a request goes to its sender; an error in place of an answer, to its receiver.
         let (mut onward, mut back) = (None, None);
         if let Some(answer) = ends.answer {
+        let items = if ends.goes_on { Vec::new() } else { item_ids(message) };
             let (to, correlated) = match request.is_some() {
                 true => (from, Some(sequence)),
                 false => (from.other(), message.correlated),
@@ -346,6 +349,7 @@ impl Pipeline {
             request,
             is_edited,
             raw_headers: ends.raw_headers,
+            items,
             is_taken_back: what == OutcomeKind::Cancelled,
             is_discarded: what == OutcomeKind::Discarded,
         });
@@ -590,3 +594,13 @@ pub(super) fn request_id(message: &ProxyMessage) -> Option<Id> {
 
 #[cfg(test)]
 mod tests;
+/// The ids of the requests in a batch.
+pub(super) fn item_ids(batch: &ProxyMessage) -> Vec<Id> {
+    let said = &batch.message;
+    if said.glance().kind != Kind::Batch {
+        return Vec::new();
+    }
+    let items = scan::batch_items(said.bytes()).map(|span| Message::new(said.bytes().slice(span.range())));
+    items.filter(|item| item.glance().kind == Kind::Request).filter_map(|item| item.id()).collect()
+}
+

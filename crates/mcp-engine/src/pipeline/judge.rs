@@ -1,20 +1,22 @@
 //! The stage that no message goes around: each is judged, what was decided is written down before it
 //! counts, and what may not go on comes back to its sender as a denial.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use mcp_store::{Outcome, OutcomeKind, VerdictKind};
 use mcp_wire::reply::{self, Denied, Refusal};
 use mcp_wire::revision::Era;
 use mcp_wire::{Ending, Id, Kind, Message, scan};
 
-use super::holds::request_id;
+use super::holds::{item_ids, request_id};
 use super::{Outbox, Outgoing, ParkedMark, Pipeline, Release};
 use crate::audit::{Audit, Decided, Recording};
 use crate::conversation::{Conversation, Part, Speaker};
 use crate::envelope::{Asked, Lane, ProxyMessage, Side};
 use crate::intercept::DecideError;
 use crate::policy::rules::{Denial, RuleVerdict};
-use crate::policy::{Judged, Question, Refused, Ruling, Rulings, Verdict};
+use crate::policy::{Judged, Question, Refused, Ruling, Rulings, Verdict, has_batches};
 use crate::record::Recorder;
 use crate::resolve::resolve;
 
@@ -24,11 +26,21 @@ const IS_LISTED: [&str; 4] = ["tools/call", "prompts/get", "resources/read", "re
 /// How a call ended that did not go on because the audit could not be written. It may be written yet, and then says
 /// this as well.
 pub(super) const NOT_WRITTEN: &str = "stopped";
+const NEIGHBOUR_DENIED: &str = "another item of the same batch is denied";
 
 /// What goes no further, at least for now.
 pub(super) enum Stopped {
     Asked(Question),
     Refused(ProxyMessage, Refused),
+}
+
+/// What is said of a refused message.
+pub(super) struct Told {
+    /// To its sender; of an answer, to whoever waits for it.
+    pub answer: Option<Bytes>,
+    /// To the client, of calls whose answers came in a batch: the sequences of the calls, and their answers.
+    closing: Vec<(u64, Bytes)>,
+    pub why: String,
 }
 
 /// What was decided about a message by rule, and its number in the audit.
@@ -197,7 +209,7 @@ impl Pipeline {
     /// `known` is the id under which an answer is waited for, if it has another.
     pub(super) fn stop(
         &mut self,
-        talk: &Conversation,
+        talk: &mut Conversation,
         lane: Lane<'_>,
         known: Option<Id>,
         stopped: Box<Stopped>,
@@ -205,31 +217,64 @@ impl Pipeline {
     ) {
         match *stopped {
             Stopped::Asked(question) => self.ask(talk, lane, question, out),
-            Stopped::Refused(message, refused) => self.refuse((lane.speaker(talk), known), lane, message, refused, out),
+            Stopped::Refused(message, refused) => self.refuse(talk, lane, (message, known), &refused, out),
         }
     }
 
     /// Tells the sender of a message why it went nowhere; of an answer, whoever waits for it.
-    pub(super) fn refuse(
+    fn refuse(
         &mut self,
-        (speaker, known): (&Speaker, Option<Id>),
+        talk: &mut Conversation,
         lane: Lane<'_>,
-        message: ProxyMessage,
-        refused: Refused,
+        (message, known): (ProxyMessage, Option<Id>),
+        refused: &Refused,
         out: &mut Outbox,
     ) {
-        let (answer, why) = self.refusal_of((speaker, known), &message, &refused);
+        let is_batch = message.message.glance().kind == Kind::Batch && message.from == Side::Server;
+        let answered = if is_batch { talk.pending.take_answered_together() } else { Vec::new() };
+        let told = self.refusal_of((lane.speaker(talk), known, answered), &message, refused);
         self.keep_held(&message, lane);
-        self.end_refused(lane, message, answer, &why, out);
+        let closing = self.close_calls(talk, lane, told.closing, out);
+        self.end_refused(lane, message, (told.answer, closing), &told.why, out);
+    }
+
+    /// Answers the calls whose answers came in a refused batch. The last answer comes back: it takes the place of
+    /// the batch. All of them share that place where batches are read, or an HTTP exchange carries one message.
+    fn close_calls(
+        &mut self,
+        talk: &Conversation,
+        lane: Lane<'_>,
+        mut closing: Vec<(u64, Bytes)>,
+        out: &mut Outbox,
+    ) -> Option<Outgoing> {
+        let is_one = lane.asked.is_some_and(|asked| closing.first().is_some_and(|(call, _)| *call == asked.sequence));
+        if is_one && !has_batches(lane.speaker(talk)) {
+            // Others wait in exchanges of their own.
+            closing.truncate(1);
+        }
+        let (first, last) = (closing.first()?.0, closing.pop()?);
+        if closing.is_empty() {
+            return Some(self.compose(talk.number(), lane, Side::Client, Some(last.0), last.1));
+        }
+        if lane.exchange > 0 || has_batches(lane.speaker(talk)) {
+            let answers: Vec<Bytes> = closing.into_iter().chain([last]).map(|(_, answer)| answer).collect();
+            return Some(self.compose(talk.number(), lane, Side::Client, Some(first), reply::batch(&answers)));
+        }
+        for (call, answer) in closing {
+            let answer = self.compose(talk.number(), lane, Side::Client, Some(call), answer);
+            out.to_client.push(answer);
+        }
+        Some(self.compose(talk.number(), lane, Side::Client, Some(last.0), last.1))
     }
 
     /// What is said of a refused message, to whoever waits and in the recording, once it is written down.
+    /// `answered` are the calls that it answers if it is a batch of the server's.
     pub(super) fn refusal_of(
         &mut self,
-        (speaker, known): (&Speaker, Option<Id>),
+        (speaker, known, answered): (&Speaker, Option<Id>, Vec<(Id, u64)>),
         message: &ProxyMessage,
         refused: &Refused,
-    ) -> (Option<Bytes>, String) {
+    ) -> Told {
         let waits = known.or_else(|| message.message.id());
         match refused {
             Refused::Denied(ruling) => {
@@ -238,15 +283,17 @@ impl Pipeline {
                 let is_call = matches!(message.message.glance().kind, Kind::Request | Kind::Response);
                 let answer = waits.filter(|_| is_call);
                 let answer = answer.map(|id| self.denial(speaker, &id, message, ruling, (noted, None)));
-                (answer, format!("denied by {}", ruling.name()))
+                Told { answer, closing: Vec::new(), why: format!("denied by {}", ruling.name()) }
             }
             Refused::Unfit(why) => {
                 let ruling = Ruling::unfit();
                 let verdict = ("deny", "proxy", Some(why.as_str()));
                 self.note_decision(speaker, message, &message.message, &ruling, verdict, 0);
-                (unfit_answer(message, waits, why), why.clone())
+                let garbled = |(id, call): (Id, u64)| (call, reply::error(&id, &Refusal::UpstreamGarbled));
+                let closing = answered.into_iter().map(garbled).collect();
+                Told { answer: unfit_answer(message, waits, why), closing, why: why.clone() }
             }
-            Refused::Batch(items) => (self.deny_batch(speaker, message, items), "an item of it is denied".into()),
+            Refused::Batch(items) => self.deny_batch(speaker, message, items, answered),
         }
     }
 
@@ -303,49 +350,75 @@ impl Pipeline {
         reply::denied_as_result(id, &denied, Era::of_header(revision) == Era::Modern)
     }
 
-    /// Every request of a batch gets its answer: those that rules deny why, the others that they went
-    /// nowhere with them.
-    fn deny_batch(&mut self, speaker: &Speaker, batch: &ProxyMessage, items: &[(Message, Ruling)]) -> Option<Bytes> {
-        let (mut answers, mut first) = (Vec::new(), None);
+    /// Every request of a refused batch gets its answer: denied ones the reason, the others that they may be sent
+    /// again. Calls whose answers came in it get the denial as well.
+    fn deny_batch(
+        &mut self,
+        speaker: &Speaker,
+        batch: &ProxyMessage,
+        items: &[(Message, Ruling)],
+        answered: Vec<(Id, u64)>,
+    ) -> Told {
+        let (mut answers, mut told, mut first) = (Vec::new(), HashSet::new(), None);
         for (item, ruling) in items {
             let is_denied = ruling.verdict == RuleVerdict::Deny;
-            let why = (!is_denied).then_some(match self.policy.rules().is_some_and(|rules| rules.hide_denied) {
-                true => "another item of the same batch is not available",
-                false => "another item of the same batch is denied",
-            });
-            let actor = if is_denied { ruling.decider() } else { "rule" };
+            let (actor, why) = match is_denied {
+                true => (ruling.decider(), None),
+                false => ("rule", Some(NEIGHBOUR_DENIED)),
+            };
             let noted = self.note_decision(speaker, batch, item, ruling, ("deny", actor, why), 0);
             if is_denied && first.is_none() {
                 first = Some((ruling, noted));
             }
-            if let Some(id) = item.id().filter(|_| item.kind() == Kind::Request) {
+            // Everything that one call of a proxy tool uses has the id of the call.
+            if let Some(id) = item.id().filter(|id| item.kind() == Kind::Request && told.insert(id.clone())) {
                 let item = ProxyMessage { message: item.clone(), ..batch.clone() };
-                answers.push(self.denial(speaker, &id, &item, ruling, (noted, why)));
+                answers.push(match is_denied {
+                    true => self.denial(speaker, &id, &item, ruling, (noted, None)),
+                    false => self.not_sent(&id, ruling),
+                });
             }
         }
         if let Some((ruling, noted)) = first {
             self.keep_verdict(batch, VerdictKind::Deny, ruling, noted);
         }
-        (!answers.is_empty()).then(|| reply::batch(&answers))
+        let closing = answered.into_iter().filter_map(|(id, call)| {
+            let (ruling, noted) = first?;
+            Some((call, self.denial(speaker, &id, batch, ruling, (noted, None))))
+        });
+        let closing = closing.collect();
+        let answer = (!answers.is_empty()).then(|| reply::batch(&answers));
+        Told { answer, closing, why: NEIGHBOUR_DENIED.into() }
+    }
+
+    /// What the sender of a permitted request gets whose batch was refused.
+    fn not_sent(&self, id: &Id, ruling: &Ruling) -> Bytes {
+        let is_tool = ruling.about.as_ref().is_some_and(|(method, _)| &**method == "tools/call");
+        match is_tool && self.policy.rules().is_some_and(|rules| rules.denial == Denial::Result) {
+            // The one revision with batches is of the older ones.
+            true => reply::failed_as_result(id, &Refusal::BatchRefused.text(), false),
+            false => reply::error(id, &Refusal::BatchRefused),
+        }
     }
 
     /// Ends the way of a message that is not parked, but goes nowhere either. Transports take it for
-    /// one that was parked and came free at once.
+    /// one that was parked and came free at once. `closing` goes on in its place.
     pub(super) fn end_refused(
         &mut self,
         lane: Lane<'_>,
         message: ProxyMessage,
-        answer: Option<Bytes>,
+        (answer, closing): (Option<Bytes>, Option<Outgoing>),
         why: &str,
         out: &mut Outbox,
     ) {
-        let what = if answer.is_some() { OutcomeKind::Refused } else { OutcomeKind::Dropped };
+        let is_told = answer.is_some() || closing.is_some();
+        let what = if is_told { OutcomeKind::Refused } else { OutcomeKind::Dropped };
         let outcome = Outcome { what, by: "rules".into(), why: why.into(), held_ns: 0, edited: None };
         self.keep_outcome(&message, outcome);
         let ProxyMessage { sequence, conversation, from, correlated, .. } = message;
-        let request = request_id(&message);
+        let (request, items) = (request_id(&message), item_ids(&message));
         let is_answer = message.message.glance().kind.is_response();
-        let (mut onward, mut back) = (None, None);
+        let (mut onward, mut back) = (closing, None);
         match answer {
             // Whoever waits for an answer of the server's is told that it cannot have it.
             Some(answer) if is_answer => {
@@ -366,6 +439,7 @@ impl Pipeline {
             back,
             unasks: None,
             request,
+            items,
             is_edited: false,
             raw_headers: None,
             is_taken_back: false,
@@ -395,6 +469,9 @@ impl Pipeline {
         let answer = id.map_or_else(|| reply::error_without_id(refusal), |id| reply::error(&id, refusal));
         let answered = asked.map(|asked| asked.sequence);
         let answer = self.compose(message.conversation, lane, Side::Client, answered, answer);
+        for id in item_ids(&message) {
+            talk.pending.take_very(Side::Client, &id, message.sequence);
+        }
         self.seal(lane, out);
         answer.frame().bytes.clone()
     }
@@ -475,8 +552,12 @@ impl Pipeline {
                 let Outgoing::Message(judged) = outgoing else { continue };
                 let message = judged.into_message();
                 self.note_ended(message.sequence, NOT_WRITTEN);
-                let answer = request_id(&message).map(|id| reply::error(&id, &Refusal::NotAudited));
-                self.end_refused(lane, message, answer, "the audit could not be written", out);
+                let answer = request_id(&message).map(|id| reply::error(&id, &Refusal::NotAudited)).or_else(|| {
+                    let ids = item_ids(&message);
+                    let answers: Vec<Bytes> = ids.iter().map(|id| reply::error(id, &Refusal::NotAudited)).collect();
+                    (!answers.is_empty()).then(|| reply::batch(&answers))
+                });
+                self.end_refused(lane, message, (answer, None), "the audit could not be written", out);
             }
         }
     }
@@ -501,6 +582,8 @@ pub(super) fn recording(recorder: &Recorder, audit: &Audit) -> Recording {
     Recording { session, earlier: recorder.earlier() }
 }
 
+#[cfg(test)]
+mod batches;
 #[cfg(test)]
 mod listing;
 #[cfg(test)]

@@ -239,7 +239,7 @@ impl Governed {
 }
 
 /// Whether batches may be sent at all.
-pub(super) fn has_batches(speaker: &Speaker) -> bool {
+pub(crate) fn has_batches(speaker: &Speaker) -> bool {
     let revision = speaker.revision.as_ref().and_then(|revision| Revision::parse(revision.as_bytes()));
     revision.is_some_and(Revision::has_batches)
 }

@@ -10,6 +10,7 @@ mod asks_http;
 mod audit;
 mod audit_durability;
 mod bad_input;
+mod batches;
 mod bridge_bad_input;
 mod bridge_crowds;
 mod bridge_endings;

@@ -249,6 +249,9 @@ impl Session {
             Found::Answered(call) if is_answer && call.asked.sequence > 0 => Some(&call.asked),
             _ => None,
         };
+        if message.glance().kind == Kind::Batch {
+            self.remember_answered(talk, &found, &message);
+        }
         let is_unwanted = is_answer && matches!(found, Found::Late);
         let (exchange, given) = self.way(&found);
         let given = given.map(|id| id.to_string());
@@ -259,6 +262,12 @@ impl Session {
             talk.hub.pass(|pipeline, out| pipeline.pass_one(conversation, Side::Server, lane, message, out))
         };
         match out.to_client.first() {
+            // Answers to calls of several exchanges, in place of a refused batch; the last of them is parked.
+            Some(_) if !out.parked.is_empty() => {
+                out.to_client.iter().for_each(|outgoing| self.route(Found::Several, outgoing.frame().bytes));
+                let sequence = out.parked[0].sequence;
+                talk.when_released(sequence, move |talk, release| held::to_client(talk, found, release));
+            }
             Some(outgoing) => self.route(found, outgoing.frame().bytes),
             None if !out.parked.is_empty() => {
                 let sequence = out.parked[0].sequence;
@@ -270,6 +279,31 @@ impl Session {
         }
         if is_unwanted && out.withheld == 0 {
             talk.note(Side::Server, "the answer before this is to no open call, and was not passed on");
+        }
+    }
+
+    /// Has the conversation know the calls that a batch answers, which their exchanges know otherwise.
+    fn remember_answered(&self, talk: &Talk, found: &Found, batch: &Message) {
+        let mut conversation = talk.conversation.borrow_mut();
+        let mut remember = |call: &Call, id: Id| {
+            if call.asked.sequence > 0 {
+                conversation.remember(Asked { id, sequence: call.asked.sequence });
+            }
+        };
+        match found {
+            Found::AllAnswered(calls) => calls.iter().for_each(|call| remember(call, call.asked.id.clone())),
+            // The items still have the ids that the server knows.
+            Found::Several => {
+                let calls = self.calls.borrow();
+                for item in scan::batch_items(batch.bytes()) {
+                    let item = Message::new(batch.bytes().slice(item.range()));
+                    let id = item.id().filter(|_| item.glance().kind.is_response());
+                    if let Some((call, id)) = id.and_then(|id| Some((calls.get(&id)?, id))) {
+                        remember(call, id);
+                    }
+                }
+            }
+            _ => {}
         }
     }
 
@@ -310,6 +344,10 @@ impl Session {
             Found::Answered(_) | Found::AllAnswered(_) => self.answer(found.calls(), bytes),
             Found::About(stream) => self.send_event(&stream, bytes),
             Found::Nobody => self.send_generally(bytes),
+            Found::Several if !matches!(bytes.trim_ascii_start().first(), Some(b'[')) => {
+                let (found, message) = self.find(Message::new(bytes.clone()));
+                self.route(found, message.bytes());
+            }
             Found::Several => {
                 for item in scan::batch_items(bytes).collect::<Vec<_>>() {
                     let item = Message::new(bytes.slice(item.range()));

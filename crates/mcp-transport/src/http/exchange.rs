@@ -201,6 +201,7 @@ impl Exchange {
         if !self.is_answered_here() {
             return talk.settle(release);
         }
+        talk.settle_items(release);
         let mut asked = self.asked.borrow_mut();
         let left = release.onward.as_ref().map(|outgoing| Message::new(outgoing.frame().bytes.clone()));
         match (&mut *asked, left.and_then(|left| left.id().filter(|_| left.glance().kind == Kind::Request))) {

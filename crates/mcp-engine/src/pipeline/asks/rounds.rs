@@ -249,8 +249,8 @@ impl Pipeline {
         refused: &Refused,
         out: &mut Outbox,
     ) {
-        let (answer, why) = self.refusal_of((lane.speaker(talk), None), &message, refused);
-        self.end_refused(lane, message, answer, &why, out);
+        let told = self.refusal_of((lane.speaker(talk), None, Vec::new()), &message, refused);
+        self.end_refused(lane, message, (told.answer, None), &told.why, out);
     }
 
     /// Does what was answered.
@@ -266,7 +266,7 @@ impl Pipeline {
         if permission == Permission::Deny {
             let (message, ruling) = question.into_parts();
             let answer = self.deny_with(lane.speaker(talk), &message, &ruling, &by, why.as_deref(), held_ns);
-            return self.end_refused(lane, message, answer, why.as_deref().unwrap_or("denied"), out);
+            return self.end_refused(lane, message, (answer, None), why.as_deref().unwrap_or("denied"), out);
         }
         if lasting == Lasting::Session {
             let (conversation, answered) = super::clients_answer(&question);

@@ -10,6 +10,7 @@ use mcp_wire::{Kind, Message};
 
 use super::{Found, Session};
 use crate::bridge::outlet::Outlet;
+use crate::bridge::queue;
 use crate::bridge::stream::Stream;
 use crate::bridge::talk::{ClientEnd, Talk};
 use crate::http::exchange::Exchange;
@@ -27,7 +28,8 @@ impl Session {
     pub(super) fn wait_for(&self, talk: &Talk, parked: ParkedMark, asking: Asking<'_>) -> Option<Rc<Stream>> {
         let Asking { exchange, stream, asked, message } = asking;
         let sequence = parked.sequence;
-        let waits = asked.is_some() || message.glance().kind == Kind::Batch || parked.is_refused;
+        let asks = message.glance().kind == Kind::Batch && !queue::asks(&message).is_empty();
+        let waits = asked.is_some() || asks || parked.is_refused;
         stream.parked.set(Some(sequence));
         let (exchange, held) = (Rc::clone(exchange), Rc::clone(&stream));
         talk.when_settled(sequence, move |talk, release| match talk {
@@ -63,6 +65,7 @@ impl Session {
 fn from_client(talk: &Talk, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked: Option<Asked>, release: Release) {
     let ClientEnd::Session(session) = &talk.client else { return };
     stream.parked.take();
+    talk.conversation.borrow_mut().settle_items(&release);
     if let Some(unasks) = &release.unasks {
         session.send_event(stream, unasks.frame().bytes);
     }
@@ -98,11 +101,14 @@ fn from_client(talk: &Talk, exchange: &Rc<Exchange>, stream: &Rc<Stream>, asked:
 /// Sends on what the server sent and somebody held.
 pub(super) fn to_client(talk: &Talk, found: Found, release: Release) {
     let ClientEnd::Session(session) = &talk.client else { return };
+    if let Some(answer) = &release.back {
+        talk.send(&Message::new(answer.frame().bytes.clone()), answer.sequence());
+    }
     if let Some(outgoing) = &release.onward {
         return session.route(found, outgoing.frame().bytes);
     }
-    if let Some(answer) = &release.back {
-        return talk.send(&Message::new(answer.frame().bytes.clone()), answer.sequence());
+    if release.back.is_some() {
+        return;
     }
     found.calls().iter().for_each(|call| give_up_later(talk, &call.stream));
 }
