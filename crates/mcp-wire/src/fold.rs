@@ -8,7 +8,7 @@ mod uri;
 use std::borrow::Cow;
 
 pub use letters::{Folded, fold};
-pub use uri::plain_uri;
+pub use uri::{plain_uri, unescaped};
 
 /// `text` in lower case and plain letters, without what cannot be seen and without blanks at its
 /// ends. Letters that look like none of ours stay. Borrowed where nothing changes.

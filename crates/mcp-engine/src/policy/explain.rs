@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mcp_filter::Certainty;
+use mcp_wire::fold::unescaped;
 use mcp_wire::{Ending, Kind, Message};
 
 use super::operation::{Annotations, Classified, Operation};
@@ -76,8 +77,12 @@ pub fn explain(rules: &Rules, case: &Case<'_>) -> Explained {
     let said = case.message;
     let (method, tool) = (said.method().unwrap_or_default(), said.subject());
     let concern = Concern::of(&method);
-    let operation = concern.operation(tool.as_deref(), &rules.classifier, case.annotations);
-    let operation = operation.filter(|_| case.from == Side::Client);
+    let plain = tool.as_deref().filter(|_| concern == Concern::Tool).and_then(unescaped);
+    let operation = |tool: Option<&str>| {
+        let operation = concern.operation(tool, &rules.classifier, case.annotations);
+        operation.filter(|_| case.from == Side::Client)
+    };
+    let (operation, respelled) = (operation(tool.as_deref()), plain.as_deref().map(|plain| operation(Some(plain))));
     let is_plumbing = concern == Concern::Plumbing;
     let prospect = Prospect {
         from: case.from,
@@ -92,23 +97,31 @@ pub fn explain(rules: &Rules, case: &Case<'_>) -> Explained {
         is_plumbing,
     };
     let message = message(case);
-    let class = Class::Known(operation, case.annotations);
-    let live = Live { message: &message, request: None, speaker: case.speaker, server: prospect.server, class };
-    let matches = |rule: &Rule| match table::foretell(rule, &prospect) {
-        Certainty::Maybe if case.is_whole => match rule.filter.matches_in(&live, table::spelling(rule)) {
-            true => Certainty::Yes,
-            false => Certainty::No,
-        },
+    let matches_as = |rule: &Rule, prospect: &Prospect<'_>| match table::foretell(rule, prospect) {
+        Certainty::Maybe if case.is_whole => {
+            let class = Class::Known(prospect.operation, case.annotations);
+            let live = Live { message: &message, request: None, speaker: case.speaker, server: prospect.server, class };
+            match rule.filter.matches_in(&live, table::spelling(rule)) {
+                true => Certainty::Yes,
+                false => Certainty::No,
+            }
+        }
         foretold => foretold,
+    };
+    let matches = |rule: &Rule| {
+        let respelled = || Some(Prospect { operation: respelled?, ..prospect });
+        table::in_spellings(rule, matches_as(rule, &prospect), || Some(matches_as(rule, &respelled()?)))
     };
     let matches: Vec<Certainty> = rules.rules.iter().map(matches).collect();
     let (deciding, is_decided) = deciding(&rules.rules, &matches);
     let default = if is_plumbing { Permission::Allow } else { rules.default };
-    let classified = tool.as_deref().filter(|_| concern == Concern::Tool && case.from == Side::Client);
+    let named = tool.as_deref().filter(|_| concern == Concern::Tool && case.from == Side::Client);
+    let classified = named.into_iter().chain(named.and(plain.as_deref()));
+    let classified = classified.map(|tool| rules.classifier.classify(tool, case.annotations));
     Explained {
         unfit: govern::unfit_for(rules, &message),
-        operation,
-        classified: classified.map(|tool| rules.classifier.classify(tool, case.annotations)),
+        operation: operation.max(respelled.flatten()),
+        classified: classified.max_by_key(|classified| classified.operation),
         is_plumbing,
         matches,
         deciding,

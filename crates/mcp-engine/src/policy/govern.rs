@@ -4,6 +4,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use mcp_filter::Certainty;
+use mcp_wire::fold::unescaped;
 use mcp_wire::revision::Revision;
 use mcp_wire::strict::{self, Fit, JudgedKeys};
 use mcp_wire::{Kind, Message};
@@ -12,7 +14,7 @@ use super::lists::OpenLists;
 use super::operation::Annotations;
 use super::prospect::Prospect;
 use super::rules::{Permission, Rule, RuleVerdict, Rules};
-use super::table::{self, Candidates, Known, Table};
+use super::table::{self, Candidates, Known, Table, in_spellings};
 use super::tools::Tools;
 use super::wanted;
 use super::{Concern, Judged, Question, Refused, Ruling, Rulings, Verdict};
@@ -193,13 +195,20 @@ impl Governed {
         let Self { rules, servers, .. } = self;
         let server = &mut servers[message.upstream.index()];
         let candidates = candidates(rules, &server.id, &server.tools, &mut server.table, &known);
-        let class = Class::Known(candidates.operation, candidates.annotations);
         let named = server.id.as_deref().or(rules.server.as_deref());
-        let live = Live { message, request: None, speaker, server: named, class };
+        let live = |(operation, annotations)| {
+            let class = Class::Known(operation, annotations);
+            Live { message, request: None, speaker, server: named, class }
+        };
+        let (live, respelled) = (live(candidates.class), candidates.respelled.map(live));
         let mut observed = Vec::new();
         for &(at, is_open) in &candidates.rules {
             let rule = &rules.rules[at as usize];
-            if is_open && !rule.filter.matches_in(&live, table::spelling(rule)) {
+            let matches = |live: &Live<'_>| match rule.filter.matches_in(live, table::spelling(rule)) {
+                true => Certainty::Yes,
+                false => Certainty::No,
+            };
+            if is_open && in_spellings(rule, matches(&live), || respelled.as_ref().map(matches)) == Certainty::No {
                 continue;
             }
             if rule.verdict == RuleVerdict::Observe {
@@ -278,21 +287,30 @@ fn candidates<'t>(
     table.candidates(known, || {
         let concern = Concern::of(known.method);
         let tool = known.tool.filter(|_| concern == Concern::Tool);
-        let annotations = tool.map(|tool| tools.of(tool)).unwrap_or_default();
-        let operation = concern.operation(known.tool, &rules.classifier, annotations);
+        let class = |name: Option<&str>| {
+            let annotations = tool.and(name).map(|tool| tools.of(tool)).unwrap_or_default();
+            let operation = concern.operation(name, &rules.classifier, annotations);
+            (operation.filter(|_| known.from == Side::Client), annotations)
+        };
+        let (operation, annotations) = class(known.tool);
         let prospect = Prospect {
             from: known.from,
             is_request: known.is_request,
             method: Some(known.method),
             tool: known.tool,
-            operation: operation.filter(|_| known.from == Side::Client),
+            operation,
             annotations,
             server: server.as_deref().or(rules.server.as_deref()),
             client: known.client.map(|client| &**client),
             revision: known.revision,
             is_plumbing: concern == Concern::Plumbing,
         };
-        table::find_out(&rules.rules, rules.default, &prospect)
+        // Filters read the name itself in both spellings.
+        let respelled = tool.and_then(unescaped).map(|plain| {
+            let (operation, annotations) = class(Some(&plain));
+            Prospect { operation, annotations, ..prospect }
+        });
+        table::find_out(&rules.rules, rules.default, &prospect, respelled.as_ref())
     })
 }
 
@@ -330,7 +348,7 @@ impl Ruling {
         Self {
             verdict,
             about: Some((Arc::clone(&candidates.method), candidates.tool.clone())),
-            operation: candidates.operation,
+            operation: candidates.operation(),
             is_hidden: candidates.is_hopeless,
             ..Self::unfit()
         }

@@ -40,8 +40,9 @@ pub(super) struct Candidates {
     pub tool: Option<Arc<str>>,
     client: Option<Arc<str>>,
     revision: Option<Box<str>>,
-    pub operation: Option<Operation>,
-    pub annotations: Annotations,
+    pub class: Class,
+    /// The class under the name without percent-encoding, where that is another name.
+    pub respelled: Option<Class>,
     /// Which rule, and whether it needs a look at the message.
     pub rules: Box<[(u32, bool)]>,
     /// They are denied whatever their arguments.
@@ -49,8 +50,11 @@ pub(super) struct Candidates {
     pub is_plumbing: bool,
 }
 
+/// The operation of a message, and the hints about its tool.
+pub(super) type Class = (Option<Operation>, Annotations);
+
 impl Candidates {
-    fn new(known: &Known<'_>, Found { operation, annotations, rules, is_hopeless, is_plumbing }: Found) -> Self {
+    fn new(known: &Known<'_>, Found { class, respelled, rules, is_hopeless, is_plumbing }: Found) -> Self {
         Self {
             from: known.from,
             is_request: known.is_request,
@@ -58,12 +62,17 @@ impl Candidates {
             tool: known.tool.map(Into::into),
             client: known.client.cloned(),
             revision: known.revision.map(Into::into),
-            operation,
-            annotations,
+            class,
+            respelled,
             rules,
             is_hopeless,
             is_plumbing,
         }
+    }
+
+    /// The operation that is told and written down: of two spellings, the one that can do more.
+    pub fn operation(&self) -> Option<Operation> {
+        self.class.0.max(self.respelled.and_then(|(operation, _)| operation))
     }
 
     fn are_of(&self, known: &Known<'_>) -> bool {
@@ -121,19 +130,24 @@ impl Table {
 }
 
 pub(super) struct Found {
-    pub operation: Option<Operation>,
-    pub annotations: Annotations,
+    pub class: Class,
+    pub respelled: Option<Class>,
     pub rules: Box<[(u32, bool)]>,
     pub is_hopeless: bool,
     pub is_plumbing: bool,
 }
 
 /// Finds the rules that can match a message of which `prospect` is known, up to the first that decides
-/// for certain.
-pub(super) fn find_out(rules: &[Rule], default: Permission, prospect: &Prospect<'_>) -> Found {
+/// for certain. `respelled` has the class under the name without percent-encoding, where that is another name.
+pub(super) fn find_out(
+    rules: &[Rule],
+    default: Permission,
+    prospect: &Prospect<'_>,
+    respelled: Option<&Prospect<'_>>,
+) -> Found {
     let (mut found, mut may_pass, mut is_decided) = (Vec::new(), false, false);
     for (at, rule) in (0..).zip(rules) {
-        let certainty = foretell(rule, prospect);
+        let certainty = in_spellings(rule, foretell(rule, prospect), || Some(foretell(rule, respelled?)));
         if certainty == Certainty::No {
             continue;
         }
@@ -145,8 +159,31 @@ pub(super) fn find_out(rules: &[Rule], default: Permission, prospect: &Prospect<
         }
     }
     let is_hopeless = !may_pass && (is_decided || (default == Permission::Deny && !prospect.is_plumbing));
-    let Prospect { operation, annotations, is_plumbing, .. } = *prospect;
-    Found { operation, annotations, rules: found.into(), is_hopeless, is_plumbing }
+    let class = |prospect: &Prospect<'_>| (prospect.operation, prospect.annotations);
+    Found {
+        class: class(prospect),
+        respelled: respelled.map(class),
+        rules: found.into(),
+        is_hopeless,
+        is_plumbing: prospect.is_plumbing,
+    }
+}
+
+/// Whether a rule matches a message with two classes, by two spellings of its name: one is enough for a rule that restricts, one
+/// that permits must match both.
+pub(super) fn in_spellings(rule: &Rule, one: Certainty, other: impl FnOnce() -> Option<Certainty>) -> Certainty {
+    let decisive = match rule.verdict {
+        RuleVerdict::Allow => Certainty::No,
+        RuleVerdict::Deny | RuleVerdict::Ask | RuleVerdict::Observe => Certainty::Yes,
+    };
+    match one == decisive {
+        true => one,
+        false => match other() {
+            None => one,
+            Some(other) if other == decisive || other == one => other,
+            Some(_) => Certainty::Maybe,
+        },
+    }
 }
 
 /// Whether a rule matches a message of which `prospect` is known. Of plumbing, only those rules count that
@@ -185,8 +222,8 @@ mod tests {
             revision: Some("2026-07-28"),
         };
         let found = || Found {
-            operation: None,
-            annotations: Annotations::default(),
+            class: (None, Annotations::default()),
+            respelled: None,
             rules: Box::new([]),
             is_hopeless: false,
             is_plumbing: false,

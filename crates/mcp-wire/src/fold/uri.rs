@@ -17,6 +17,11 @@ pub fn plain_uri(uri: &str) -> Cow<'_, str> {
     if plain == uri { Cow::Borrowed(uri) } else { Cow::Owned(plain) }
 }
 
+/// `text` percent-decoded, however often it was encoded; `None` where nothing changes.
+pub fn unescaped(text: &str) -> Option<String> {
+    text.contains('%').then(|| decoded(text)).filter(|plain| plain != text)
+}
+
 /// A quick look that recognises most addresses.
 fn is_plain(uri: &str) -> bool {
     let (scheme, rest) = split_scheme(uri);
@@ -175,6 +180,15 @@ mod tests {
         check("%4", "%4");
         check("mem:a/../b", "mem:b");
         check("note://%ff", "note://\u{fffd}");
+    }
+
+    #[test]
+    fn escapes_are_undone_however_deep() {
+        assert_eq!(unescaped("danger%5Fdelete").as_deref(), Some("danger_delete"));
+        assert_eq!(unescaped("danger%255fdelete").as_deref(), Some("danger_delete"));
+        for plain in ["delete_repo", "100%", "a%zz", ""] {
+            assert_eq!(unescaped(plain), None, "{plain}");
+        }
     }
 
     #[test]

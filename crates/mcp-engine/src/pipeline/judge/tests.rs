@@ -681,3 +681,41 @@ async fn an_answer_that_lasts_counts_for_what_waits_already() {
         assert_eq!(play.pipeline.status().held.len(), 1);
     }
 }
+
+#[test]
+fn an_encoded_name_is_denied_as_itself_and_as_what_it_decodes_to() {
+    let by = |default, filter: &str, verdict| Play::by(Rules { default, ..rules(vec![rule("it", filter, verdict)]) });
+    let list =
+        r#"{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"frob_it","annotations":{"destructiveHint":true}}]}}"#;
+    let passes = |default, filter: &str, verdict, name: &str| {
+        let mut play = by(default, filter, verdict);
+        play.sends(Side::Client, r#"{"jsonrpc":"2.0","id":7,"method":"tools/list"}"#);
+        play.sends(Side::Server, list);
+        play.got(Side::Server);
+        play.calls(1, name);
+        !play.got(Side::Server).is_empty()
+    };
+    for (filter, name) in [
+        ("op:delete", "%64elete_repo"),
+        ("op:delete", "%2564elete_repo"),
+        ("tool:danger_delete", "danger%5Fdelete"),
+        ("tool:danger%5Fdelete", "danger%5Fdelete"),
+        ("op:delete $.params.name ^= \"%64\"", "%64elete_repo"),
+        ("hint:destructive", "frob%5Fit"),
+        ("op:write", "%67et_repo"),
+    ] {
+        assert!(!passes(Permission::Allow, filter, RuleVerdict::Deny, name), "{filter} denies {name}");
+        assert!(!passes(Permission::Allow, filter, RuleVerdict::Ask, name), "{filter} asks for {name}");
+    }
+    for (filter, name, expected) in [
+        ("op:read", "get%5Frepo", true),
+        ("op:read", "%67et_repo", false),
+        ("op:write", "%64elete_repo", false),
+        ("op:delete", "%64elete_repo", false),
+        ("tool:danger%5Fread", "danger%5Fread", true),
+        ("tool:danger_read", "danger%5Fread", false),
+    ] {
+        let allowed = passes(Permission::Deny, filter, RuleVerdict::Allow, name);
+        assert_eq!(allowed, expected, "{filter} allows {name}");
+    }
+}
