@@ -9,6 +9,7 @@ mod inject;
 mod judge;
 mod shown;
 mod status;
+mod unknown;
 mod verdicts;
 
 use std::io;
@@ -63,6 +64,8 @@ pub struct Pipeline {
     audit: Option<Box<Audit>>,
     /// The tool of a gateway that reaches everything.
     own_tool: Option<Arc<str>>,
+    /// Calls of hidden tools, which the server is to answer as those of missing ones.
+    unknown: unknown::Unknown,
     intercept: Intercept,
     /// Parked no more, and on its way to where it goes.
     released: Vec<Release>,
@@ -179,6 +182,7 @@ impl Pipeline {
             on_question: None,
             audit: None,
             own_tool: None,
+            unknown: unknown::Unknown::default(),
             intercept: Intercept::default(),
             released: Vec::new(),
             injected: Vec::new(),

@@ -16,7 +16,7 @@ use crate::intercept::{
     Answer, BreakpointError, Content, DecideError, Decision, Fallback, Held, Mode, Owner, Parked, Passed, Why,
     compose_answer, edited,
 };
-use crate::policy::Judged;
+use crate::policy::{Hidden, Judged};
 
 /// A message that is parked no more. The transport that carried it sends what is left of it, and has
 /// its conversation take note with [`Conversation::settle`].
@@ -52,7 +52,7 @@ impl Pipeline {
         &mut self,
         talk: &mut Conversation,
         lane: Lane<'_>,
-        message: ProxyMessage,
+        mut message: ProxyMessage,
         out: &mut Outbox,
     ) {
         self.meet_again(talk, &message);
@@ -79,6 +79,7 @@ impl Pipeline {
         {
             return self.pass_cancellation(talk, lane, message, &now, out);
         }
+        let came = self.name_again(&mut message);
         let (judged, rulings) = match self.judge(talk, lane, message) {
             Ok(judged) => judged,
             Err(stopped) => return self.stop(talk, lane, known_id.map(|(_, known)| known), stopped, out),
@@ -92,6 +93,7 @@ impl Pipeline {
             _ if !self.policy.awaits_list() => (judged, None),
             _ => self.policy.show(judged, lane.speaker(talk)),
         };
+        let hidden = hidden.or(came.map(|came| Hidden { came, count: 0 }));
         let passed = match self.intercept.is_idle() {
             true => Passed::Onward(judged),
             false => {
@@ -324,9 +326,9 @@ impl Pipeline {
             self.intercept.spend(sequence, parked.since.elapsed());
         }
         // The answer to a request goes to its sender; an error in place of an answer, to its receiver.
+        let items = if ends.goes_on { Vec::new() } else { item_ids(message) };
         let (mut onward, mut back) = (None, None);
         if let Some(answer) = ends.answer {
-        let items = if ends.goes_on { Vec::new() } else { item_ids(message) };
             let (to, correlated) = match request.is_some() {
                 true => (from, Some(sequence)),
                 false => (from.other(), message.correlated),
@@ -347,9 +349,9 @@ impl Pipeline {
             back,
             unasks,
             request,
+            items,
             is_edited,
             raw_headers: ends.raw_headers,
-            items,
             is_taken_back: what == OutcomeKind::Cancelled,
             is_discarded: what == OutcomeKind::Discarded,
         });
@@ -592,8 +594,6 @@ pub(super) fn request_id(message: &ProxyMessage) -> Option<Id> {
     message.id().filter(|_| message.glance().kind == Kind::Request)
 }
 
-#[cfg(test)]
-mod tests;
 /// The ids of the requests in a batch.
 pub(super) fn item_ids(batch: &ProxyMessage) -> Vec<Id> {
     let said = &batch.message;
@@ -604,3 +604,5 @@ pub(super) fn item_ids(batch: &ProxyMessage) -> Vec<Id> {
     items.filter(|item| item.glance().kind == Kind::Request).filter_map(|item| item.id()).collect()
 }
 
+#[cfg(test)]
+mod tests;

@@ -230,6 +230,15 @@ impl Pipeline {
         refused: &Refused,
         out: &mut Outbox,
     ) {
+        let message = match refused {
+            Refused::Denied(ruling) if self.is_answered_as_unknown(talk, &message, ruling) => {
+                match self.send_as_unknown(talk, lane, message, ruling, out) {
+                    Some(message) => message,
+                    None => return,
+                }
+            }
+            _ => message,
+        };
         let is_batch = message.message.glance().kind == Kind::Batch && message.from == Side::Server;
         let answered = if is_batch { talk.pending.take_answered_together() } else { Vec::new() };
         let told = self.refusal_of((lane.speaker(talk), known, answered), &message, refused);

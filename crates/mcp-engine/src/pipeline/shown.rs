@@ -14,6 +14,7 @@ impl Hidden {
 
     fn words(&self) -> String {
         match self.count {
+            0 => "the name of the tool is the client's".into(),
             1 => "one item is hidden".into(),
             count => format!("{count} items are hidden"),
         }

@@ -28,7 +28,8 @@ impl Policy {
         }
     }
 
-    /// Lets a message on that the gateway itself made, of one that was let in elsewhere.
+    /// Lets a message on that the proxy itself made: a gateway of one that was let in elsewhere, or the call of no
+    /// tool that goes on in place of a denied one.
     pub(crate) fn pass_own(&self, message: ProxyMessage) -> Judged {
         Judged(message)
     }

@@ -24,6 +24,7 @@ pub(super) struct OpenLists(BTreeSet<u64>);
 #[derive(Debug)]
 pub(crate) struct Hidden {
     pub came: Message,
+    /// Items; none where a tool was hidden that the client called.
     pub count: usize,
 }
 

@@ -55,20 +55,42 @@ fn sandbox(rules: &str) -> Sandbox {
     sandbox
 }
 
-/// A server that answers a request for the list number N, which has the id N.
+/// A server that has lists, and no tools.
 fn script() -> String {
-    let cases = LISTS
-        .iter()
-        .enumerate()
-        .map(|(at, (method, list, _))| format!(r#"*'"{method}"'*) printf '%s\n' '{}' ;; "#, answer(at + 1, list)));
+    let cases = LISTS.iter().map(|(method, list, _)| {
+        let answer = answer(0, list).replacen(":0,", r#":'"$id"',"#, 1);
+        format!(r#"*'"{method}"'*) printf '%s\n' '{answer}' ;; "#)
+    });
     let cases: String = cases.collect();
-    format!(r#"while read -r line; do case "$line" in {cases} *) printf '%s\n' "$line" >> seen ;; esac; done"#)
+    let call = r#"printf '{"jsonrpc":"2.0","id":'"$id"',"result":{"content":[{"type":"text","text":"MCP error -32602: Tool %s not found"}],"isError":true}}\n' "$name""#;
+    format!(
+        r#"while read -r line; do
+            id=$(printf '%s' "$line" | sed -n 's/.*"id":\([^,}}]*\).*/\1/p')
+            name=$(printf '%s' "$line" | sed -n 's/.*"name":"\([^"]*\)".*/\1/p')
+            case "$line" in {cases}
+                *delete_repo*|*frob*|*FROB*|*secret*) printf '%s\n' "$line" >> seen ;;
+                *'"tools/call"'*) {call} ;;
+            esac
+        done"#
+    )
+}
+
+/// What the server says of a tool that it does not have.
+fn missing(name: &str) -> String {
+    let result = json!({ "content": [{ "type": "text", "text": format!("MCP error -32602: Tool {name} not found") }], "isError": true });
+    answer(9, &result.to_string())
 }
 
 /// The same over HTTP, as JSON or as an event.
 fn origin(as_event: bool) -> Serving {
     Origin::start().serve(move |call| {
         let asked: Value = serde_json::from_slice(&call.body).unwrap();
+        if asked["method"] == "tools/call" {
+            let name = asked["params"]["name"].as_str().unwrap();
+            assert!(!["delete_repo", "frob", "FROB"].contains(&name), "{asked}");
+            assert_eq!(asked["params"].get("arguments"), Some(&json!({})), "{asked}");
+            return call.send(json_answer(missing(name)));
+        }
         let at = LISTS.iter().position(|(method, ..)| asked["method"] == *method).expect("nothing else comes here");
         let message = answer(at + 1, LISTS[at].1);
         match as_event {
@@ -83,10 +105,14 @@ fn check_hidden(mut ask: impl FnMut(&str) -> String) {
     for (id, (method, _, shown)) in (1..).zip(LISTS) {
         assert_eq!(ask(&request(id, method)), answer(id, shown));
     }
+    for name in ["delete_repo", "frob", "FROB"] {
+        let said = ask(&using(9, "tools/call", "name", name));
+        assert_eq!(
+            serde_json::from_str::<Value>(&said).unwrap(),
+            serde_json::from_str::<Value>(&missing(name)).unwrap()
+        );
+    }
     for (method, member, name, code, message) in [
-        ("tools/call", "name", "delete_repo", -32602, "Unknown tool: delete_repo"),
-        ("tools/call", "name", "frob", -32602, "Unknown tool: frob"),
-        ("tools/call", "name", "FROB", -32602, "Unknown tool: FROB"),
         ("prompts/get", "name", "secret_plan", -32602, "Unknown prompt: secret_plan"),
         ("resources/read", "uri", "file:///secret/b", -32002, "Resource not found: file:///secret/b"),
     ] {

@@ -93,11 +93,61 @@ async fn a_list_that_was_held_shows_no_more() {
     assert_eq!(play.got(Side::Client), [listed(1, &[&list])]);
 }
 
+/// What the client gets for a call of a tool, where the server knows none.
+fn missing(play: &mut Play, id: u32, name: &str) -> String {
+    let arguments = r#"{"path":"/home/ann"}"#;
+    let params = format!(r#"{{"name":"{name}","arguments":{arguments},"_meta":{{"progressToken":7}}}}"#);
+    play.sends(Side::Client, &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#));
+    let got = play.got(Side::Server);
+    assert_eq!(got.len(), 1, "{got:?}");
+    let asked: serde_json::Value = serde_json::from_str(&got[0]).expect("JSON");
+    let called = asked["params"]["name"].as_str().expect("a name");
+    assert_eq!(called == name, name == "nonesuch", "the server never hears of it");
+    assert_eq!(asked["params"]["_meta"]["progressToken"], 7);
+    assert_eq!(got[0].contains("ann"), name == "nonesuch", "nor of its arguments");
+    let log = format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"data":"no {called}"}}}}"#);
+    play.sends(Side::Server, &log);
+    assert_eq!(play.got(Side::Client), [log.replace(called, name)]);
+    let text = format!("Tool {called} not found, '{called}'");
+    play.sends(
+        Side::Server,
+        &format!(r#"{{ "id":{id},"jsonrpc":"2.0", "result":{{"content":[{{"type":"text","text":"{text}"}}],"isError":true}}}}"#),
+    );
+    play.got(Side::Client).concat()
+}
+
 #[test]
-fn what_is_hidden_is_unknown() {
+fn a_hidden_tool_is_answered_as_a_missing_one() {
     let mut play = Play::by(hiding());
-    play.sends(Side::Client, r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"delete_repo"}}"#);
+    let expected = missing(&mut play, 1, "nonesuch");
+    for (id, name) in [(2, "delete_repo"), (3, "DELETE_ALL"), (4, r#"delete_\"all\""#)] {
+        let plain = expected.replace("nonesuch", name).replace(r#""id":1"#, &format!(r#""id":{id}"#));
+        assert_eq!(missing(&mut play, id, name), plain);
+    }
+    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    let audited = play.audited();
+    let denied = audited.iter().filter(|line| line.contains(" deny no-deletes")).count();
+    assert_eq!(denied, 3, "{audited:?}");
+}
+
+#[test]
+fn a_server_that_runs_anything_reports_no_success_of_a_denied_call() {
+    let mut play = Play::by(hiding());
+    for (id, result) in [(1, r#"{"content":[]}"#), (2, r#"{"resultType":"input_required","inputRequests":{}}"#)] {
+        play.calls(id, "delete_repo");
+        play.got(Side::Server);
+        play.sends(Side::Server, &format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#));
+        let answer = play.got(Side::Client).concat();
+        assert!(answer.contains("-32602") && answer.contains("Unknown tool: delete_repo"), "{answer}");
+    }
+}
+
+#[test]
+fn other_hidden_things_are_unknown() {
+    let rules = rules(vec![rule("no-plans", "tool:secret_*", RuleVerdict::Deny)]);
+    let mut play = Play::by(Rules { hide_denied: true, ..rules });
+    play.sends(Side::Client, r#"{"jsonrpc":"2.0","id":5,"method":"prompts/get","params":{"name":"secret_plan"}}"#);
     assert_eq!(play.got(Side::Server), [""; 0]);
     let answer = play.got(Side::Client).concat();
-    assert!(answer.contains("-32602") && answer.contains("Unknown tool: delete_repo"), "{answer}");
+    assert!(answer.contains("-32602") && answer.contains("Unknown prompt: secret_plan"), "{answer}");
 }

@@ -90,7 +90,16 @@ pub(super) fn adapt(answer: &Answer, headers: &mut HeaderMap, release: &Release,
     if release.raw_headers.is_some() || answer.exchange.era == Era::Legacy {
         return;
     }
-    mirror_headers(&answer.exchange, headers, &Message::new(bytes.clone()));
+    let message = Message::new(bytes.clone());
+    let name = mirror::derive(&message).name;
+    if headers.get(revision::NAME_HEADER).map(HeaderValue::as_bytes) != name.as_deref().map(str::as_bytes) {
+        // They repeat arguments for another tool.
+        let of_arguments = headers.keys().filter(|name| name.as_str().starts_with(revision::PARAM_HEADER_PREFIX));
+        for name in of_arguments.cloned().collect::<Vec<_>>() {
+            headers.remove(name);
+        }
+    }
+    mirror_headers(&answer.exchange, headers, &message);
 }
 
 /// Has headers repeat the parts of `message` that they must repeat.
