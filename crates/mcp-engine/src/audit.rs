@@ -110,6 +110,8 @@ pub(crate) struct Recording {
 impl Audit {
     /// `server` is what the log calls the server, where rules give it no name.
     pub fn new(log: AuditLog, instance: Uuid, server: Option<Arc<str>>) -> Self {
+        // Its start says that a log is not open.
+        let is_failing = !log.is_open();
         Self {
             log,
             instance,
@@ -117,7 +119,7 @@ impl Audit {
             open: OpenCalls::default(),
             open_items: HashMap::default(),
             unsealed: Vec::new(),
-            is_failing: false,
+            is_failing,
             trouble: None,
             #[cfg(test)]
             is_full: false,
@@ -235,6 +237,7 @@ impl Audit {
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let was_open = self.log.is_open();
         let flushed = self.log.flush();
         #[cfg(test)]
         let flushed = if self.is_full { Err(io::ErrorKind::StorageFull.into()) } else { flushed };
@@ -243,8 +246,19 @@ impl Audit {
         {
             self.trouble = Some(format!("the audit cannot be written: {error}"));
         }
+        if !was_open && flushed.is_ok() {
+            self.trouble = Some("the audit log is open, decisions are written".into());
+        }
+        if let Some(error) = self.log.take_copy_error() {
+            self.trouble = Some(format!("audit lines cannot be written to the file of --log: {error}"));
+        }
         self.is_failing &= flushed.is_err();
         flushed
+    }
+
+    /// Whether decisions reach the log, as far as was tried.
+    pub(crate) fn is_written(&self) -> bool {
+        !self.is_failing
     }
 
     /// A call did not go on after all.

@@ -23,8 +23,9 @@ enum Finding {
 }
 
 pub fn doctor(state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
-    let checks: [(&str, Finding); 7] = [
+    let checks: [(&str, Finding); 8] = [
         ("store", store(state)),
+        ("audit", audit(state)),
         ("disk", disk(state)),
         ("sessions", sessions(state)),
         ("guard", guard()?),
@@ -61,6 +62,23 @@ fn store(state: &StateDir) -> Finding {
     match tempfile::tempfile_in(state.sessions()) {
         Ok(_) => Finding::Ok(format!("{} is private and can be written", root.display())),
         Err(error) => Finding::Fail { what: format!("{} cannot be written: {error}", root.display()), fix },
+    }
+}
+
+/// Where governed proxies write down what they decide. The first of them makes the directory.
+fn audit(state: &StateDir) -> Finding {
+    let dir = state.audit();
+    let dir = if dir.symlink_metadata().is_ok() { dir } else { state.root().to_owned() };
+    match tempfile::tempfile_in(&dir) {
+        Ok(_) => Finding::Ok("decisions can be written down".into()),
+        Err(error) => Finding::Fail {
+            what: format!(
+                "audit logs cannot be opened in {}: {error}. Decisions go unwritten, and rules with `audit_required` \
+                 do not start",
+                state.audit().display()
+            ),
+            fix: format!("make {} a directory that you can write to", quoted(&state.audit())),
+        },
     }
 }
 

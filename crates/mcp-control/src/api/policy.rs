@@ -35,6 +35,9 @@ pub struct Governed {
     pub default: Permission,
     /// What is denied whatever its arguments is not listed to clients.
     pub hide_denied: bool,
+    /// Decisions are not written down: the audit log cannot be written.
+    #[serde(default)]
+    pub unwritten: bool,
 }
 
 /// The rules, and what people answered to those that ask.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use mcp_wire::{Kind, Message};
 
 use super::Pipeline;
+use crate::bus::Event;
 use crate::conversation::{Conversation, Opening, Part, Speaker};
 use crate::envelope::{ProxyMessage, Side};
 use crate::intercept::{Breakpoint, Fallback, Held, Mode, Owner};
@@ -37,6 +38,8 @@ pub struct Status {
     pub clients: Vec<(u32, Speaker)>,
     /// What messages are judged by, if they are.
     pub rules: Option<Arc<Rules>>,
+    /// Decisions are not written down: the audit log cannot be written.
+    pub is_unwritten: bool,
 }
 
 /// The newest clients.
@@ -72,7 +75,17 @@ impl Pipeline {
             connected: Arc::strong_count(&self.connected) - 1,
             clients: self.clients.0.iter().cloned().collect(),
             rules: self.policy.rules().cloned(),
+            is_unwritten: self.audit.as_ref().is_some_and(|audit| !audit.is_written()),
         }
+    }
+
+    /// Writes decisions that wait for the audit log. Whether all are written now.
+    pub fn retry_audit(&mut self) -> bool {
+        let is_written = self.audit.as_mut().is_none_or(|audit| audit.flush().is_ok());
+        if is_written {
+            self.bus.publish(|| Event::Changed);
+        }
+        is_written
     }
 
     /// What to know of the rules and of people's answers to judge such a message again; `None` if nothing

@@ -249,7 +249,7 @@ impl<'a> Teller<'a> {
             teller.place(&standing);
             teller.mode = tell::mode(standing.status.mode);
             teller.breakpoints = tell::breakpoints(&standing.status.breakpoints);
-            teller.policy = standing.status.rules.as_deref().map(policy::governed);
+            teller.policy = policy::governed(&standing.status);
         }
         teller
     }
@@ -346,7 +346,7 @@ impl<'a> Teller<'a> {
             self.breakpoints = breakpoints.clone();
             self.push(What::Other(api::Event::Breakpoints(api::Breakpoints { breakpoints })));
         }
-        let policy = status.rules.as_deref().map(policy::governed);
+        let policy = policy::governed(&status);
         if policy != self.policy {
             self.policy = policy.clone();
             policy.into_iter().for_each(|policy| self.push(What::Other(api::Event::Policy(policy))));

@@ -5,6 +5,7 @@ use axum::extract::State;
 use mcp_control::api::{self, ApiError};
 use mcp_engine::Pipeline;
 use mcp_engine::intercept::Held;
+use mcp_engine::pipeline::Status;
 use mcp_engine::policy::rules::{Permission, Rule, RuleVerdict, Rules};
 use mcp_engine::policy::{Answered, Answers};
 
@@ -34,13 +35,15 @@ pub fn no_rules() -> Refusal {
 }
 
 /// The rules in a few words.
-pub fn governed(rules: &Rules) -> api::Governed {
-    api::Governed {
+pub fn governed(status: &Status) -> Option<api::Governed> {
+    let rules = status.rules.as_deref()?;
+    Some(api::Governed {
         version: rules.version.to_string(),
         rules: rules.rules.len() as u64,
         default: permission(rules.default),
         hide_denied: rules.hide_denied,
-    }
+        unwritten: status.is_unwritten,
+    })
 }
 
 /// What a rule asks about a held message, if one does.

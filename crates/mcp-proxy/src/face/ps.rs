@@ -166,9 +166,12 @@ fn held(instance: &Instance) -> String {
 
 /// What happens to messages, by rules and as things stand.
 fn mode(instance: &Instance) -> String {
-    let judged = instance.policy.as_ref().map(|policy| match policy.rules {
-        1 => "1 rule".to_owned(),
-        count => format!("{count} rules"),
+    let judged = instance.policy.as_ref().map(|policy| {
+        let unwritten = if policy.unwritten { ", decisions unwritten" } else { "" };
+        match policy.rules {
+            1 => format!("1 rule{unwritten}"),
+            count => format!("{count} rules{unwritten}"),
+        }
     });
     match (judged, holding(instance)) {
         (None, holding) => holding.unwrap_or_else(|| "passes all".into()),
@@ -248,11 +251,19 @@ mod tests {
 
     #[test]
     fn rules_and_questions_are_shown() {
-        let policy =
-            |rules| Some(Governed { version: "cafe".into(), rules, default: Permission::Allow, hide_denied: false });
+        let policy = |rules| {
+            Some(Governed {
+                version: "cafe".into(),
+                rules,
+                default: Permission::Allow,
+                hide_denied: false,
+                unwritten: rules == 7,
+            })
+        };
         let passes = || instance((Mode::Passthrough, Owner::Start), false, 1, 0);
         let shown = |breakpoints, rules| mode(&Instance { breakpoints, policy: policy(rules), ..passes() });
         assert_eq!(shown(0, 1), "1 rule");
+        assert_eq!(shown(0, 7), "7 rules, decisions unwritten");
         assert_eq!(shown(1, 12), "12 rules, 1 breakpoint once somebody attaches");
         assert_eq!(held(&Instance { held: 3, questions: 2, ..passes() }), "3 (2 asked)");
         assert_eq!(held(&Instance { held: 3, ..passes() }), "3");

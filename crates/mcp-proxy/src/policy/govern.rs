@@ -71,7 +71,8 @@ impl GovernArgs {
         let summary = summary(&read);
         let mut answers = AnswersWatch::new(AnswersFile::beside(watch.path()));
         let written = answers.read()?;
-        Ok(Some(Governing { rules: Arc::new(read.rules), summary, remarks: read.remarks, watch, answers, written }))
+        let (rules, remarks) = (Arc::new(read.rules), read.remarks);
+        Ok(Some(Governing { rules, summary, remarks, watch, answers, written }))
     }
 }
 
@@ -88,14 +89,28 @@ impl Governing {
         let begin =
             Begin { time_ns: wall_ns(), instance: site.instance, program, server, rules_version: &self.rules.version };
         let dir = site.state.audit();
-        let log = AuditLog::begin(&dir, &begin).map_err(|error| {
-            Failure::new(exit::CANNOT_RUN, format!("the audit cannot begin in {}: {error}", quoted(&dir)))
-                .hint("give --state-dir a directory that can be written to")
-        })?;
+        let instance = &site.instance.to_string()[..8];
+        let log = match AuditLog::begin(&dir, &begin) {
+            Ok(log) => log,
+            Err(error) if self.rules.audit_required => {
+                let what = format!("the audit cannot begin in {}: {error}", quoted(&dir));
+                return Err(Failure::new(exit::CANNOT_RUN, what).hint(
+                    "give --state-dir a directory that can be written to; without `audit_required` the proxy starts all the same",
+                ));
+            }
+            Err(error) => {
+                say(&format!(
+                    "mcp-proxy {instance}: warning: the audit log in {} cannot be opened: {error}. Decisions go \
+                     unwritten until it opens; the proxy keeps trying.",
+                    quoted(&dir)
+                ));
+                AuditLog::unopened(&dir, &begin, &error)
+            }
+        };
+        let is_unwritten = !log.is_open();
         let audit = Audit::new(log, site.instance, server.map(Into::into));
-        self.watch.start(self.answers, site.orders, site.quiet)?;
+        self.watch.start(self.answers, site.orders, (site.quiet, is_unwritten))?;
         if !site.quiet {
-            let instance = &site.instance.to_string()[..8];
             say(&format!("mcp-proxy {instance}: rules: {}", self.summary));
             self.remarks.iter().for_each(|remark| say(&format!("mcp-proxy {instance}: note: {remark}")));
         }

@@ -84,14 +84,21 @@ impl Watch {
     }
 
     /// Looks from now on, on a thread of its own, until the pipeline is gone; at what people answered
-    /// to the rules, too. With `quiet` only trouble is told.
-    pub fn start(self, answers: AnswersWatch, orders: Orders, quiet: bool) -> std::io::Result<()> {
-        std::thread::Builder::new().name("rules".into()).spawn(move || self.run(answers, &orders, quiet)).map(drop)
+    /// to the rules, and at an audit log that is not open, too. With `quiet` only trouble is told.
+    pub fn start(
+        self,
+        answers: AnswersWatch,
+        orders: Orders,
+        (quiet, is_unwritten): (bool, bool),
+    ) -> std::io::Result<()> {
+        let run = move || self.run(answers, &orders, quiet, is_unwritten);
+        std::thread::Builder::new().name("rules".into()).spawn(run).map(drop)
     }
 
-    fn run(mut self, mut answers: AnswersWatch, orders: &Orders, quiet: bool) {
+    fn run(mut self, mut answers: AnswersWatch, orders: &Orders, quiet: bool, mut is_unwritten: bool) {
         while !orders.is_closed() {
             std::thread::sleep(LOOK_EVERY);
+            is_unwritten = is_unwritten && !opens_audit(orders);
             answers.look_after(orders, quiet);
             let before = Arc::clone(&self.version);
             match self.look() {
@@ -153,6 +160,15 @@ fn put_in_force(rules: Rules, orders: &Orders) -> bool {
         let _ = done.send(());
     });
     is_done.recv().is_ok()
+}
+
+/// Whether the audit log is open now.
+fn opens_audit(orders: &Orders) -> bool {
+    let (done, is_done) = std::sync::mpsc::sync_channel(1);
+    orders.leave(move |pipeline| {
+        let _ = done.send(pipeline.retry_audit());
+    });
+    is_done.recv().unwrap_or(false)
 }
 
 pub fn stamp(path: &Path) -> Option<Stamp> {

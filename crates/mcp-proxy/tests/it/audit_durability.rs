@@ -281,17 +281,57 @@ fn a_full_disk_is_said_loudly_where_the_audit_is_not_required() {
 }
 
 #[test]
-fn an_audit_that_cannot_begin_keeps_the_proxy_from_starting() {
+fn an_audit_that_cannot_begin_and_is_required_keeps_the_proxy_from_starting() {
     let sandbox = Sandbox::new();
-    write_rules(&sandbox, false);
-    std::fs::create_dir_all(sandbox.state().root()).unwrap();
-    std::fs::set_permissions(sandbox.state().root(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-    std::fs::write(sandbox.state().audit(), "in the way").unwrap();
+    write_rules(&sandbox, true);
+    keep_log_from_opening(&sandbox);
     let output = sandbox.output(["run", "--quiet", "--rules", "rules.json", "--", "touch", "started"]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     assert!(!sandbox.path("started").exists());
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(errors.contains("the audit cannot begin"), "{errors}");
+}
+
+fn keep_log_from_opening(sandbox: &Sandbox) {
+    std::fs::create_dir_all(sandbox.state().root()).unwrap();
+    std::fs::set_permissions(sandbox.state().root(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::write(sandbox.state().audit(), "in the way").unwrap();
+}
+
+#[test]
+fn a_proxy_without_a_log_says_so_and_opens_it_later() {
+    let sandbox = Sandbox::new();
+    write_rules(&sandbox, false);
+    keep_log_from_opening(&sandbox);
+    let mut proxy = sandbox.run(&["--quiet", "--rules", "rules.json"], &["answer"]);
+    assert!(ask(&mut proxy, 0)["result"].is_object());
+    assert_eq!(ask(&mut proxy, 4)["error"]["code"], -32000);
+    let is_unwritten = || {
+        let text = sandbox.stdout(["ps", "--json"]);
+        serde_json::from_str::<Value>(&text).ok().and_then(|instance| instance["policy"]["unwritten"].as_bool())
+    };
+    until("ps says so", || is_unwritten() == Some(true));
+    assert!(sandbox.stdout(["ps"]).contains("1 rule, decisions unwritten"));
+    let doctor = sandbox.output(["doctor"]);
+    assert_eq!(doctor.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&doctor.stdout).contains("Decisions go unwritten"), "{doctor:?}");
+    std::fs::remove_file(sandbox.state().audit()).unwrap();
+    until("the log opens", || is_unwritten() == Some(false));
+    assert!(ask(&mut proxy, 1)["result"].is_object());
+    let (status, errors) = proxy.end();
+    assert!(status.success(), "{errors}");
+    assert_eq!(errors.matches("cannot be opened").count(), 1, "{errors}");
+    assert_eq!(errors.matches("the audit log is open").count(), 1, "{errors}");
+    let records = records(&sandbox);
+    assert_eq!(decided(&records, "allow"), HashSet::from([tool(0), tool(1)]));
+    assert_eq!(decided(&records, "deny"), HashSet::from([tool(4)]));
+    let gap = records.iter().position(|record| record["kind"] == "note").expect("the log tells of the gap");
+    assert!(records[gap]["note"].as_str().unwrap().contains("written late"), "{}", records[gap]);
+    let is_before = |id: u64| records[..gap].iter().any(|record| record["tool"] == *tool(id));
+    assert!(is_before(0) && is_before(4) && !is_before(1));
+    assert!(sandbox.output(["audit", "--verify"]).status.success());
+    let found = String::from_utf8_lossy(&sandbox.output(["doctor"]).stdout).into_owned();
+    assert!(found.contains("decisions can be written down"), "{found}");
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! The writing end of an audit log: lines wait until `flush`, which is one write for them all.
 
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
@@ -24,6 +27,8 @@ const KEEP_CAPACITY: usize = 64 * 1024;
 const SHARE_A_LINE_MAX: usize = 64;
 /// How much more a part grows after no other could be begun, before that is tried again.
 const TRY_AGAIN_BYTES: u64 = 1 << 20;
+/// Between two tries to open a log that could not be opened.
+const OPEN_AGAIN: Duration = Duration::from_millis(250);
 
 /// Where the chain has got to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +51,11 @@ pub struct AuditLog {
     dir: PathBuf,
     instance: Uuid,
     about: About,
-    part: Part,
+    /// Absent while the log cannot be opened.
+    part: Option<Part>,
+    opening: Opening,
+    /// A file of the user's that gets the lines as well.
+    copy: Option<Copied>,
     chain: Chain,
     written: Head,
     time_ns: u64,
@@ -61,6 +70,22 @@ struct About {
     program: String,
     server: Option<String>,
     rules_version: String,
+}
+
+/// The tries to open a log that could not be opened at first.
+#[derive(Default)]
+struct Opening {
+    /// Why it could not.
+    error: String,
+    tried: Option<Instant>,
+}
+
+struct Copied {
+    file: File,
+    /// Bytes of the waiting lines that it has.
+    bytes: usize,
+    is_failing: bool,
+    error: Option<io::Error>,
 }
 
 struct Part {
@@ -82,7 +107,22 @@ impl AuditLog {
     }
 
     pub(super) fn begin_with(dir: &Path, begin: &Begin<'_>, part_bytes_max: u64) -> io::Result<Self> {
-        crate::state_dir::make_private_dir(dir).map_err(io::Error::other)?;
+        let part = Part::first(dir, &begin.instance, part_bytes_max)?;
+        let mut log = Self::new(dir, begin, part_bytes_max);
+        log.part = Some(part);
+        log.write_waiting().inspect_err(|_| log.remove_part(1))?;
+        Ok(log)
+    }
+
+    /// A log that cannot be opened, because of `error`. Its lines wait, as many as there is room for, and each
+    /// `flush` tries to open it.
+    pub fn unopened(dir: &Path, begin: &Begin<'_>, error: &io::Error) -> Self {
+        let mut log = Self::new(dir, begin, PART_BYTES_MAX);
+        log.opening.error = error.to_string();
+        log
+    }
+
+    fn new(dir: &Path, begin: &Begin<'_>, part_bytes_max: u64) -> Self {
         let none = Head { seq: 0, hash: LineHash::NONE };
         let mut log = Self {
             dir: dir.to_owned(),
@@ -92,7 +132,9 @@ impl AuditLog {
                 server: begin.server.map(str::to_owned),
                 rules_version: begin.rules_version.to_owned(),
             },
-            part: Part::create(&part_path(dir, &begin.instance, 1), 1, part_bytes_max)?,
+            part: None,
+            opening: Opening::default(),
+            copy: None,
             chain: Chain {
                 composer: Composer::new(begin.instance),
                 waiting: Vec::new(),
@@ -105,8 +147,28 @@ impl AuditLog {
             ending: Vec::new(),
         };
         log.push_begin();
-        log.write_waiting().inspect_err(|_| log.remove_part(1))?;
-        Ok(log)
+        log
+    }
+
+    pub fn is_open(&self) -> bool {
+        self.part.is_some()
+    }
+
+    /// From now on `file` gets the lines as well, and now what the log begins with.
+    pub fn copy_to(&mut self, file: File) -> io::Result<()> {
+        let mut written = Vec::new();
+        if let Some(part) = &self.part {
+            written.resize(usize::try_from(part.whole_len).unwrap_or_default(), 0);
+            part.file.read_exact_at(&mut written, 0)?;
+        }
+        (&file).write_all(&written)?;
+        self.copy = Some(Copied { file, bytes: 0, is_failing: false, error: None });
+        Ok(())
+    }
+
+    /// Why that file does not get them, told once.
+    pub fn take_copy_error(&mut self) -> Option<io::Error> {
+        self.copy.as_mut()?.error.take()
     }
 
     /// Notes a decision and returns its number. It counts once `flush` has returned.
@@ -148,18 +210,23 @@ impl AuditLog {
         self.chain.compose_outcomes();
         if !self.chain.waiting.is_empty() {
             self.write_waiting()?;
-            if self.part.whole_len >= self.part.full_at {
+            if self.part.as_ref().is_some_and(|part| part.whole_len >= part.full_at) {
                 self.begin_part();
             }
         }
         // Some disks fail only when they are made to keep what they took.
-        self.part.sync.take_error().map_or(Ok(()), Err)
+        self.part.as_mut().and_then(|part| part.sync.take_error()).map_or(Ok(()), Err)
     }
 
     /// Writes the last line and waits for the disk. Without it the log ends as if its process had died.
     pub fn end(mut self, time_ns: u64) -> io::Result<()> {
         self.push("end", time_ns, |composer, line| composer.end(line, time_ns, None));
-        let result = self.write_waiting().and_then(|()| self.part.file.sync_data());
+        self.opening.tried = None;
+        let result = match (self.write_waiting(), &self.part) {
+            // Its start has said so.
+            (_, None) => Ok(()),
+            (written, Some(part)) => written.and_then(|()| part.file.sync_data()),
+        };
         self.ending.into_iter().for_each(|ending| drop(ending.join()));
         result
     }
@@ -181,9 +248,9 @@ impl AuditLog {
     /// which of them are missing, and goes on from the last that is there.
     fn give_up_waiting(&mut self) {
         let newest = self.chain.head.seq;
-        self.chain.waiting.clear();
+        self.clear_waiting();
         self.chain.head = self.written;
-        if self.part.whole_len == 0 {
+        if self.part.as_ref().is_none_or(|part| part.whole_len == 0) {
             // What its part begins with waited too, and is not lost: nothing else can stand there.
             self.push_begin();
         }
@@ -198,38 +265,73 @@ impl AuditLog {
         let About { program, server, rules_version } = &self.about;
         let (time_ns, instance, server) = (self.time_ns, self.instance, server.as_deref());
         let begin = Begin { time_ns, instance, program, server, rules_version };
-        let part = self.part.number;
+        let part = self.part.as_ref().map_or(1, |part| part.number);
         self.chain.push_next("begin", |composer, line| composer.begin(line, &begin, part));
     }
 
     fn write_waiting(&mut self) -> io::Result<()> {
-        self.part.append(&self.chain.waiting)?;
+        let opened = self.open_if_need_be();
+        if let Some(copy) = &mut self.copy {
+            copy.append(&self.chain.waiting);
+        }
+        opened?;
+        if let Some(part) = &mut self.part {
+            part.append(&self.chain.waiting)?;
+            self.clear_waiting();
+            self.chain.waiting.shrink_to(KEEP_CAPACITY);
+            self.written = self.chain.head;
+        }
+        Ok(())
+    }
+
+    fn clear_waiting(&mut self) {
         self.chain.waiting.clear();
-        self.chain.waiting.shrink_to(KEEP_CAPACITY);
-        self.written = self.chain.head;
+        self.copy.iter_mut().for_each(|copy| copy.bytes = 0);
+    }
+
+    /// Opens a log that could not be opened before, unless that was tried a moment ago. The log says that its
+    /// lines so far are late.
+    fn open_if_need_be(&mut self) -> io::Result<()> {
+        if self.part.is_some() {
+            return Ok(());
+        }
+        if self.opening.tried.is_some_and(|tried| tried.elapsed() < OPEN_AGAIN) {
+            return Err(io::Error::other(self.opening.error.clone()));
+        }
+        self.opening.tried = Some(Instant::now());
+        let part = Part::first(&self.dir, &self.instance, self.part_bytes_max);
+        self.part = Some(part.inspect_err(|error| self.opening.error = error.to_string())?);
+        let text = format!(
+            "the audit log could not be opened at the start ({}): the lines before this one were written late",
+            self.opening.error
+        );
+        let time_ns = self.time_ns;
+        self.chain.push("note", |composer, line| composer.note(line, time_ns, &text, None));
         Ok(())
     }
 
     /// Goes on in another file. If that is not possible now, it goes on in this one for a while.
     fn begin_part(&mut self) {
-        if self.try_begin_part().is_err() {
-            self.part.full_at = self.part.whole_len + TRY_AGAIN_BYTES;
+        if self.try_begin_part().is_err()
+            && let Some(part) = &mut self.part
+        {
+            part.full_at = part.whole_len + TRY_AGAIN_BYTES;
         }
     }
 
     fn try_begin_part(&mut self) -> io::Result<()> {
-        let number = self.part.number + 1;
+        let number = self.part.as_ref().map_or(1, |part| part.number + 1);
         // It is there before the old part names it, so that one that is named and missing was removed.
         let next = Part::create(&part_path(&self.dir, &self.instance, number), number, self.part_bytes_max)?;
         let time_ns = self.time_ns;
         self.chain.push("end", |composer, line| composer.end(line, time_ns, Some(number)));
         if let Err(error) = self.write_waiting() {
-            self.chain.waiting.clear();
+            self.clear_waiting();
             self.chain.head = self.written;
             self.remove_part(number);
             return Err(error);
         }
-        let full = std::mem::replace(&mut self.part, next);
+        let full = self.part.replace(next);
         self.ending.retain(|ending| !ending.is_finished());
         self.ending.push(std::thread::spawn(move || drop(full)));
         self.push_begin();
@@ -295,7 +397,36 @@ impl Chain {
     }
 }
 
+impl Copied {
+    /// Appends what it does not have of the lines. The rest waits with them, as long as they do.
+    fn append(&mut self, lines: &[u8]) {
+        while self.bytes < lines.len() {
+            match self.file.write(&lines[self.bytes..]) {
+                Ok(count) if count > 0 => {
+                    self.bytes += count;
+                    self.is_failing = false;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                failed => {
+                    if !std::mem::replace(&mut self.is_failing, true) {
+                        self.error = Some(failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into()));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+}
+
 impl Part {
+    fn first(dir: &Path, instance: &Uuid, full_at: u64) -> io::Result<Self> {
+        crate::state_dir::make_private_dir(dir).map_err(|error| match error.source() {
+            Some(cause) => io::Error::other(format!("{error}: {cause}")),
+            None => io::Error::other(error),
+        })?;
+        Self::create(&part_path(dir, instance, 1), 1, full_at)
+    }
+
     fn create(path: &Path, number: u32, full_at: u64) -> io::Result<Self> {
         let file = create_private(path)?;
         let begin = || -> io::Result<Self> {

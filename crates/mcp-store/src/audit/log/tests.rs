@@ -32,6 +32,13 @@ impl Place {
         AuditLog::begin_with(&self.audit(), &begin, part_bytes_max).expect("a log")
     }
 
+    /// A log that cannot be opened.
+    fn unopened(&self) -> AuditLog {
+        let (instance, program, rules_version) = (self.instance, "mcp-proxy 0.1.0", "abc123");
+        let begin = Begin { time_ns: 1, instance, program, server: None, rules_version };
+        AuditLog::unopened(&self.audit(), &begin, &io::Error::other("in the way"))
+    }
+
     fn part(&self, number: u32) -> Vec<String> {
         let path = part_path(&self.audit(), &self.instance, number);
         fs::read_to_string(path).expect("a part").lines().map(str::to_owned).collect()
@@ -188,12 +195,16 @@ fn check_first_and_last(place: &Place, part: u32) -> Vec<String> {
     own
 }
 
+fn part_of(log: &mut AuditLog) -> &mut Part {
+    log.part.as_mut().expect("it is open")
+}
+
 /// Gives the log a disk that takes nothing, for as long as `meanwhile` takes.
 fn while_full(log: &mut AuditLog, meanwhile: impl FnOnce(&mut AuditLog)) {
     let full = OpenOptions::new().append(true).open("/dev/full").expect("a full device");
-    let file = std::mem::replace(&mut log.part.file, full);
+    let file = std::mem::replace(&mut part_of(log).file, full);
     meanwhile(log);
-    log.part.file = file;
+    part_of(log).file = file;
 }
 
 #[test]
@@ -211,12 +222,96 @@ fn what_could_not_be_written_is_written_later() {
 }
 
 #[test]
+fn a_log_that_cannot_be_opened_is_opened_later_and_says_so() {
+    let place = Place::new();
+    fs::write(place.audit(), "in the way").expect("a file");
+    let mut log = place.unopened();
+    let first = log.decision(&decision("delete_file"));
+    assert!(log.flush().is_err() && !log.is_open());
+    fs::remove_file(place.audit()).expect("it is there");
+    log.opening.tried = None;
+    log.flush().expect("it opens");
+    assert!(log.is_open() && log.has_written(first));
+    log.decision(&decision("read_file"));
+    log.end(2).expect("written");
+    let lines = check_chain(&place.part(1));
+    let kinds: Vec<&str> = lines.iter().filter_map(|line| line["kind"].as_str()).collect();
+    assert_eq!(kinds, ["begin", "decision", "note", "decision", "end"]);
+    assert!(lines[2]["note"].as_str().is_some_and(|text| text.contains("written late")), "{}", lines[2]);
+}
+
+#[test]
+fn of_a_log_that_opens_too_late_the_records_that_are_missing_are_named() {
+    let place = Place::new();
+    fs::write(place.audit(), "in the way").expect("a file");
+    let mut log = place.unopened();
+    for _ in 0..30_000 {
+        log.decision(&decision("read_file"));
+        assert!(log.chain.waiting.len() < WAITING_BYTES_MAX + 8 * 1024);
+    }
+    fs::remove_file(place.audit()).expect("it is there");
+    log.end(2).expect("it opens at last");
+    let lines = check_chain(&place.part(1));
+    assert_eq!((&lines[0]["kind"], &lines[1]["lost_from"]), (&"begin".into(), &2.into()));
+}
+
+#[test]
+fn a_log_that_never_opens_ends_without_a_fuss() {
+    let place = Place::new();
+    fs::write(place.audit(), "in the way").expect("a file");
+    let mut log = place.unopened();
+    log.decision(&decision("read_file"));
+    log.end(2).expect("its start has said so");
+}
+
+#[test]
+fn another_file_gets_every_line_once() {
+    let place = Place::new();
+    let path = place.dir.path().join("copy");
+    let open = || OpenOptions::new().append(true).create(true).open(&path).expect("a file");
+    let mut log = place.begin(600);
+    log.copy_to(open()).expect("it takes what there is");
+    for _ in 0..5 {
+        log.decision(&decision("read_file"));
+        log.flush().expect("written");
+    }
+    while_full(&mut log, |log| {
+        log.decision(&decision("late"));
+        assert!(log.flush().is_err() && log.flush().is_err());
+    });
+    log.end(2).expect("written");
+    let parts: Vec<String> = (1..)
+        .map_while(|part| {
+            let path = part_path(&place.audit(), &place.instance, part);
+            fs::read_to_string(path).ok()
+        })
+        .collect();
+    assert!(parts.len() > 1);
+    assert_eq!(fs::read_to_string(&path).expect("a copy"), parts.concat());
+    // A file that takes nothing keeps no line from the log.
+    let place = Place::new();
+    let mut log = place.begin(PART_BYTES_MAX);
+    log.copy = Some(Copied {
+        file: OpenOptions::new().append(true).open("/dev/full").expect("a device"),
+        bytes: 0,
+        is_failing: false,
+        error: None,
+    });
+    for _ in 0..2 {
+        log.decision(&decision("read_file"));
+        log.flush().expect("written");
+    }
+    assert!(log.take_copy_error().is_some() && log.take_copy_error().is_none());
+    assert_eq!(check_chain(&place.part(1)).len(), 3);
+}
+
+#[test]
 fn what_a_failed_write_left_is_cut_off() {
     let place = Place::new();
     let mut log = place.begin(PART_BYTES_MAX);
     log.decision(&decision("delete_file"));
     while_full(&mut log, |log| assert!(log.flush().is_err()));
-    log.part.file.write_all(b"{\"seq\":2,\"ki").expect("half a line");
+    part_of(&mut log).file.write_all(b"{\"seq\":2,\"ki").expect("half a line");
     log.flush().expect("written");
     assert_eq!(check_chain(&place.part(1)).len(), 2);
 }
@@ -274,7 +369,7 @@ fn a_part_begins_as_parts_do_even_if_what_waited_for_it_is_given_up() {
     log.decision(&decision("delete_file"));
     log.push("end", 1, |composer, line| composer.end(line, 1, Some(2)));
     log.flush().expect("it still fits");
-    log.part = Part::create(&part_path(&place.audit(), &place.instance, 2), 2, PART_BYTES_MAX).expect("a part");
+    log.part = Some(Part::create(&part_path(&place.audit(), &place.instance, 2), 2, PART_BYTES_MAX).expect("a part"));
     while_full(&mut log, |log| {
         log.push_begin();
         for _ in 0..30_000 {

@@ -24,8 +24,13 @@ fn filled() -> App {
     hear(&mut app, Event::Held(Box::new(held(call(143, "add", r#"{"a":1,"b":"two","note":"Bug"}"#), "intercept"))));
     hear(&mut app, Event::Held(Box::new(asked)));
     hear(&mut app, Event::Held(Box::new(given_up)));
-    app.common.standing.as_mut().unwrap().instance.policy =
-        Some(Governed { version: "1".into(), rules: 1, default: Permission::Allow, hide_denied: false });
+    app.common.standing.as_mut().unwrap().instance.policy = Some(Governed {
+        version: "1".into(),
+        rules: 1,
+        default: Permission::Allow,
+        hide_denied: false,
+        unwritten: false,
+    });
     answer(&mut app, vec![list]);
     press(&mut app, "2");
     app.tick(27_000);
