@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser};
+use clap::{Command, CommandFactory, FromArgMatches, Parser};
 
 use crate::cli::{self, RecordingArgs};
 use crate::failure::Failure;
@@ -25,10 +25,13 @@ pub const NAME: &str = "mcp-governance-proxy";
 )]
 struct GovernanceCli {
     /// The server's command line, split like a shell would, but no shell runs it; or its address
-    #[arg(long, value_name = "CMD|URL")]
+    #[arg(long, short, value_name = "CMD|URL")]
     target: String,
     #[command(flatten)]
     govern: GovernArgs,
+    /// Append the lines of the audit to this file as well
+    #[arg(long, short, value_name = "FILE")]
+    log: Option<PathBuf>,
     #[command(flatten)]
     recording: RecordingArgs,
     #[command(flatten)]
@@ -44,7 +47,8 @@ struct GovernanceCli {
 /// Whether these words, the program's name left out, are in this form: without a command, with a target or
 /// rules. A configuration without a target is a gateway's.
 pub fn is_meant(args: &[OsString]) -> bool {
-    has_no_command(args) && (gives(args, "--target") || gives(args, "--rules") && !gives(args, "--config"))
+    let gives_one = |long, short| gives(args, long) || gives(args, short);
+    has_no_command(args) && (gives_one("--target", "-t") || gives_one("--rules", "-r") && !gives(args, "--config"))
 }
 
 /// Whether a flag comes first that is not one of every command.
@@ -79,16 +83,24 @@ fn is_value(rest: &[u8]) -> bool {
 
 /// Reads the command line under this name, and does what it says.
 pub fn main(name: &'static str) -> ExitCode {
-    let command = GovernanceCli::command().name(name).mut_arg("rules", |rules| rules.required(true));
+    let command = command().name(name);
     let cli = GovernanceCli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit());
     cli::code_of(cli.run())
 }
 
+/// In this form rules are a must, and they and the service have short flags.
+fn command() -> Command {
+    let command = GovernanceCli::command().mut_arg("rules", |rules| rules.required(true).short('r'));
+    command.mut_arg("service", |service| service.short('s'))
+}
+
 impl GovernanceCli {
     fn run(&self) -> Result<ExitCode, Failure> {
-        let plan = Plan::of_target(&self.target, &self.recording)?;
+        let mut plan = Plan::of_target(&self.target, &self.recording)?;
+        plan.says_ready = !self.recording.quiet;
         let state = cli::state_dir(self.state_dir.as_deref());
-        run::carry_out(plan, &self.recording, Some((&self.hold, &self.govern)), state)
+        let govern = GovernArgs { log: self.log.clone(), ..self.govern.clone() };
+        run::carry_out(plan, &self.recording, Some((&self.hold, &govern)), state)
     }
 }
 
@@ -107,6 +119,10 @@ mod tests {
         check("--target x --rules y", true);
         check("--rules=y --target=x", true);
         check("--env A=B --rules y", true);
+        check("-t x -r y", true);
+        check("-q -t=x", true);
+        check("run -t x", false);
+        check("-r y --config x", false);
         check("--state-dir d --color=never -q --target x", true);
         check("run --rules y -- x --target z", false);
         check("--state-dir d run --rules y x", false);
@@ -123,6 +139,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        GovernanceCli::command().mut_arg("rules", |rules| rules.required(true)).debug_assert();
+        command().debug_assert();
     }
 }

@@ -93,6 +93,7 @@ async fn before_command(
         idle_grace: IDLE_GRACE,
         call_grace: IDLE_GRACE,
         signal_patience,
+        ready: None,
     };
     let mut tell = |text: String| say(&format!("mcp-proxy: {text}"));
     let ended = serve(pipes, command, pipeline, options, &mut tell)

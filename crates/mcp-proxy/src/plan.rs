@@ -29,6 +29,8 @@ pub struct Plan {
     pub greeting: Option<String>,
     /// Any port will do if that of `client` is taken.
     pub or_any_port: bool,
+    /// Standard error tells that the server is started.
+    pub says_ready: bool,
 }
 
 pub enum ServerSide {
@@ -151,6 +153,7 @@ impl Plan {
             heard: Vec::new(),
             greeting: None,
             or_any_port: false,
+            says_ready: false,
         }
     }
 

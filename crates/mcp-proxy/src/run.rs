@@ -143,7 +143,8 @@ fn carry_out_drawn(
     mcp_transport::let_go_of_code();
     let ended = match (listener, plan.server, upstream) {
         (None, ServerSide::Command { command, .. }, _) => {
-            runtime.block_on(relay_stdio(&command, plan.heard, pipeline, args))
+            let ready = plan.says_ready.then_some(say_ready as fn());
+            runtime.block_on(relay_stdio(&command, plan.heard, pipeline, args, ready))
         }
         (Some(listener), ServerSide::Command { command, .. }, _) => {
             runtime.block_on(listen(listener, |_| Server::Command(command), front, pipeline, args))
@@ -157,6 +158,10 @@ fn carry_out_drawn(
             runtime.block_on(listen(listener, serve, front, pipeline, args))
         }
         (None, server, Some(upstream)) => {
+            // Nothing is started: it runs elsewhere.
+            if plan.says_ready {
+                say_ready();
+            }
             runtime.block_on(bridge_stdio(upstream, server.transport(), plan.heard, pipeline, args))
         }
         (Some(listener), server, Some(upstream)) => {
@@ -328,12 +333,18 @@ pub fn not_recorded(failed: &StoreFailed) -> Failure {
     Failure::caused_by(exit::CANNOT_RUN, failed).hint("free some space, or give --on-store-failure forward")
 }
 
+/// Programs that start the short form wait for this line.
+fn say_ready() {
+    say("Proxy ready");
+}
+
 /// A client on our standard input and output, a server that is a command.
 async fn relay_stdio(
     command: &ServerCommand,
     heard: Vec<u8>,
     pipeline: Pipeline,
     args: &RecordingArgs,
+    ready: Option<fn()>,
 ) -> Result<ExitCode, Failure> {
     let begin = async {
         let client = client_pipes(heard).map_err(ServeError::Stdio)?;
@@ -342,6 +353,7 @@ async fn relay_stdio(
             idle_grace: IDLE_GRACE,
             call_grace: CALL_GRACE,
             signal_patience: Duration::ZERO,
+            ready,
         };
         serve(client, command, pipeline, options, &mut |text| say(&format!("mcp-proxy: {text}"))).await
     };

@@ -131,7 +131,8 @@ fn once<T>(
     if let (ServerSide::Url { transport, .. }, true) = (&mut side, way.is_sse) {
         *transport = Transport::Sse;
     }
-    let governing = GovernArgs { rules: args.rules.clone(), service: None }.check(recording.name.as_deref())?;
+    let governing =
+        GovernArgs { rules: args.rules.clone(), ..GovernArgs::default() }.check(recording.name.as_deref())?;
     let audit = state.as_ref().ok().cloned();
     let recorder = recording::begin(recording, &side, state)?;
     let (pipeline, control) = match governing {

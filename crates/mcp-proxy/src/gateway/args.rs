@@ -107,7 +107,13 @@ impl ServeArgs {
             MESSAGE_BYTES_MAX => loaded.config.message_bytes_max,
             given => given,
         };
-        Ok(ServePlan { loaded, entrance, listen, govern: GovernArgs { rules, service: None }, message_bytes_max })
+        Ok(ServePlan {
+            loaded,
+            entrance,
+            listen,
+            govern: GovernArgs { rules, ..GovernArgs::default() },
+            message_bytes_max,
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Puts rules in front of a server, and begins the audit of what they decide.
 
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,6 +13,7 @@ use mcp_engine::policy::rules::Rules;
 use mcp_engine::{Orders, Pipeline};
 use mcp_store::StateDir;
 use mcp_store::audit::{AuditLog, Begin};
+use rustix::fs::OFlags;
 use uuid::Uuid;
 
 use super::check::summary;
@@ -31,6 +34,20 @@ pub struct GovernArgs {
     /// The service that the server is, where the rules are for several [default: --name]
     #[arg(long, value_name = "NAME", requires = "rules")]
     pub service: Option<String>,
+    /// A file that gets the lines of the audit, too.
+    #[arg(skip)]
+    pub log: Option<PathBuf>,
+}
+
+/// Opens a file for lines that are added to it. A pipe that nobody reads must not stop the proxy.
+fn open_copy(path: &Path) -> Result<File, Failure> {
+    let path = expand_home(path);
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let opened = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(&path);
+    opened.map_err(|error| {
+        Failure::new(exit::CANNOT_RUN, format!("cannot open {} for audit lines: {error}", quoted(&path)))
+            .hint("give --log a file in a directory that can be written to")
+    })
 }
 
 /// Rules that are right.
@@ -43,6 +60,8 @@ pub struct Governing {
     /// What people answered to them for good.
     answers: AnswersWatch,
     written: Vec<Answered>,
+    /// A file of the user's that gets the lines of the audit, too.
+    copy: Option<File>,
 }
 
 /// What a proxy is that is governed.
@@ -71,8 +90,9 @@ impl GovernArgs {
         let summary = summary(&read);
         let mut answers = AnswersWatch::new(AnswersFile::beside(watch.path()));
         let written = answers.read()?;
+        let copy = self.log.as_deref().map(open_copy).transpose()?;
         let (rules, remarks) = (Arc::new(read.rules), read.remarks);
-        Ok(Some(Governing { rules, summary, remarks, watch, answers, written }))
+        Ok(Some(Governing { rules, summary, remarks, watch, answers, written, copy }))
     }
 }
 
@@ -90,7 +110,7 @@ impl Governing {
             Begin { time_ns: wall_ns(), instance: site.instance, program, server, rules_version: &self.rules.version };
         let dir = site.state.audit();
         let instance = &site.instance.to_string()[..8];
-        let log = match AuditLog::begin(&dir, &begin) {
+        let mut log = match AuditLog::begin(&dir, &begin) {
             Ok(log) => log,
             Err(error) if self.rules.audit_required => {
                 let what = format!("the audit cannot begin in {}: {error}", quoted(&dir));
@@ -107,6 +127,9 @@ impl Governing {
                 AuditLog::unopened(&dir, &begin, &error)
             }
         };
+        if let Some(copy) = self.copy {
+            log.copy_to(copy)?;
+        }
         let is_unwritten = !log.is_open();
         let audit = Audit::new(log, site.instance, server.map(Into::into));
         self.watch.start(self.answers, site.orders, (site.quiet, is_unwritten))?;

@@ -47,6 +47,49 @@ fn a_server_is_governed() {
     }
 }
 
+#[test]
+fn short_flags_do_what_long_ones_do() {
+    for program in PROGRAMS {
+        let sandbox = Sandbox::new();
+        let rules = r#"{ "github": { "delete": "deny" }, "slack": { "write": "deny" } }"#;
+        std::fs::write(sandbox.path("rules.json"), rules).unwrap();
+        std::fs::write(sandbox.path("lines"), "kept\n").unwrap();
+        let target = format!("{} answer", fixture_program().display());
+        let args = ["-t", &target, "-r", "rules.json", "-s", "github", "-l", "~/lines"];
+        let mut proxy = Running::start(command(&sandbox, program, &args));
+        assert_eq!(call(&mut proxy, 1, "delete_repo")["error"]["data"]["server"], "github");
+        assert!(call(&mut proxy, 2, "list_repos")["result"].is_object());
+        let (status, errors) = proxy.end();
+        assert!(status.success(), "{errors}");
+        assert_eq!(errors.lines().filter(|line| *line == "Proxy ready").count(), 1, "{errors}");
+        let log = std::fs::read_dir(sandbox.state().audit()).unwrap().next().unwrap().unwrap().path();
+        let lines = std::fs::read_to_string(sandbox.path("lines")).unwrap();
+        assert_eq!(lines.strip_prefix("kept\n").unwrap(), std::fs::read_to_string(log).unwrap());
+        assert!(lines.contains("delete_repo") && lines.contains("list_repos"), "{lines}");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_start_is_not_ready() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("rules.json"), "{\"default\": \"allow\"}").unwrap();
+    let args = ["-t", "nonesuch-program", "-r", "rules.json"];
+    let output = command(&sandbox, PROGRAMS[1], &args).stdin(Stdio::null()).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(!errors.contains("Proxy ready") && errors.contains("cannot start"), "{errors}");
+}
+
+/// Clients start programs with hardly any environment.
+#[test]
+fn the_home_is_known_without_its_variable() {
+    let sandbox = Sandbox::new();
+    let state = sandbox.path("state");
+    let args = ["-t", "cat", "-r", "~/no such rules.json", "--state-dir", state.to_str().unwrap()];
+    let output = command(&sandbox, PROGRAMS[1], &args).env_remove("HOME").stdin(Stdio::null()).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("/no such rules.json") && !errors.contains('~'), "{errors}");
+}
+
 fn is_in_any_file(dir: &Path, text: &str) -> bool {
     std::fs::read_dir(dir).unwrap().any(|entry| {
         let path = entry.unwrap().path();

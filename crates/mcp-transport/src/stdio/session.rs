@@ -34,6 +34,8 @@ pub struct Options {
     pub call_grace: Duration,
     /// What a client in this process gets to leave by itself after a signal.
     pub signal_patience: Duration,
+    /// Called when the server is started.
+    pub ready: Option<fn()>,
 }
 
 /// How a conversation ended.
@@ -151,7 +153,7 @@ impl Conversation {
                     }
                 },
                 event = child.event() => match event {
-                    ChildEvent::Started => {}
+                    ChildEvent::Started => self.options.ready.iter().for_each(|ready| ready()),
                     ChildEvent::NotStarted { errno } => return Err(io::Error::from_raw_os_error(errno)),
                     ChildEvent::Ended(status) => return Ok(status),
                     ChildEvent::TreeGone => return Ok(ExitStatus::Unknown),
