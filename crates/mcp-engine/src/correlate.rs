@@ -256,10 +256,7 @@ impl Table {
 
 /// Bytes that an id holds besides its place in the table, if it is a long one.
 fn long_bytes(id: &Id) -> usize {
-    match id {
-        Id::Integer(_) => 0,
-        Id::Text(text) | Id::Other(text) => Some(text.len()).filter(|len| *len > LONG_ID).unwrap_or(0),
-    }
+    Some(id.heap_bytes()).filter(|len| *len > LONG_ID).unwrap_or(0)
 }
 
 #[cfg(test)]

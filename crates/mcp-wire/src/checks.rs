@@ -10,7 +10,9 @@ use serde_json::value::RawValue;
 use crate::framing::sse::{self, SseCut, SseDeframer, SseEvent};
 use crate::framing::{self, Cut, Deframer, Ending, Frame, Framing};
 use crate::gather::Gather;
+use crate::id::Id;
 use crate::message::Message;
+use crate::reply::{self, Denied};
 use crate::scan::{self, Glance, Kind, Peek, Span};
 use crate::splice::splice;
 use crate::strict::{self, JudgedKeys};
@@ -95,6 +97,47 @@ pub fn judged_is_what_anybody_reads(bytes: &[u8], keys: &[&str]) -> bool {
         }
     }
     true
+}
+
+/// Every reply composed for these bytes, as an id or as a message, is JSON to a full parser and a message to a scan.
+pub fn replies_are_json(bytes: &[u8]) {
+    let message = Message::new(Bytes::copy_from_slice(bytes));
+    let in_message = [b"{\"jsonrpc\":\"2.0\",\"id\":", bytes, b",\"method\":\"ping\"}"].concat();
+    let ids = [
+        Some(Id::from_json(bytes)),
+        message.id(),
+        message.cancelled_id(),
+        message.progress_token(),
+        scan::salvage(bytes, bytes).map(|found| Id::from_json(found.id)),
+        Message::new(in_message.into()).id(),
+    ];
+    let text = String::from_utf8_lossy(bytes);
+    for id in ids.into_iter().flatten() {
+        for reply in replies(&id, &text) {
+            let parsed = serde_json::from_slice::<serde_json::Value>(&reply);
+            assert!(parsed.is_ok(), "{parsed:?}: {}", String::from_utf8_lossy(&reply));
+            assert!(!scan::scan(&reply).is_opaque(), "{}", String::from_utf8_lossy(&reply));
+        }
+    }
+}
+
+/// What can be said of a request `id`, with `text` as the words of others in it.
+fn replies(id: &Id, text: &str) -> Vec<Bytes> {
+    let some = Some(text);
+    let denied =
+        Denied { rule: some, message: some, why: some, server: some, tool: some, operation: some, audit_id: some };
+    let mut replies: Vec<Bytes> = reply::refusals(text).iter().map(|refusal| reply::error(id, refusal)).collect();
+    replies.extend(["tools/call", "prompts/get", "resources/read", "tasks/get"].map(|of| reply::unknown(id, of, text)));
+    replies.extend([
+        reply::denied(id, &denied),
+        reply::denied_as_result(id, &denied, true),
+        reply::unsupported_version(id, text, &["2026-07-28"]),
+        reply::empty_result(id),
+        reply::failed_inside(id, text),
+        reply::cancellation_because(id, text),
+    ]);
+    replies.push(reply::batch(&replies));
+    replies
 }
 
 /// A splice changes one span and nothing else.

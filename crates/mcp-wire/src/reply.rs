@@ -530,10 +530,68 @@ impl TurnedAway {
     }
 }
 
+/// A refusal of each kind, with `text` wherever one has words of others.
+#[cfg(any(test, feature = "checks"))]
+pub fn refusals(text: &str) -> Vec<Refusal> {
+    let text = || text.to_owned();
+    vec![
+        Refusal::ServerGone { status: text() },
+        Refusal::TooLarge { limit: 5 },
+        Refusal::NotRecorded,
+        Refusal::NotAudited,
+        Refusal::Unreachable { what: text() },
+        Refusal::UpstreamStatus { status: 502 },
+        Refusal::UpstreamGarbled,
+        Refusal::StreamLost,
+        Refusal::SessionLost,
+        Refusal::HeaderMismatch { what: text() },
+        Refusal::Overloaded,
+        Refusal::BadRequest { what: text() },
+        Refusal::Unauthorized,
+        Refusal::NotInRecording { what: text() },
+        Refusal::UnknownMethod { method: text() },
+        Refusal::Dropped,
+        Refusal::RateLimited { retry_after_ms: 1500, what: text() },
+        Refusal::ServerUnavailable { server: text(), state: text(), retry_after_ms: Some(1) },
+        Refusal::ServerUnavailable { server: text(), state: text(), retry_after_ms: None },
+        Refusal::ServerTimeout { server: text(), after_ms: 1 },
+        Refusal::Busy { what: text() },
+        Refusal::NotForThisRevision { what: text() },
+        Refusal::Ambiguous { what: text() },
+        Refusal::Collides { name: text() },
+        Refusal::BadCursor,
+        Refusal::Ending,
+        Refusal::BadParams { what: text() },
+        Refusal::NoSuchMethod { method: text() },
+        Refusal::CannotAsk { what: text() },
+    ]
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::{Kind, Message};
+    use crate::{Kind, Message, checks};
+
+    proptest! {
+        #[test]
+        fn every_reply_is_json_whatever_the_id(
+            head in prop::sample::select(vec!["", "\"", "1", "-", "[", "{\"a\":", "\"\\", "\"\\u", "tru"]),
+            id in prop::collection::vec(any::<u8>(), 0..12),
+            tail in prop::sample::select(vec!["", "\"", "]", "}", "e9", ".0"]),
+        ) {
+            checks::replies_are_json(&[head.as_bytes(), &id, tail.as_bytes()].concat());
+        }
+    }
+
+    #[test]
+    fn replies_to_broken_ids_are_json() {
+        for id in [&b"\"b\\ad\""[..], b"1\xff2", b"\"\xff\"", b"1e999", b"[[]", b"\"\\ud800\"", b"NaN", b""] {
+            checks::replies_are_json(id);
+        }
+        checks::replies_are_json(&b"[".repeat(100_000));
+    }
 
     #[test]
     fn refusals_say_what_is_wrong_and_when_to_come_again() {

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mcp_wire::{Kind, Message, Span, scan};
+use mcp_wire::{Id, Kind, Message, Span, scan};
 
 use super::{Outbox, Pipeline};
 use crate::conversation::{Conversation, Part, Speaker};
@@ -168,7 +168,11 @@ mod tests;
 /// once more, by those that say why.
 fn is_clear(message: &Message) -> bool {
     let peek = message.peek();
-    let has_plain_id = |id: Span| matches!(message.slice(id).first(), Some(b'"' | b'-' | b'0'..=b'9'));
+    let has_plain_id = |id: Span| match message.slice(id) {
+        [b'"', ..] => true,
+        number @ [b'-' | b'0'..=b'9', ..] => !matches!(Id::from_json(number), Id::Broken(_)),
+        _ => false,
+    };
     let is_one = matches!(peek.kind, Kind::Request | Kind::Notification | Kind::Response | Kind::Error);
     is_one && peek.ambiguity.is_none() && peek.id.is_none_or(has_plain_id)
 }

@@ -39,6 +39,7 @@ mod export;
 mod export_hostile;
 mod framing;
 mod gateway;
+mod gateway_answers;
 mod gateway_crowds;
 mod gateway_endings;
 mod gateway_entrance;

@@ -96,10 +96,7 @@ impl Open {
 
 impl Request {
     fn weight(&self) -> usize {
-        let id = match &self.key.id {
-            Id::Integer(_) => 0,
-            Id::Text(text) | Id::Other(text) => text.len(),
-        };
+        let id = self.key.id.heap_bytes();
         let Asked { method, name, uri, .. } = &*self.asked;
         let texts = [Some(method), name.as_ref(), uri.as_ref(), Some(&self.record)];
         id + texts.into_iter().flatten().map(|text| text.len()).sum::<usize>()

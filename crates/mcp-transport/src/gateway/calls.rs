@@ -55,6 +55,7 @@ impl OwnId {
         match Id::from_json(json) {
             Id::Integer(integer) => Self::Integer(integer),
             Id::Text(_) | Id::Other(_) => Self::Spelled(json.into()),
+            Id::Broken(_) => Self::Spelled((*b"null").into()),
         }
     }
 
