@@ -186,6 +186,8 @@ impl Conversation {
                 let is_answered = self.pending.note_asked_in_batch(message, asked);
                 if is_answered { Some(asked.sequence) } else { correlated }
             }
+            // A server that could not read the id of a request has none to repeat.
+            Some(asked) if message.is_error_without_id() => Some(asked.sequence),
             _ => self.pending.correlate(from, message, sequence),
         }
     }
@@ -198,6 +200,11 @@ impl Conversation {
     /// The client gave up the answer to `asked`, which may still come.
     pub fn remember_cancelled(&mut self, asked: Asked) {
         self.pending.insert_cancelled(Side::Client, asked.id, asked.sequence);
+    }
+
+    /// The client's request under `id` was answered by something that does not name it.
+    pub fn forget(&mut self, id: &Id) {
+        self.pending.take(Side::Client, id);
     }
 
     /// Takes in a call that waits in an exchange of its own, so that it is answered with the others.

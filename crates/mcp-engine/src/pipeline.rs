@@ -12,6 +12,7 @@ mod status;
 mod unknown;
 mod verdicts;
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::audit::Audit;
 use crate::bus::{Bus, Event, Origin};
 use crate::conversation::{Conversation, Part};
 use crate::desk::Desk;
-use crate::envelope::{Asked, Lane, ProxyMessage, Side};
+use crate::envelope::{Asked, Lane, ProxyMessage, Side, Upstream};
 use crate::intercept::{Held, Intercept, Why};
 use crate::policy::rules::Rules;
 use crate::policy::{Answers, Judged, Policy};
@@ -254,7 +255,7 @@ impl Pipeline {
         for cut in cuts {
             match cut {
                 Cut::Frame(frame) if from == Side::Server && is_noise(&frame.bytes) => {
-                    self.keep_noise(talk, frame, now_ns)
+                    self.keep_noise(talk, Lane::PIPE, frame, now_ns)
                 }
                 Cut::Frame(frame) => {
                     let message = match self.policy.is_governed() || talk.part != Part::All {
@@ -362,12 +363,17 @@ impl Pipeline {
         }
     }
 
-    /// A line on the server's standard output that is no message: kept from the client, shown.
-    fn keep_noise(&mut self, talk: &mut Conversation, frame: Frame, now_ns: u64) {
+    /// Keeps what a server wrote where only messages may stand from the client: recorded and shown.
+    pub fn pass_noise(&mut self, talk: &mut Conversation, lane: Lane<'_>, bytes: Bytes) {
+        let now_ns = self.clock.now_ns();
+        self.keep_noise(talk, lane, Frame::composed(bytes), now_ns);
+    }
+
+    fn keep_noise(&mut self, talk: &mut Conversation, lane: Lane<'_>, frame: Frame, now_ns: u64) {
         talk.noise += 1;
         let message = self.stamp(talk, Side::Server, None, framed(frame), now_ns);
-        self.recorder.message(&message, Lane::PIPE, RecordHead::NOISE);
-        self.tell(&message, Lane::PIPE, Origin::Noise);
+        self.recorder.message(&message, lane, RecordHead::NOISE);
+        self.tell(&message, lane, Origin::Noise);
     }
 
     /// An oversize message fails alone: whoever waits for it, or for its answer, is told.
@@ -502,9 +508,19 @@ impl Pipeline {
         refusal: &Refusal,
         out: &mut Outbox,
     ) {
-        let answer = reply::error(id, refusal);
+        let answer = reply::error(id, &self.named(talk.upstream(), refusal));
         let answer = self.compose(talk.number(), talk.lane_of(id), asker, correlated, answer);
         out.to(asker).push(answer);
+    }
+
+    /// A refusal that says which of several servers gave an invalid answer.
+    fn named<'a>(&self, upstream: Upstream, refusal: &'a Refusal) -> Cow<'a, Refusal> {
+        match (refusal, self.policy.server(upstream)) {
+            (Refusal::UpstreamGarbled { server: None, what }, Some(server)) => {
+                Cow::Owned(Refusal::UpstreamGarbled { server: Some(server.to_string()), what: what.clone() })
+            }
+            _ => Cow::Borrowed(refusal),
+        }
     }
 
     /// Makes a message of our own for one side, in the other's place.
@@ -637,8 +653,8 @@ fn framed(frame: Frame) -> (Message, Ending, bool) {
     (Message::new(frame.bytes), frame.ending, frame.bom)
 }
 
-/// A server's line is a message if it could be JSON at all; everything else there is noise.
-fn is_noise(line: &[u8]) -> bool {
+/// Whether a server's line, or the data of its event, is no message: it cannot even be JSON.
+pub fn is_noise(line: &[u8]) -> bool {
     !matches!(line.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 

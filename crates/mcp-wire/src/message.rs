@@ -72,6 +72,12 @@ impl Message {
         self.id_at(self.glance.id)
     }
 
+    /// Whether it is an error to a message whose id could not be told.
+    pub fn is_error_without_id(&self) -> bool {
+        let Glance { kind, id, .. } = self.glance;
+        kind == Kind::Error && id.is_none_or(|span| self.slice(span) == b"null")
+    }
+
     pub fn method(&self) -> Option<Cow<'_, str>> {
         self.text(self.peek().method)
     }

@@ -52,7 +52,13 @@ pub enum Refusal {
     UpstreamStatus {
         status: u16,
     },
-    UpstreamGarbled,
+    /// The server's answer is not valid.
+    UpstreamGarbled {
+        /// Which of several servers.
+        server: Option<String>,
+        /// What is wrong with the answer, in a few words of our own.
+        what: Option<String>,
+    },
     /// The connection to the server broke with the answer outstanding.
     StreamLost,
     /// The server has forgotten the session that the request belongs to.
@@ -133,6 +139,9 @@ pub enum Refusal {
 }
 
 impl Refusal {
+    /// The answer of the only server is no message.
+    pub const GARBLED: Self = Self::UpstreamGarbled { server: None, what: None };
+
     /// Outside the range that JSON-RPC and the protocol reserve, except where they say what code this
     /// is.
     fn code(&self) -> i64 {
@@ -143,7 +152,7 @@ impl Refusal {
             Self::NotAudited => 5071,
             Self::Unreachable { .. } => 5020,
             Self::UpstreamStatus { .. } => UPSTREAM_STATUS,
-            Self::UpstreamGarbled => 5022,
+            Self::UpstreamGarbled { .. } => 5022,
             Self::StreamLost => 5023,
             Self::SessionLost => 5024,
             Self::HeaderMismatch { .. } => -32020,
@@ -175,7 +184,7 @@ impl Refusal {
             Self::NotAudited => "not-audited",
             Self::Unreachable { .. } => "upstream-unreachable",
             Self::UpstreamStatus { .. } => "upstream-status",
-            Self::UpstreamGarbled => "upstream-garbled",
+            Self::UpstreamGarbled { .. } => "upstream-garbled",
             Self::StreamLost => "stream-lost",
             Self::SessionLost => "session-lost",
             Self::HeaderMismatch { .. } => "header-mismatch",
@@ -208,7 +217,9 @@ impl Refusal {
             Self::ServerUnavailable { server, retry_after_ms: Some(retry_after_ms), .. } => {
                 json!({ "server": server, "retry_after_ms": retry_after_ms })
             }
-            Self::ServerUnavailable { server, .. } | Self::ServerTimeout { server, .. } => json!({ "server": server }),
+            Self::ServerUnavailable { server, .. }
+            | Self::ServerTimeout { server, .. }
+            | Self::UpstreamGarbled { server: Some(server), .. } => json!({ "server": server }),
             _ => json!({}),
         };
         data["mcp-proxy/reason"] = self.reason().into();
@@ -222,6 +233,12 @@ impl Refusal {
             Self::TooLarge { limit } => return format!("the message is larger than the limit of {limit} bytes"),
             Self::Unreachable { what } => return format!("the server cannot be reached ({what})"),
             Self::UpstreamStatus { status } => return format!("the server answered with HTTP status {status}"),
+            Self::UpstreamGarbled { server, what } => {
+                let whose =
+                    server.as_ref().map_or("the server's answer".into(), |id| format!("the answer of server \"{id}\""));
+                let why = what.as_ref().map(|what| format!(" ({what})")).unwrap_or_default();
+                return format!("{whose} is not a JSON-RPC message{why}");
+            }
             Self::HeaderMismatch { what } => return format!("headers and body disagree ({what})"),
             Self::BadRequest { what } => return format!("the request cannot be accepted ({what})"),
             Self::NotInRecording { what } => return format!("the recording has no answer to this ({what})"),
@@ -238,7 +255,7 @@ impl Refusal {
                 return format!("server \"{server}\" is {state}");
             }
             Self::ServerTimeout { server, after_ms } => {
-                return format!("server \"{server}\" did not answer within {}", Wait(*after_ms));
+                return format!("server \"{server}\" did not answer within {}", within(*after_ms));
             }
             Self::Busy { what } => return format!("{what}; try again later"),
             Self::NotForThisRevision { what } => {
@@ -255,7 +272,6 @@ impl Refusal {
             Self::NotAudited => {
                 "the proxy cannot write down its decision about this call, and was told to pass none so"
             }
-            Self::UpstreamGarbled => "the server's answer is not a JSON-RPC message",
             Self::StreamLost => "the connection to the server broke before it answered",
             Self::SessionLost => "the server no longer knows this session",
             Self::Overloaded => "the proxy holds as many sessions or messages as it may; try again later",
@@ -288,6 +304,15 @@ impl fmt::Display for Wait {
             // Who comes too early is sent away again.
             ms => write!(f, "{} s", ms.div_ceil(1000)),
         }
+    }
+}
+
+/// A limit as people say it: never longer than it was.
+pub fn within(ms: u64) -> String {
+    match (ms / 1000, ms % 1000 / 100) {
+        (0, _) => format!("{ms} ms"),
+        (s, 0) => format!("{s} s"),
+        (s, tenths) => format!("{s}.{tenths} s"),
     }
 }
 
@@ -372,11 +397,13 @@ pub fn failed_as_result(id: &Id, text: &str, is_modern: bool) -> Bytes {
     answer_with_result(id, result.to_string().as_bytes())
 }
 
-/// What a server says of something that it does not have: a tool, a prompt, a resource.
+/// What a server says of something that it does not have: a tool, a prompt, a resource, a task.
 pub fn unknown(id: &Id, method: &str, name: &str) -> Bytes {
     let (code, what, data) = match method {
         "resources/read" | "resources/subscribe" => (-32002, "Resource not found", Some(json!({ "uri": name }))),
         "prompts/get" => (-32602, "Unknown prompt", None),
+        "completion/complete" => (-32602, "Unknown prompt or resource", None),
+        "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" => (-32602, "Unknown task", None),
         _ => (-32602, "Unknown tool", None),
     };
     let mut error = json!({ "code": code, "message": format!("{what}: {name}") });
@@ -541,7 +568,8 @@ pub fn refusals(text: &str) -> Vec<Refusal> {
         Refusal::NotAudited,
         Refusal::Unreachable { what: text() },
         Refusal::UpstreamStatus { status: 502 },
-        Refusal::UpstreamGarbled,
+        Refusal::GARBLED,
+        Refusal::UpstreamGarbled { server: Some(text()), what: Some(text()) },
         Refusal::StreamLost,
         Refusal::SessionLost,
         Refusal::HeaderMismatch { what: text() },
@@ -594,6 +622,39 @@ mod tests {
     }
 
     #[test]
+    fn every_reason_is_documented() {
+        let documented = include_str!("../../../docs/errors.md");
+        for refusal in refusals("x") {
+            let row = format!("| {} | `{}` |", refusal.code(), refusal.reason());
+            assert!(documented.contains(&row), "docs/errors.md lacks {row}");
+        }
+    }
+
+    #[test]
+    fn limits_are_said_as_they_were() {
+        for (ms, expected) in
+            [(0, "0 ms"), (999, "999 ms"), (1000, "1 s"), (1003, "1 s"), (1590, "1.5 s"), (60_000, "60 s")]
+        {
+            assert_eq!(within(ms), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_unknown_is_named_as_what_it_would_be() {
+        for (method, expected) in [
+            ("tools/call", "Unknown tool: x"),
+            ("prompts/get", "Unknown prompt: x"),
+            ("resources/read", "Resource not found: x"),
+            ("completion/complete", "Unknown prompt or resource: x"),
+            ("tasks/get", "Unknown task: x"),
+            ("tasks/cancel", "Unknown task: x"),
+        ] {
+            let answer: Value = serde_json::from_slice(&unknown(&Id::Integer(1), method, "x")).expect("it is JSON");
+            assert_eq!(answer["error"]["message"], expected, "{method}");
+        }
+    }
+
+    #[test]
     fn refusals_say_what_is_wrong_and_when_to_come_again() {
         #[track_caller]
         fn check(refusal: &Refusal, expected: &str) {
@@ -617,6 +678,10 @@ mod tests {
         check(
             &Refusal::Busy { what: "server \"files\" has as many calls as it may have".into() },
             r#"{"code":5031,"data":{"mcp-proxy/reason":"overloaded"},"message":"mcp-proxy: server \"files\" has as many calls as it may have; try again later"}"#,
+        );
+        check(
+            &Refusal::UpstreamGarbled { server: Some(files()), what: Some("`result` is not an object".into()) },
+            r#"{"code":5022,"data":{"mcp-proxy/reason":"upstream-garbled","server":"files"},"message":"mcp-proxy: the answer of server \"files\" is not a JSON-RPC message (`result` is not an object)"}"#,
         );
         check(
             &Refusal::BadCursor,

@@ -43,6 +43,10 @@ pub struct Peek {
     pub protocol_version: Option<Span>,
     /// The listen request a notification belongs to, in `params._meta`
     pub subscription_id: Option<Span>,
+    /// The value of `jsonrpc`
+    pub(crate) version: Option<Span>,
+    /// Where the value of `result` or `error` begins
+    pub(crate) answer: Option<NonZeroU32>,
     pub(crate) texture: Texture,
 }
 
@@ -61,6 +65,8 @@ impl Peek {
             task_id: None,
             protocol_version: None,
             subscription_id: None,
+            version: None,
+            answer: None,
             texture,
         }
     }
@@ -369,8 +375,12 @@ impl<'a> Scan<'a> {
             match named {
                 Named::Id => peek.id = peek.id.or(Some(span)),
                 Named::Method => peek.method = peek.method.or(Some(span)),
-                Named::Result => *has_result = true,
-                Named::Error => *has_error = true,
+                Named::Protocol => peek.version = peek.version.or(Some(span)),
+                Named::Result | Named::Error => {
+                    *has_result |= named == Named::Result;
+                    *has_error |= named == Named::Error;
+                    peek.answer = peek.answer.or(NonZeroU32::new(span.start));
+                }
                 _ => {}
             }
             Ok(())

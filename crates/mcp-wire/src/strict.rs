@@ -37,6 +37,12 @@ pub enum Unfit {
     Params,
     /// `result` or `error` is no object.
     Answer,
+    /// An answer that has neither.
+    NoAnswer,
+    /// `error.code` is no integer.
+    ErrorCode,
+    /// `error.message` is no text.
+    ErrorMessage,
     /// The method has characters that no method has.
     Method,
     /// The method reads like one of the protocol's, but is not.
@@ -66,6 +72,9 @@ impl fmt::Display for Unfit {
             Self::Id => "the id is neither text nor an integer",
             Self::Params => "`params` is not an object",
             Self::Answer => "`result` or `error` is not an object",
+            Self::NoAnswer => "neither `result` nor `error`",
+            Self::ErrorCode => "`error.code` is not an integer",
+            Self::ErrorMessage => "`error.message` is not text",
             Self::Method => "a method with characters that no method has",
             Self::LookAlikeMethod => "a method that reads like another",
             Self::CallWithoutId => "a call without an id",
@@ -104,6 +113,48 @@ pub fn check(message: &Message, keys: &JudgedKeys) -> Result<Fit, Unfit> {
     walk.message()?;
     envelope(message, &walk.shape)?;
     Ok(Fit { has_action: walk.shape.has_action })
+}
+
+/// Checks the envelope of an answer, as every client reads it: JSON that reads one way, `jsonrpc`, and either a result or
+/// an error with its code and text. After the scan of the message this costs a look at the first members of an error.
+pub fn check_answer(message: &Message) -> Result<(), Unfit> {
+    let peek = message.peek();
+    if let Some(ambiguity) = peek.ambiguity {
+        return Err(ambiguity.into());
+    }
+    let Some(answer) = peek.answer.filter(|_| peek.kind.is_response()) else { return Err(Unfit::NoAnswer) };
+    let answer = &message.bytes()[answer.get() as usize..];
+    if peek.version.is_none_or(|span| message.slice(span) != b"\"2.0\"") {
+        return Err(Unfit::Version);
+    }
+    if answer[0] != b'{' {
+        return Err(Unfit::Answer);
+    }
+    if peek.kind == Kind::Error { check_error(answer) } else { Ok(()) }
+}
+
+/// `json` begins with the error object.
+fn check_error(json: &[u8]) -> Result<(), Unfit> {
+    let (mut has_code, mut has_text) = (false, false);
+    for (name, value) in scan::object_members(json) {
+        let value = &json[value.range()];
+        match &*name {
+            "code" if !is_integer(value) => return Err(Unfit::ErrorCode),
+            "message" if value[0] != b'"' => return Err(Unfit::ErrorMessage),
+            "code" => has_code = true,
+            "message" => has_text = true,
+            _ => {}
+        }
+        if has_code && has_text {
+            return Ok(());
+        }
+    }
+    Err(if has_code { Unfit::ErrorMessage } else { Unfit::ErrorCode })
+}
+
+fn is_integer(json: &[u8]) -> bool {
+    let digits = json.strip_prefix(b"-").unwrap_or(json);
+    digits.iter().all(u8::is_ascii_digit)
 }
 
 /// Whether a line of several reads as a message, or could. A JSON document may have line breaks

@@ -82,9 +82,12 @@ impl Pipeline {
         &mut self,
         talk: &mut Conversation,
         lane: Lane<'_>,
-        message: ProxyMessage,
+        mut message: ProxyMessage,
         out: &mut Outbox,
     ) {
+        if let (Some(id), Part::Leg(_)) = (says_nothing(&message), talk.part) {
+            message.correlated = talk.pending.take(Side::Client, &id).map(|mark| mark.sequence);
+        }
         match talk.part {
             Part::Entrance => self.pass_entrance(talk, lane, message, out),
             _ if self.intercept.is_armed() || self.policy.is_governed() || talk.is_particular() => {
@@ -163,6 +166,14 @@ impl Pipeline {
 
 #[cfg(test)]
 mod tests;
+
+/// The id of a server's message that has neither a method nor a result nor an error. If a request has it, nothing else
+/// will answer that.
+fn says_nothing(message: &ProxyMessage) -> Option<Id> {
+    let said = &message.message;
+    let is_it = message.from == Side::Server && said.glance().kind == Kind::OtherJson && said.peek().method.is_none();
+    if is_it { said.id() } else { None }
+}
 
 /// Whether a message can be read in one way only, as far as its way goes. What seems not to be clear is read
 /// once more, by those that say why.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use mcp_store::{Outcome, OutcomeKind, VerdictKind};
 use mcp_wire::reply::{self, Denied, Refusal};
 use mcp_wire::revision::Era;
-use mcp_wire::{Ending, Id, Kind, Message, scan};
+use mcp_wire::{Ending, Id, Kind, Message, scan, strict};
 
 use super::holds::{item_ids, request_id};
 use super::{Outbox, Outgoing, ParkedMark, Pipeline, Release};
@@ -298,11 +298,29 @@ impl Pipeline {
                 let ruling = Ruling::unfit();
                 let verdict = ("deny", "proxy", Some(why.as_str()));
                 self.note_decision(speaker, message, &message.message, &ruling, verdict, 0);
-                let garbled = |(id, call): (Id, u64)| (call, reply::error(&id, &Refusal::UpstreamGarbled));
-                let closing = answered.into_iter().map(garbled).collect();
-                Told { answer: unfit_answer(message, waits, why), closing, why: why.clone() }
+                let garbled = Refusal::UpstreamGarbled { server: None, what: Some(why.clone()) };
+                let garbled = self.named(message.upstream, &garbled);
+                let closing = answered.into_iter().map(|(id, call)| (call, reply::error(&id, &garbled))).collect();
+                Told { answer: self.unfit_answer(message, waits, why), closing, why: why.clone() }
             }
             Refused::Batch(items) => self.deny_batch(speaker, message, items, answered),
+        }
+    }
+
+    /// What the sender of a message gets that cannot be judged; of an answer, whoever waits for it. An id is repeated if
+    /// it can be told.
+    fn unfit_answer(&self, message: &ProxyMessage, waits: Option<Id>, why: &str) -> Option<Bytes> {
+        let refusal = Refusal::BadRequest { what: why.into() };
+        match (message.from, message.message.glance().kind) {
+            (_, Kind::Request) => message.message.id().map(|id| reply::error(&id, &refusal)),
+            (Side::Server, Kind::Response | Kind::Error | Kind::OtherJson) if message.correlated.is_some() => {
+                let what =
+                    strict::check_answer(&message.message).map_or_else(|unfit| unfit.to_string(), |()| why.into());
+                let garbled = Refusal::UpstreamGarbled { server: None, what: Some(what) };
+                waits.map(|id| reply::error(&id, &self.named(message.upstream, &garbled)))
+            }
+            (Side::Server, _) | (_, Kind::Notification | Kind::Response | Kind::Error) => None,
+            (Side::Client, _) => Some(reply::error_without_id(&refusal)),
         }
     }
 
@@ -426,7 +444,9 @@ impl Pipeline {
         self.keep_outcome(&message, outcome);
         let ProxyMessage { sequence, conversation, from, correlated, .. } = message;
         let (request, items) = (request_id(&message), item_ids(&message));
-        let is_answer = message.message.glance().kind.is_response();
+        let kind = message.message.glance().kind;
+        // One that says nothing may answer, too.
+        let is_answer = kind.is_response() || kind == Kind::OtherJson && correlated.is_some();
         let (mut onward, mut back) = (closing, None);
         match answer {
             // Whoever waits for an answer of the server's is told that it cannot have it.
@@ -569,19 +589,6 @@ impl Pipeline {
                 self.end_refused(lane, message, (answer, None), "the audit could not be written", out);
             }
         }
-    }
-}
-
-/// What the sender of a message gets that cannot be judged. An id is repeated if it can be told.
-fn unfit_answer(message: &ProxyMessage, waits: Option<Id>, why: &str) -> Option<Bytes> {
-    let refusal = Refusal::BadRequest { what: why.into() };
-    match (message.from, message.message.glance().kind) {
-        (_, Kind::Request) => message.message.id().map(|id| reply::error(&id, &refusal)),
-        (Side::Server, Kind::Response | Kind::Error) if message.correlated.is_some() => {
-            waits.map(|id| reply::error(&id, &Refusal::UpstreamGarbled))
-        }
-        (Side::Server, _) | (_, Kind::Notification | Kind::Response | Kind::Error) => None,
-        (Side::Client, _) => Some(reply::error_without_id(&refusal)),
     }
 }
 

@@ -10,7 +10,7 @@ use super::batch::each_item;
 use super::govern::{Opinion, fit};
 use super::{Judged, Policy, Refused, Rulings, Verdict};
 use crate::conversation::Speaker;
-use crate::envelope::ProxyMessage;
+use crate::envelope::{ProxyMessage, Side};
 
 /// What a gateway goes by is what every rule does, and nothing else.
 static KEYS: LazyLock<JudgedKeys> = LazyLock::new(JudgedKeys::default);
@@ -19,6 +19,8 @@ impl Policy {
     /// Lets a message in if it can be read in one way only.
     pub(crate) fn admit(&self, message: ProxyMessage, speaker: &Speaker) -> Verdict {
         let checked = match message.message.kind() {
+            // Each item of a server's is checked where they are told apart.
+            Kind::Batch if message.from == Side::Server && !message.message.peek().is_opaque() => Ok(Rulings::None),
             Kind::Batch => each_item(&message, speaker, |item| self.look_at(item)),
             _ => Result::<Rulings, Refused>::from(self.look_at(&message)),
         };

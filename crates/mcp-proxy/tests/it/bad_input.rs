@@ -95,6 +95,30 @@ fn a_server_that_dies_in_the_middle_of_a_line_still_leaves_no_call_open() {
     assert_eq!(proxy.end().0.code(), Some(9));
 }
 
+#[test]
+fn an_answer_that_fits_no_request_passes_and_the_request_is_told_at_the_end() {
+    let sandbox = Sandbox::new();
+    let lines = [
+        r#"{"jsonrpc":"2.0","id":"1","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":1.0,"result":{}}"#,
+        r#"{"jsonrpc":"2.0","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":"x"}}"#,
+        r#"{"jsonrpc":"2.0","id":1}"#,
+    ];
+    let printed = lines.map(|line| format!("'{line}'")).join(" ");
+    let mut proxy =
+        sandbox.run_script(&["--quiet"], &format!("read -r l; printf '%s\\n' {printed}; read -r l; exit 0"));
+    proxy.request(1, "x");
+    for line in lines {
+        assert_eq!(proxy.line(), format!("{line}\n").as_bytes());
+    }
+    proxy.close_stdin();
+    let answer = proxy.json();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&1.into(), &5030.into()));
+    assert_eq!(proxy.rest(), Vec::<Vec<u8>>::new(), "it is told once");
+    proxy.end();
+}
+
 /// A request of exactly `size` bytes, padded with an unknown member.
 fn request_of(size: usize, id: u64) -> Vec<u8> {
     let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"sized\",\"pad\":\"");

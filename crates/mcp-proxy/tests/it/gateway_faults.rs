@@ -131,9 +131,12 @@ fn an_answer_that_comes_too_late_is_dropped() {
     let id = client.begin("a__do", steps(json!([{ "hold": "late" }])));
     let given_up = client.answer(&id);
     assert_eq!(given_up["error"]["data"]["mcp-proxy/reason"], "server-timeout", "{given_up}");
+    let said = "mcp-proxy: server \"a\" did not answer within 100 ms";
+    assert_eq!(given_up["error"]["message"], said, "the limit, not when it was noticed");
     let call = sandbox.seen("a", "tools/call")[0].clone();
     let cancelled = sandbox.until_seen("a", "notifications/cancelled", 1);
-    assert_eq!(cancelled[0]["params"]["requestId"], call["id"]);
+    let reason = "no answer came within 100 ms";
+    assert_eq!(cancelled[0]["params"], json!({ "requestId": call["id"], "reason": reason }));
     client.steps("a__do", json!([{ "free": "late" }, { "text": "" }]));
     assert_eq!(client.says("a__x", "1"), "a:x:1");
     assert!(client.take_kept().iter().all(|message| message["id"] != id));

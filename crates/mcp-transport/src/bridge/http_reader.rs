@@ -14,7 +14,8 @@ use mcp_wire::framing::sse::{SseCut, SseDeframer};
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
 use mcp_wire::splice::splice;
-use mcp_wire::{Id, Kind, Message};
+use mcp_wire::visible::visible_bytes;
+use mcp_wire::{Id, Kind, Message, strict};
 use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, sleep};
 
@@ -169,12 +170,13 @@ impl Reader<'_> {
     }
 
     async fn take_whole(&self, parts: &Parts, bytes: Bytes) {
+        let message = Message::new(bytes);
+        let is_json = is_media_type(&parts.headers, "application/json");
         let instead = match parts.status.is_success() {
-            true => Refusal::UpstreamGarbled,
+            true => Refusal::UpstreamGarbled { server: None, what: wrong_with(&message).filter(|_| is_json) },
             false => Refusal::UpstreamStatus { status: parts.status.as_u16() },
         };
-        let message = Message::new(bytes);
-        let is_message = is_media_type(&parts.headers, "application/json")
+        let is_message = is_json
             && matches!(
                 message.glance().kind,
                 Kind::Response | Kind::Error | Kind::Request | Kind::Notification | Kind::Batch
@@ -266,7 +268,7 @@ impl Reader<'_> {
         if message.glance().kind.is_response()
             && let [asked] = self.asked
         {
-            if message.glance().kind == Kind::Error && is_without_id(&message) {
+            if message.is_error_without_id() {
                 message = with_id(message, asked);
             }
             if let Some(better) = self.link.learn(self.method, self.exchange.era, message.bytes()) {
@@ -312,18 +314,19 @@ impl Reader<'_> {
     }
 }
 
+/// The fault of a body that stands for an answer.
+fn wrong_with(message: &Message) -> Option<String> {
+    let unfit = strict::check_answer(message).err()?;
+    (!message.bytes().is_empty()).then(|| unfit.to_string())
+}
+
 /// Whether a message ends as one does. What a server says in between is for its client to judge.
 fn is_closed(message: &[u8]) -> bool {
     matches!(message.trim_ascii_end().last(), Some(b'}' | b']'))
 }
 
-/// Whether an answer leaves open whom it is for.
-fn is_without_id(answer: &Message) -> bool {
-    answer.glance().id.is_none_or(|span| answer.slice(span) == b"null")
-}
-
 /// The same answer, for `id`.
-fn with_id(answer: Message, id: &Id) -> Message {
+pub fn with_id(answer: Message, id: &Id) -> Message {
     let id = id.to_string();
     match answer.glance().id {
         Some(span) => Message::new(splice(answer.bytes(), span, id.as_bytes())),

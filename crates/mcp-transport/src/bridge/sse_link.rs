@@ -165,7 +165,7 @@ impl SseLink {
         self.upstream.target.resolve(&String::from_utf8_lossy(named)).ok_or_else(|| {
             let named = visible_bytes(named).to_string();
             talk.note(Side::Server, &format!("the server names an endpoint on another origin: {named}"));
-            Refusal::UpstreamGarbled
+            Refusal::GARBLED
         })
     }
 

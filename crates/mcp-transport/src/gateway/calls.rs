@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use mcp_proxy_tool::Type;
+use mcp_wire::Id;
 use mcp_wire::revision::Era;
-use mcp_wire::{Id, Message};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -22,6 +22,14 @@ pub struct Call {
     /// It is given up at the first, which progress puts off, and at the second in any case.
     pub until: Instant,
     pub latest: Instant,
+}
+
+impl Call {
+    /// How long it had, if it is given up at `now`.
+    pub fn limit(&self, now: Instant) -> Duration {
+        let end = if now >= self.latest { self.latest } else { self.until };
+        end.saturating_duration_since(self.began)
+    }
 }
 
 pub enum Caller {
@@ -152,12 +160,10 @@ impl Calls {
         Some(call)
     }
 
-    /// The call that an answer is to.
-    pub fn answered_by(&mut self, answer: &Message) -> Option<Call> {
-        match answer.id() {
-            Some(Id::Integer(id)) => self.take(id),
-            _ => None,
-        }
+    /// The id of the call that is open, if it is the only one.
+    pub fn only(&self) -> Option<i64> {
+        let mut ids = self.open.keys();
+        ids.next().copied().filter(|_| ids.next().is_none())
     }
 
     pub fn of_clients(&self) -> usize {

@@ -50,6 +50,10 @@ impl Claims {
         self.open.borrow_mut().retain(|claim| now.saturating_duration_since(claim.since) < after);
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.open.borrow().is_empty()
+    }
+
     /// Whether another client than this has one.
     pub fn are_another(&self, visitor: u32) -> bool {
         self.open.borrow().iter().any(|claim| claim.visitor != visitor)

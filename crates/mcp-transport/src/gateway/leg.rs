@@ -15,7 +15,7 @@ use mcp_proxy_tool::detect::ProxyTool;
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::revision::Era;
 use mcp_wire::splice::{splice_all, spliced};
-use mcp_wire::{Id, Kind, Message, Span};
+use mcp_wire::{Id, Kind, Message, Span, strict};
 use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
@@ -27,6 +27,7 @@ use super::server::{Lost, Server};
 use super::subscriptions::Subscriptions;
 use super::unwrapping;
 use super::visitor::Visitor;
+use crate::bridge::http_reader::with_id;
 use crate::bridge::talk::Talk;
 
 pub struct Leg {
@@ -231,7 +232,7 @@ impl Leg {
         for id in open {
             drop(self.calls.borrow_mut().take(id));
             self.claims.add(id, visitor.number);
-            self.cancel(id);
+            self.cancel(id, "the client left");
         }
         self.unsubscribe_all(visitor.number);
         if self.key.visitor.is_some() {
@@ -358,8 +359,8 @@ impl Leg {
     }
 
     /// Takes back a call that the server knows by `id`.
-    pub(super) fn cancel(&self, id: i64) {
-        self.tell(reply::cancellation(&Id::Integer(id)));
+    pub(super) fn cancel(&self, id: i64, reason: &str) {
+        self.tell(reply::cancellation_because(&Id::Integer(id), reason));
     }
 
     /// A client takes back one of its calls. False if it is none of those here.
@@ -434,17 +435,27 @@ impl Leg {
                 let items: Vec<Span> = mcp_wire::scan::batch_items(message.bytes()).collect();
                 for item in items {
                     let item = Message::new(message.bytes().slice(item.range()));
-                    if item.glance().kind != Kind::Batch {
-                        self.hear(&item, sequence);
+                    match (item.glance().kind, item.peek().is_opaque()) {
+                        (Kind::Batch, _) => {}
+                        (Kind::Request | Kind::Notification, true) => {
+                            self.note(
+                                "an item of the batch before this can be read in several ways, and was not passed on",
+                            );
+                        }
+                        _ => self.hear(&item, sequence),
                     }
                 }
+            }
+            Kind::OtherJson if message.peek().method.is_none() && self.awaits(message) => {
+                self.hear_answer(message, sequence);
             }
             Kind::OtherJson | Kind::NotJson => self.note("the message before this is for nobody"),
         }
     }
 
     fn hear_answer(&self, message: &Message, sequence: u64) {
-        let call = self.calls.borrow_mut().answered_by(message);
+        let found = self.answered_by(message);
+        let call = found.and_then(|id| self.calls.borrow_mut().take(id));
         let now = self.talk().map_or_else(Instant::now, |talk| talk.hub.recent());
         self.used.set(now);
         let Some(call) = call else {
@@ -455,6 +466,10 @@ impl Leg {
             }
             return;
         };
+        let named = found.filter(|_| message.is_error_without_id()).map(|id| self.with_id_of(id, message));
+        let message = named.as_ref().unwrap_or(message);
+        let garbled = self.refusal_of_garbled(message);
+        let message = garbled.as_ref().unwrap_or(message);
         match call.caller {
             Caller::Own(waits) => drop(waits.send(message.bytes().clone())),
             Caller::Client(client) => {
@@ -465,6 +480,38 @@ impl Leg {
                 self.pump();
             }
         }
+    }
+
+    /// Our id of the call that an answer is to. An error to a request whose id the server could not read is to the only
+    /// call that it may be working on.
+    fn answered_by(&self, answer: &Message) -> Option<i64> {
+        match answer.id() {
+            Some(Id::Integer(id)) => Some(id),
+            _ if answer.is_error_without_id() && self.claims.is_empty() => self.calls.borrow().only(),
+            _ => None,
+        }
+    }
+
+    /// An error to no id as the answer to call `id`.
+    fn with_id_of(&self, id: i64, error: &Message) -> Message {
+        let id = Id::Integer(id);
+        if let Some(talk) = self.talk() {
+            talk.conversation.borrow_mut().forget(&id);
+        }
+        with_id(error.clone(), &id)
+    }
+
+    /// Whether an open call has the id of a message.
+    fn awaits(&self, message: &Message) -> bool {
+        matches!(message.id(), Some(Id::Integer(id)) if self.calls.borrow().get(id).is_some())
+    }
+
+    /// The error that takes the place of an answer that is not valid: clients would not read it, and wait.
+    fn refusal_of_garbled(&self, answer: &Message) -> Option<Message> {
+        let unfit = strict::check_answer(answer).err()?;
+        let refusal = Refusal::UpstreamGarbled { server: Some(self.server.id().into()), what: Some(unfit.to_string()) };
+        self.note(&format!("the answer before this was not passed on: {unfit}"));
+        Some(reply::error(&answer.id()?, &refusal).into())
     }
 
     /// Gives a client its answer, in its own words.
@@ -517,13 +564,14 @@ impl Leg {
         let overdue = self.calls.borrow_mut().overdue(now, waits);
         self.claims.expire(now, self.claims_last());
         for (id, call) in overdue {
-            self.cancel(id);
+            let limit = call.limit(now);
+            self.cancel(id, &format!("no answer came within {}", reply::within(limit.as_millis() as u64)));
             if let Caller::Client(client) = call.caller {
                 self.server.stats.answered(call.began.elapsed(), true);
                 if let Some(visitor) = client.visitor.upgrade() {
                     self.claims.add(id, visitor.number);
                     self.withdraw_questions_about(&visitor, &client.id.id());
-                    visitor.answer_with(&client.id.id(), &self.server.timed_out(call.began.elapsed()));
+                    visitor.answer_with(&client.id.id(), &self.server.timed_out(limit));
                 }
             }
         }

@@ -205,7 +205,7 @@ impl Leg {
         self.subscriptions.is_unacknowledged.set(false);
         if let Some(before) = self.subscriptions.before.take() {
             drop(self.calls.borrow_mut().take(before));
-            self.cancel(before);
+            self.cancel(before, "another subscription took its place");
         }
         self.hear_of_subscription();
     }

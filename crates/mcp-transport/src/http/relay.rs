@@ -193,7 +193,7 @@ async fn not_reached(exchange: &Exchange, body: ToServer, error: &UpstreamError)
 fn unreadable(exchange: &Exchange) -> Response<ToClient> {
     exchange.note(Side::Server, "a body that is encoded was not passed on");
     exchange.ended("answer refused");
-    json_response(StatusCode::BAD_GATEWAY, exchange.refuse(&Refusal::UpstreamGarbled))
+    json_response(StatusCode::BAD_GATEWAY, exchange.refuse(&Refusal::GARBLED))
 }
 
 fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient> {

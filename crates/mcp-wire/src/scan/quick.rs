@@ -98,7 +98,7 @@ fn walk(bytes: &[u8], texture: Texture, found: &mut Found) -> Option<()> {
                 &opening @ (b'{' | b'[') => {
                     let is_object = opening == b'{';
                     if named != Named::Unknown && open.is_object() {
-                        found.note_container(named, is_object, &mut open)?;
+                        found.note_container(named, is_object, start, &mut open)?;
                     }
                     open.push(is_object)?;
                     at = blanks(bytes, at + 1);
@@ -227,16 +227,13 @@ impl Found {
             Named::ProgressToken => &mut peek.progress_token,
             Named::ProtocolVersion => &mut peek.protocol_version,
             Named::SubscriptionId => &mut peek.subscription_id,
-            Named::Result => {
-                self.has_result = true;
-                return Some(());
-            }
-            Named::Error => {
-                self.has_error = true;
+            Named::Protocol => &mut peek.version,
+            Named::Result | Named::Error => {
+                self.note_answer(named, range.start);
                 return Some(());
             }
             Named::Params | Named::Meta => return None,
-            Named::Protocol | Named::Arguments | Named::Unknown => return Some(()),
+            Named::Arguments | Named::Unknown => return Some(()),
         };
         // Whether that can be decoded is for the careful scan to say.
         if has_escapes && memchr::memchr(b'\\', &bytes[range.clone()]).is_some() {
@@ -248,16 +245,23 @@ impl Found {
 
     /// Notes that a container begins.
     #[inline(always)]
-    fn note_container(&mut self, named: Named, is_object: bool, open: &mut Open) -> Option<()> {
+    fn note_container(&mut self, named: Named, is_object: bool, start: usize, open: &mut Open) -> Option<()> {
         match named {
             Named::Params if is_object => open.in_params = true,
             Named::Meta if is_object => open.in_meta = true,
-            Named::Result => self.has_result = true,
-            Named::Error => self.has_error = true,
-            Named::Protocol | Named::Arguments => {}
+            Named::Result | Named::Error => self.note_answer(named, start),
+            Named::Arguments => {}
             _ => return None,
         }
         Some(())
+    }
+
+    /// Notes where the value of `result` or `error` begins.
+    #[inline(always)]
+    fn note_answer(&mut self, named: Named, start: usize) {
+        self.has_result |= named == Named::Result;
+        self.has_error |= named == Named::Error;
+        self.peek.answer = self.peek.answer.or(NonZeroU32::new(start as u32));
     }
 
     fn settle(mut self, bytes: &[u8]) -> Option<Peek> {

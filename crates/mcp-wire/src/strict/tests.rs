@@ -417,3 +417,42 @@ fn an_argument_that_may_be_an_action_is_noticed() {
         assert_eq!(noticed(&with(arguments)), Ok(Fit { has_action: false }), "{arguments}");
     }
 }
+
+#[test]
+fn the_envelope_of_an_answer_is_what_every_client_reads() {
+    let check = |text: &str| check_answer(&Message::new(text.to_owned().into()));
+    for fine in [
+        r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+        r#"{"result":{"a":[1]},"jsonrpc":"2.0","id":"1"}"#,
+        "{ \"id\" : 1 ,\r\n\"result\" : { } , \"jsonrpc\" : \"2.0\" }",
+        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":""}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"data":[1],"message":"m","code":0}}"#,
+    ] {
+        assert_eq!(check(fine), Ok(()), "{fine}");
+    }
+    for (text, expected) in [
+        (r#"{"id":1,"result":{}}"#, Unfit::Version),
+        (r#"{"jsonrpc":"1.0","id":1,"result":{}}"#, Unfit::Version),
+        (r#"{"jsonrpc":2.0,"id":1,"result":{}}"#, Unfit::Version),
+        (r#"{"jsonrpc":["2.0"],"id":1,"result":{}}"#, Unfit::Version),
+        (r#"{"jsonrpc":"2.0","id":1,"result":[]}"#, Unfit::Answer),
+        (r#"{"jsonrpc":"2.0","id":1,"result":null}"#, Unfit::Answer),
+        (r#"{"jsonrpc":"2.0","id":1,"result":"{"}"#, Unfit::Answer),
+        (r#"{"jsonrpc":"2.0","id":1,"error":"{"}"#, Unfit::Answer),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{}}"#, Unfit::ErrorCode),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":"1","message":"m"}}"#, Unfit::ErrorCode),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"message":"m","code":1.5}}"#, Unfit::ErrorCode),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1}}"#, Unfit::ErrorMessage),
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":null}}"#, Unfit::ErrorMessage),
+        (r#"{"jsonrpc":"2.0","id":1}"#, Unfit::NoAnswer),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#, Unfit::NoAnswer),
+        (r#"{"jsonrpc":"2.0","result":{}}"#, Unfit::NoAnswer),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#, Unfit::Ambiguous(Ambiguity::TwoKinds)),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"x":NaN}}"#, Unfit::Ambiguous(Ambiguity::NotJson)),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{}"#, Unfit::Ambiguous(Ambiguity::NotJson)),
+    ] {
+        assert_eq!(check(text), Err(expected), "{text}");
+    }
+    let not_utf8 = Message::new(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"x\":\"\xff\"}}".to_vec().into());
+    assert_eq!(check_answer(&not_utf8), Err(Unfit::Ambiguous(Ambiguity::InvalidUtf8)));
+}

@@ -98,7 +98,9 @@ impl Visitor {
     }
 
     pub(super) fn say_unknown(&self, request: &Message, method: &str) {
-        let name = request.subject_of(method).unwrap_or_default();
+        let is_about_task = method.starts_with("tasks/");
+        let subject = if is_about_task { request.task_id() } else { request.subject_of(method) };
+        let name = subject.unwrap_or_default();
         if let Some(id) = request.id() {
             self.say(reply::unknown(&id, method, &name));
         }
