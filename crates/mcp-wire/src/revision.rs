@@ -7,6 +7,8 @@ pub const SESSION_HEADER: &str = "mcp-session-id";
 pub const LAST_EVENT_HEADER: &str = "last-event-id";
 pub const METHOD_HEADER: &str = "mcp-method";
 pub const NAME_HEADER: &str = "mcp-name";
+/// The member of `_meta` by which a request of the newest revision names it.
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// What comes before the name that a tool gives to one of its arguments.
 pub const PARAM_HEADER_PREFIX: &str = "mcp-param-";
 

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::bridge_kit::{Events, LEGACY, Pair, Session, SseClient, error_of, initialize, modern, until_recorded};
-use crate::http_kit::{LAST_CHUNK, MODERN, STREAM, answer, call, chunk, get, post};
+use crate::http_kit::{LAST_CHUNK, MODERN, STREAM, answer, bare, call, chunk, event, get, post, result};
 use crate::kit::{Sandbox, children_of, peak_bytes, until};
 
 const CHANGED: &str = r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
@@ -111,6 +111,132 @@ fn bodies_that_come_at_once_have_so_much_room_together() {
     // There is room again.
     assert_eq!(proxy.client().ask(&requests[0]).status(), 200);
     drop(clients);
+    proxy.end();
+}
+
+/// A server on a pipe has no status to refuse them with.
+#[test]
+fn bodies_that_are_no_message_are_refused() {
+    let sandbox = Sandbox::new();
+    let proxy = sandbox.listen_to_puppet();
+    let (session, mut stream) = (Session::open(&proxy), SseClient::open(&proxy));
+    let header = session.header();
+    for body in [
+        "",
+        "   ",
+        "no json",
+        "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\"}",
+        r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
+        r#"{"jsonrpc":"2.0","method":null}"#,
+        "7",
+        "null",
+        "\"text\"",
+    ] {
+        for (path, headers) in [("/mcp", &[header.as_str()][..]), (stream.endpoint.as_str(), &[])] {
+            let refused = proxy.client().ask(&post(path, headers, body));
+            assert_eq!((refused.status(), refused.error()), (400, (-32600, json!(null))), "{path} {body:?}");
+        }
+    }
+    assert_eq!(session.ask(call(1, "good")).status(), 200);
+    stream.tell(call(2, "seen"));
+    let of_stream = stream.json()["result"]["lines"].clone();
+    assert_eq!((session.seen().len(), of_stream), (2, json!([])), "none of them reached a server");
+    drop(stream);
+    proxy.end();
+}
+
+const NOT_READ: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}"#;
+
+/// A server that cannot read an id answers to none.
+#[test]
+fn an_error_to_no_id_reaches_the_only_open_call() {
+    let sandbox = Sandbox::new();
+    let proxy = sandbox.listen_to_puppet();
+    let session = Session::open(&proxy);
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"ignore/deep","params":{}1{}}}"#,
+        "[".repeat(5_000),
+        "]".repeat(5_000)
+    );
+    for (body, known_by, id) in [
+        (r#"{"jsonrpc":"2.0","id":1,"method":"ignore/torn","params":{"#, "ignore/torn", "1"),
+        (&deep, "ignore/deep", "1"),
+        (r#"{"jsonrpc":"2.0","id":true,"method":"ignore/true"}"#, "ignore/true", "true"),
+        (
+            r#"{"jsonrpc":"2.0","id":true,"method":"initialize","params":{"#,
+            r#""id":true,"method":"initialize""#,
+            "true",
+        ),
+        // Ids that no answer can repeat.
+        (r#"{"jsonrpc":"2.0","id":"b\ad","method":"ignore/bad"}"#, "ignore/bad", "null"),
+        (
+            r#"[{"jsonrpc":"2.0","id":1,"method":"ignore/1"},{"jsonrpc":"2.0","id":2,"method":"ignore/2"}]"#,
+            "ignore/2",
+            "null",
+        ),
+    ] {
+        let mut waiting = session.hold(body, known_by);
+        session.say(&[NOT_READ]);
+        let told = waiting.response();
+        let status = if id == "null" { 400 } else { 200 };
+        assert_eq!((told.status(), &told.body[..]), (status, NOT_READ.replace("null", id).as_bytes()), "{known_by}");
+        assert_eq!(session.ask(call(1, "good")).status(), 200);
+    }
+    // Of two, neither is taken for the one.
+    let mut waiting = [1, 2].map(|id| session.hold(&call(id, &format!("ignore/of-{id}")), &format!("ignore/of-{id}")));
+    session.say(&[NOT_READ]);
+    let answers = [1, 2].map(|id| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+    session.say(&answers);
+    for (waiting, answer) in waiting.iter_mut().zip(&answers) {
+        assert_eq!(waiting.response().body, answer.as_bytes());
+    }
+    proxy.end();
+}
+
+#[test]
+fn a_version_header_names_one_revision_or_what_the_server_agreed_to() {
+    let sandbox = Sandbox::new();
+    let proxy = sandbox.listen_to_puppet();
+    let session = Session::open(&proxy);
+    let other = Session::open_with(&proxy, "of-the-house");
+    let ask = |session: &Session<'_>, versions: &[&str]| {
+        let named = versions.iter().map(|version| format!("MCP-Protocol-Version: {version}"));
+        let headers: Vec<String> = named.chain([session.header()]).collect();
+        let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+        let posted = proxy.client().ask(&post("/mcp", &headers, call(1, "good"))).status();
+        if posted == 400 {
+            assert_eq!(proxy.client().ask(&get("/mcp", &headers)).status(), 400, "{versions:?}");
+            assert_eq!(proxy.client().ask(&bare("DELETE", "/mcp", &headers)).status(), 400, "{versions:?}");
+        }
+        posted
+    };
+    for wrong in ["", "x", "of-the-house", "2025-06-19", "2025-06-18, 2025-06-18", "\"2025-06-18\""] {
+        assert_eq!(ask(&session, &[wrong]), 400, "{wrong:?}");
+    }
+    assert_eq!(ask(&session, &["2025-06-18", "2025-03-26"]), 400);
+    assert_eq!(ask(&session, &["2025-06-18", "2026-07-28"]), 400);
+    for fine in [&[][..], &["2025-06-18"], &["2024-11-05"], &["2025-06-18", "2025-06-18"]] {
+        assert_eq!(ask(&session, fine), 200, "{fine:?}");
+    }
+    assert_eq!(ask(&other, &["of-the-house"]), 200);
+    let opening = proxy.client().ask(&post("/mcp", &["MCP-Protocol-Version: x"], initialize(LEGACY)));
+    assert_eq!(opening.status(), 400);
+    assert_eq!(children_of(proxy.pid()).len(), 2, "it started no server");
+    proxy.end();
+}
+
+#[test]
+fn a_request_of_the_newest_revision_says_so_itself() {
+    let sandbox = Sandbox::new();
+    let proxy = sandbox.listen_to_puppet();
+    let headers = [MODERN, "Mcp-Method: good"];
+    for params in ["", r#","params":{}"#, r#","params":{"_meta":{}}"#, r#","params":{"_meta":7}"#] {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":"mine","method":"good"{params}}}"#);
+        let refused = proxy.client().ask(&post("/mcp", &headers, body));
+        assert_eq!((refused.status(), refused.error()), (400, (-32602, json!("mine"))), "{params}");
+    }
+    let passed = proxy.client().ask(&post("/mcp", &headers, modern("7", "good", json!({}))));
+    assert_eq!((passed.status(), &passed.json()["result"]["method"]), (200, &json!("good")));
     proxy.end();
 }
 
@@ -258,6 +384,17 @@ fn a_compressed_answer_is_no_answer_across_transports() {
     pair.ask(5);
     let peak = peak_bytes(pair.proxy.pid());
     assert!(peak < 160 * MIB as u64, "{peak} bytes");
+    pair.end();
+}
+
+#[test]
+fn event_data_that_is_no_message_stays_in_the_proxy() {
+    let mut pair = Pair::open();
+    pair.send(call(1, "x"));
+    let noise = ["hello", "\"text\"", "7", "null"].map(event).concat();
+    pair.origin.call().send([STREAM, &noise, &event(result(1)), LAST_CHUNK].concat());
+    assert_eq!(pair.proxy.line(), format!("{}\n", result(1)).as_bytes());
+    pair.ask(2);
     pair.end();
 }
 

@@ -252,13 +252,18 @@ fn an_answer_is_json_unless_something_came_before_it() {
 }
 
 #[test]
-fn what_is_no_request_is_taken() {
+fn messages_that_ask_for_nothing_are_taken() {
     let sandbox = Sandbox::new();
     let proxy = sandbox.listen_to_puppet();
     let session = Session::open(&proxy);
-    for message in
-        [INITIALIZED, r#"{"jsonrpc":"2.0","id":9,"result":{}}"#, "{}", "7", "not JSON", r#"[{"method":"x"}]"#]
-    {
+    for message in [
+        INITIALIZED,
+        r#"{"jsonrpc":"2.0","id":9,"result":{}}"#,
+        r#"{"id":9,"error":7}"#,
+        r#"{"method":"x"}"#,
+        r#"[{"method":"x"}]"#,
+        "{}",
+    ] {
         session.tell(message);
         assert_eq!(session.seen().last().map(String::as_str), Some(message));
     }

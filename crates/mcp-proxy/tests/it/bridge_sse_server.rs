@@ -208,6 +208,31 @@ fn an_event_that_is_too_large_fails_its_call_alone() {
     assert!(proxy.end().0.success());
 }
 
+const NO_MESSAGES: [&str; 5] = ["hello", "\"text\"", "7", "null", "}{"];
+
+#[test]
+fn event_data_that_is_no_message_reaches_no_client() {
+    let (sandbox, mut server) = (Sandbox::new(), SseServer::start());
+    let mut proxy = open_pipe(&sandbox, &mut server, &[]);
+    NO_MESSAGES.iter().for_each(|data| server.say(data));
+    // The next line is the answer.
+    works(&mut proxy, &mut server, 1);
+    assert!(proxy.end().0.success());
+    let recording = Recording::of(&sandbox);
+    let noise = recording.by_server().into_iter().filter(|message| message.noise);
+    let noise: Vec<_> = noise.map(|message| String::from_utf8_lossy(&message.raw).into_owned()).collect();
+    assert_eq!(noise, NO_MESSAGES);
+
+    let (sandbox, mut server) = (Sandbox::new(), SseServer::start());
+    let proxy = sandbox.listen_to("sse", &server.url(), &[]);
+    let session = open_http(&proxy, &mut server);
+    let mut client = hold(&proxy, &session, &server, &call(1, "x"));
+    NO_MESSAGES.iter().for_each(|data| server.say(data));
+    server.say(result(1));
+    assert_eq!(client.response().body, result(1).as_bytes(), "no stream was opened for noise");
+    proxy.end();
+}
+
 /// A client of Streamable HTTP that has begun, with the header that names its session.
 #[track_caller]
 fn open_http(proxy: &Listening, server: &mut SseServer) -> String {

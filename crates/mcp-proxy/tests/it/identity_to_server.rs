@@ -29,6 +29,11 @@ fn lines() -> Corpus {
     corpus().into_iter().map(|(name, message)| (name, without_bom(&message).to_vec())).collect()
 }
 
+/// What a listener takes for a server on a pipe: all but a body behind a byte order mark, which it refuses.
+fn bodies_for_pipes() -> Corpus {
+    lines_of_events().into_iter().filter(|(_, message)| without_bom(message).len() == message.len()).collect()
+}
+
 /// The next POST; a stream that the proxy asks for is refused on the way.
 #[track_caller]
 fn next_post(origin: &Origin) -> Call {
@@ -81,7 +86,7 @@ fn from_sse_to_a_pipe() {
     let kept = sandbox.path("kept");
     let proxy = sandbox.listen_to_fixture(&["keep", kept.to_str().unwrap()], &["--quiet"]);
     let client = SseClient::open(&proxy);
-    let lines = lines_of_events();
+    let lines = bodies_for_pipes();
     for (_, message) in &lines {
         client.tell(message);
     }
@@ -129,7 +134,7 @@ fn from_http_to_a_pipe() {
     let sandbox = Sandbox::new();
     let kept = sandbox.path("kept");
     let proxy = sandbox.listen_to_fixture(&["puppet", kept.to_str().unwrap()], &["--quiet"]);
-    let lines = lines_of_events();
+    let lines = bodies_for_pipes();
     let mut session: Option<(Session<'_>, Vec<u8>)> = None;
     for (name, message) in &lines {
         let (open, mut expected) =

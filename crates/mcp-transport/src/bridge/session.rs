@@ -23,6 +23,7 @@ use uuid::Uuid;
 
 use super::calls::{Call, Calls, replace_items};
 use super::event_log::{BYTES_MAX, EVENTS_MAX, EventId, EventLog};
+use super::http_reader::with_id;
 use super::outlet::{Outlet, PacedBody, Unread};
 use super::session::held::Asking;
 use super::stream::Stream;
@@ -32,6 +33,8 @@ use crate::http::exchange::Exchange;
 
 /// The member of `_meta` that says which listen request something belongs to.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+/// Of the version that a server agrees to; a longer one is none.
+const VERSION_BYTES_MAX: usize = 64;
 /// Calls that go on without their client, at most; past this the oldest is given up.
 const LEFT_MAX: usize = 1_024;
 
@@ -43,6 +46,8 @@ pub struct Session {
     pub knows_whose: Cell<bool>,
     /// What client and server agreed on.
     revision: Cell<Option<Revision>>,
+    /// The same as the server spelled it.
+    version: RefCell<Option<Box<str>>>,
     calls: RefCell<Calls>,
     /// The stream for what belongs to no call.
     general: RefCell<Option<Rc<Stream>>>,
@@ -94,6 +99,7 @@ impl Session {
             era,
             knows_whose: Cell::new(false),
             revision: Cell::new(None),
+            version: RefCell::default(),
             calls: RefCell::default(),
             general: RefCell::default(),
             backlog: RefCell::default(),
@@ -111,6 +117,11 @@ impl Session {
     pub fn used(&self) -> Beat {
         let is_waited_for = self.calls.borrow().all().any(|call| call.stream.is_attached());
         if is_waited_for { self.beats.now() } else { self.used.get() }
+    }
+
+    /// Whether client and server agreed on this version.
+    pub fn agreed_to(&self, version: &[u8]) -> bool {
+        self.version.borrow().as_ref().is_some_and(|agreed| agreed.as_bytes() == version)
     }
 
     fn next_stream(&self) -> u64 {
@@ -253,6 +264,12 @@ impl Session {
             self.remember_answered(talk, &found, &message);
         }
         let is_unwanted = is_answer && matches!(found, Found::Late);
+        if let Found::AllAnswered(calls) = &found
+            && message.is_error_without_id()
+        {
+            let mut conversation = talk.conversation.borrow_mut();
+            calls.iter().for_each(|call| conversation.forget(&call.asked.id));
+        }
         let (exchange, given) = self.way(&found);
         let given = given.map(|id| id.to_string());
         let event_id = given.as_deref().map_or(lane.event_id, str::as_bytes);
@@ -371,7 +388,15 @@ impl Session {
         match message.glance().kind {
             Kind::Response | Kind::Error => {
                 let call = message.id().and_then(|id| self.calls.borrow_mut().take(&id));
-                let Some(call) = call else { return (Found::Late, message) };
+                let Some(call) = call else {
+                    return match if message.is_error_without_id() { self.only_asked() } else { None } {
+                        Some(Found::Answered(call)) => {
+                            let message = with_id(message, &call.asked.id);
+                            (Found::Answered(call), message)
+                        }
+                        found => (found.unwrap_or(Found::Late), message),
+                    };
+                };
                 // The end of a listen request names its id a second time.
                 let message = call.with_own_id(message, subscription_in_result);
                 let message = call.with_own_id(message, |message| message.glance().id);
@@ -430,6 +455,22 @@ impl Session {
         }
     }
 
+    /// The only request in flight, which an error to nobody then answers: its server could not read the id. All requests
+    /// of a batch count as one. A gateway reads every id, and never answers so.
+    fn only_asked(&self) -> Option<Found> {
+        let mut calls = self.calls.borrow_mut();
+        let stream = calls.all().next()?.stream.number;
+        let is_only = !self.knows_whose.get() && calls.all().all(|call| call.stream.number == stream);
+        if !is_only {
+            return None;
+        }
+        let mut answered = calls.take_all();
+        Some(match answered.len() {
+            1 => Found::Answered(answered.pop()?),
+            _ => Found::AllAnswered(answered),
+        })
+    }
+
     /// The only call in flight, if what is sent there can reach its client.
     fn only_call(&self) -> Option<Found> {
         self.calls.borrow().only().filter(|call| !call.is_initialize && call.stream.can_reach()).map(about)
@@ -444,7 +485,9 @@ impl Session {
     fn answer(&self, calls: &[Call], message: &Bytes) {
         let Some(first) = calls.first() else { return };
         if first.is_initialize {
-            self.revision.set(revision_of(message));
+            let version = version_of(message);
+            self.revision.set(version.as_ref().and_then(|version| Revision::parse(version.as_bytes())));
+            *self.version.borrow_mut() = version;
         }
         if first.lists_tools && self.era == Era::Modern {
             self.tools.borrow_mut().learn(message);
@@ -652,8 +695,9 @@ fn subscription_in_result(answer: &Message) -> Option<Span> {
     (Some(Id::from_json(answer.slice(span))) == answer.id()).then_some(span)
 }
 
-/// The revision that an answer to `initialize` settles on.
-fn revision_of(answer: &[u8]) -> Option<Revision> {
+/// The version that an answer to `initialize` settles on, if it could be one.
+fn version_of(answer: &[u8]) -> Option<Box<str>> {
     let span = scan::member_at(answer, ["result", "protocolVersion"])?;
-    Revision::parse(scan::decode_string(&answer[span.range()])?.as_bytes())
+    let version = scan::decode_string(&answer[span.range()])?;
+    (version.len() <= VERSION_BYTES_MAX).then(|| version.into())
 }

@@ -7,7 +7,7 @@ use std::rc::{Rc, Weak};
 
 use bytes::Bytes;
 use mcp_engine::entrance::Principal;
-use mcp_engine::pipeline::{Injection, Outgoing};
+use mcp_engine::pipeline::{Injection, Outgoing, is_noise};
 use mcp_engine::{Conversation, Lane, Outbox, Pipeline, Release, Side};
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_event;
@@ -62,6 +62,8 @@ pub enum ServerEnd {
     Gateway(Rc<Visitor>),
 }
 
+/// A byte order mark, which some readers skip.
+const BOM: &[u8] = b"\xef\xbb\xbf";
 /// A slow client holds up its server past this much.
 pub const CLIENT_WAITING_MAX: usize = 4 * 1024 * 1024;
 /// Large answers of a server that are read whole at a time; the rest waits on its connections.
@@ -138,8 +140,12 @@ impl Talk {
         }
     }
 
-    /// Takes one message of a server.
+    /// Takes one message of a server. Data of an event that cannot be one stays here, as such a line does.
     pub fn from_server(&self, lane: Lane<'_>, message: Bytes) {
+        if is_noise(message.strip_prefix(BOM).unwrap_or(&message)) {
+            let talk = &mut self.conversation.borrow_mut();
+            return self.hub.note(|pipeline| pipeline.pass_noise(talk, lane, message));
+        }
         if let ClientEnd::Session(session) = &self.client {
             return session.from_server(self, (lane.transport, lane.event_id), message);
         }

@@ -15,10 +15,11 @@ use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use mcp_engine::Side;
 use mcp_engine::entrance::Principal;
+use mcp_engine::pipeline::is_noise;
 use mcp_store::Transport;
 use mcp_wire::framing::sse::encode_endpoint;
 use mcp_wire::reply::{self, Refusal, TurnedAway};
-use mcp_wire::revision::{self, Era};
+use mcp_wire::revision::{self, Era, Revision};
 use mcp_wire::{Gather, Kind, Message, scan};
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -278,10 +279,8 @@ pub fn post(
         let ClientEnd::Session(session) = &talk.client else {
             return refusal_response(&refused(StatusCode::NOT_FOUND, "no such session"));
         };
-        if session.era == Era::Modern
-            && let Err(what) = strict::check_all(&site.hub.tools.borrow(), &message, &parts.headers)
-        {
-            return mismatched(&exchange, body, what);
+        if let Err(refusal) = check_message(&site, session, &message, &parts.headers) {
+            return turned_down(&exchange, body, &refusal);
         }
         let headers = emptied(parts);
         talk.server_room().await;
@@ -320,10 +319,13 @@ fn open(
 ) -> Result<Opened, Refused> {
     let message = Message::new(body.clone());
     let era = Era::of_header(parts.headers.get(&VERSION).map(|value| value.as_bytes()));
+    if !parts.headers.contains_key(&SESSION) {
+        check_version(&parts.headers, None)?;
+    }
     let (talk, is_new) = match era {
         Era::Modern => (shared_talk(site, (peer, who), &parts.headers, body)?, false),
         Era::Legacy => match parts.headers.get(&SESSION) {
-            Some(id) => (find_session(site, who, id)?, false),
+            Some(id) => (session_of(site, who, id, &parts.headers)?, false),
             None if is_initialize(&message) => (new_session(site, who)?, true),
             None if scan::mentions(body, &scan::PROTOCOL_VERSION) => {
                 (shared_talk(site, (peer, who), &parts.headers, body)?, false)
@@ -419,6 +421,29 @@ fn find_session(site: &Site, who: &Principal, id: &HeaderValue) -> Result<Rc<Tal
         .ok_or_else(|| refused(StatusCode::NOT_FOUND, "no such session"))
 }
 
+/// The same for a request that names the revision of its session, or none.
+fn session_of(site: &Site, who: &Principal, id: &HeaderValue, headers: &HeaderMap) -> Result<Rc<Talk>, Refused> {
+    let talk = find_session(site, who, id)?;
+    let session = if let ClientEnd::Session(session) = &talk.client { Some(&**session) } else { None };
+    check_version(headers, session)?;
+    Ok(talk)
+}
+
+/// Whether the version header, if there is one, names one revision of the protocol, or the one that the server of the
+/// session agreed to. Of a later date the body tells.
+fn check_version(headers: &HeaderMap, session: Option<&Session>) -> Result<(), Refused> {
+    let mut named = headers.get_all(&VERSION).iter();
+    let Some(version) = named.next() else { return Ok(()) };
+    if named.any(|other| other != version) {
+        return Err(refused(StatusCode::BAD_REQUEST, "two values of MCP-Protocol-Version"));
+    }
+    let version = version.as_bytes();
+    let is_known = Revision::parse(version).is_some()
+        || Era::of_header(Some(version)) == Era::Modern
+        || session.is_some_and(|session| session.agreed_to(version));
+    if is_known { Ok(()) } else { Err(refused(StatusCode::BAD_REQUEST, "MCP-Protocol-Version names no revision")) }
+}
+
 /// The conversation of a client that has no session: one for each client and what it can do, because
 /// a server may offer more to a client that can do more.
 fn shared_talk(
@@ -450,14 +475,45 @@ fn shared_talk(
     Ok(talk)
 }
 
-/// Headers and body of a request disagree, and its server would see the body only.
-fn mismatched(exchange: &Exchange, body: Bytes, what: String) -> Response<ToClient> {
-    let refusal = Refusal::HeaderMismatch { what };
+/// Whether a body is a message that a server could answer. A server on a pipe has no status to say so with. A body
+/// that only looks broken goes on: the server may read it.
+fn check_message(site: &Site, session: &Session, message: &Message, headers: &HeaderMap) -> Result<(), Refusal> {
+    if let Some(what) = no_message(site, message) {
+        return Err(Refusal::BadRequest { what: what.into() });
+    }
+    if session.era == Era::Legacy {
+        return Ok(());
+    }
+    strict::check_all(&site.hub.tools.borrow(), message, headers).map_err(|what| Refusal::HeaderMismatch { what })?;
+    let is_gateway = matches!(site.server, Server::Gateway(_));
+    if !is_gateway && message.glance().kind == Kind::Request && message.protocol_version().is_none() {
+        let what = format!("params._meta has no {}", revision::PROTOCOL_VERSION);
+        return Err(Refusal::BadParams { what });
+    }
+    Ok(())
+}
+
+/// Why a body is not passed on to a server on a pipe, if it is no message at all. Other servers say so themselves, and
+/// where messages are judged, they are refused there.
+fn no_message(site: &Site, message: &Message) -> Option<&'static str> {
+    match site.server {
+        _ if site.hub.is_governed() => None,
+        Server::Gateway(_) | Server::Http(_) | Server::Sse(_) => None,
+        Server::Command(_) if is_noise(message.bytes()) => Some("the body is not JSON, or no message"),
+        Server::Command(_) if message.glance().kind == Kind::OtherJson && message.peek().method.is_some() => {
+            Some("`method` is not text")
+        }
+        Server::Command(_) => None,
+    }
+}
+
+/// Refuses a request for what it says of itself. It is recorded, and goes nowhere.
+fn turned_down(exchange: &Exchange, body: Bytes, refusal: &Refusal) -> Response<ToClient> {
     let body = match exchange.hub.is_governed() {
-        true => exchange.refuse_opening(body, &refusal),
+        true => exchange.refuse_opening(body, refusal),
         false => {
             exchange.keep_from_client(body);
-            exchange.refuse(&refusal).unwrap_or_else(|| reply::error_without_id(&refusal))
+            exchange.refuse(refusal).unwrap_or_else(|| reply::error_without_id(refusal))
         }
     };
     respond(exchange, json_response(StatusCode::BAD_REQUEST, Some(body)), StatusCode::BAD_REQUEST)
@@ -536,7 +592,7 @@ fn listen(site: &Rc<Site>, who: &Principal, parts: &Parts) -> Result<Response<To
     let Some(id) = parts.headers.get(&SESSION) else {
         return Err(refused(StatusCode::BAD_REQUEST, "a session id is needed"));
     };
-    let talk = find_session(site, who, id)?;
+    let talk = session_of(site, who, id, &parts.headers)?;
     let ClientEnd::Session(session) = &talk.client else {
         return Err(refused(StatusCode::NOT_FOUND, "no such session"));
     };
@@ -567,7 +623,7 @@ fn end(site: &Rc<Site>, who: &Principal, parts: &Parts) -> Result<Response<ToCli
     let Some(id) = parts.headers.get(&SESSION) else {
         return Err(refused(StatusCode::BAD_REQUEST, "a session id is needed"));
     };
-    let talk = find_session(site, who, id)?;
+    let talk = session_of(site, who, id, &parts.headers)?;
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::StreamableHttp, Era::Legacy);
     exchange.request_head(&parts.method, target(parts), &parts.headers);
     talk.end();
@@ -693,8 +749,12 @@ pub async fn post_to_stream(site: &Rc<Site>, caller: Caller, parts: Parts, body:
     let exchange = Exchange::open(&site.hub, Rc::clone(&talk.conversation), Transport::Sse, Era::Legacy);
     exchange.can_ask.set(true);
     exchange.request_head(&parts.method, target(&parts), &parts.headers);
+    let message = Message::new(body);
+    if let Some(what) = no_message(site, &message) {
+        return turned_down(&exchange, message.into_bytes(), &Refusal::BadRequest { what: what.into() });
+    }
     talk.server_room().await;
-    talk.from_client(exchange.lane(b"", None), body);
+    talk.from_client(exchange.lane(b"", None), message);
     respond(&exchange, plain(StatusCode::ACCEPTED, "Accepted"), StatusCode::ACCEPTED)
 }
 
