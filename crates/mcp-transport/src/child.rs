@@ -8,7 +8,7 @@ mod tree;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -150,6 +150,25 @@ impl Drop for Child {
         // The guard takes the closed socket for our death, and ends the tree before it ends.
         let _ = rustix::net::shutdown(&self.control, rustix::net::Shutdown::Both);
         let _ = self.guard.wait();
+    }
+}
+
+/// The process at the other end of a server's standard input.
+pub struct ServerProcess {
+    guard: u32,
+    /// The inode of that pipe.
+    pipe: Option<u64>,
+}
+
+impl ServerProcess {
+    /// `stdin` is the proxy's end of the pipe.
+    pub fn new(child: &Child, stdin: &impl AsFd) -> Self {
+        Self { guard: child.guard.id(), pipe: rustix::fs::fstat(stdin).ok().map(|stat| stat.st_ino) }
+    }
+
+    /// Whether it is stopped, as by SIGSTOP.
+    pub fn is_stopped(&self) -> bool {
+        self.pipe.is_some_and(|pipe| tree::has_stopped_reader(self.guard, pipe))
     }
 }
 

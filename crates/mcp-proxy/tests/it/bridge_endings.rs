@@ -104,3 +104,43 @@ fn from_http_to_sse() {
     server.stream().until_closed();
     ends_in_order(&sandbox, proxy);
 }
+
+/// A listener in front of a server that agrees to a session and then does as `script` says.
+fn listen_to_script(sandbox: &Sandbox, script: &str) -> Listening {
+    let script = format!("read opening; echo '{}'; {script}", opened(LEGACY));
+    sandbox.listen(["--transport", "stdio", "--target-command", &shell_words::join(["sh", "-c", &script])])
+}
+
+#[test]
+fn a_server_that_lives_with_a_closed_output_is_answered_for() {
+    let sandbox = Sandbox::new();
+    let proxy = listen_to_script(&sandbox, "read call; exec sleep 600 >&-");
+    assert_eq!(open_http(&proxy, || {}).response().error(), (5030, 1.into()));
+    let mut sse = open_sse(&proxy, || {});
+    let gone = sse.json();
+    assert_eq!((&gone["id"], &gone["error"]["code"]), (&1.into(), &5030.into()), "{gone}");
+    assert_eq!(sse.stream.rest(), (Vec::new(), true));
+    proxy.end();
+}
+
+#[test]
+fn a_server_that_lives_with_a_closed_input_is_answered_for() {
+    let sandbox = Sandbox::new();
+    let proxy = listen_to_script(&sandbox, "exec sleep 600 <&-");
+    assert_eq!(open_http(&proxy, || {}).response().error(), (5030, 1.into()));
+    proxy.end();
+}
+
+#[test]
+fn a_server_that_dies_in_the_middle_of_an_answer_is_answered_for() {
+    let sandbox = Sandbox::new();
+    let torn = r#"{"jsonrpc":"2.0","id":1,"result":{"text":"ha"#;
+    let proxy = listen_to_script(&sandbox, &format!("read call; printf '%s' '{torn}'"));
+    assert_eq!(open_http(&proxy, || {}).response().error(), (5030, 1.into()));
+    let gone = open_sse(&proxy, || {}).json();
+    assert_eq!((&gone["id"], &gone["error"]["code"]), (&1.into(), &5030.into()), "{gone}");
+    proxy.end();
+    let events = Recording::of(&sandbox).events();
+    let kept = |event: &&String| event.contains("in the middle of a message") && event.contains("ha");
+    assert_eq!(events.iter().filter(kept).count(), 2, "{events:?}");
+}

@@ -80,6 +80,21 @@ fn a_server_that_no_longer_answers_is_started_again() {
 }
 
 #[test]
+fn a_server_that_lives_with_a_closed_output_is_started_again() {
+    let sandbox = Sandbox::new();
+    let mute = fake("a").script("survives_eof", true);
+    let mut client = StdioClient::open(&sandbox, &[mute, fake("b")], json!({}));
+    let answer = client.steps("a__do", json!([{ "mute": true }]));
+    assert_eq!((&answer["error"]["code"], &answer["error"]["data"]["server"]), (&5032.into(), &"a".into()), "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains("standard output closed"), "{answer}");
+    assert_eq!(client.says("a__x", "1"), "a:x:1");
+    assert_eq!(client.says("b__x", "1"), "b:x:1");
+    assert_eq!((sandbox.starts("a").len(), sandbox.starts("b").len()), (2, 1));
+    client.end();
+    sandbox.nothing_is_left();
+}
+
+#[test]
 fn whoever_was_there_before_is_told_of_the_lists_anew() {
     let sandbox = Sandbox::new();
     let mut client = StdioClient::open(&sandbox, &[fake("a")], json!({}));

@@ -1,5 +1,6 @@
 //! A server that is a process, behind a client that is not on our standard input.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -8,17 +9,21 @@ use std::time::Duration;
 
 use mcp_engine::Side;
 use mcp_wire::reply::Refusal;
-use mcp_wire::{Deframer, Framing};
-use tokio::time::timeout;
+use mcp_wire::visible::visible_bytes;
+use mcp_wire::{Cut, Deframer, Ending, Framing, Kind, Message};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::outflow::Outflow;
 use super::talk::{ClientEnd, ServerEnd, Talk};
-use crate::child::{self, Child, ChildEvent, ExitStatus, ServerCommand};
+use crate::child::{self, Child, ChildEvent, ExitStatus, ServerCommand, ServerProcess};
 use crate::stdio::pipe::Pipe;
 use crate::stdio::stderr::{self, LastWords};
 
-/// What a server gets to end by itself once its input is closed.
+/// What a server gets to end by itself once its input is closed, or once it closed its own end of either pipe.
 const END_FOR: Duration = Duration::from_secs(2);
+/// The same, if it closed its input and may still answer calls.
+const CALLS_FOR: Duration = Duration::from_secs(10);
 /// For the guard to say that the tree is gone.
 const TREE_GONE_FOR: Duration = Duration::from_secs(6);
 /// For what a server wrote last, when something it left behind still holds its output open.
@@ -27,6 +32,8 @@ const DRAIN_FOR: Duration = Duration::from_millis(600);
 pub const NOT_STARTED: &str = "could not be started";
 /// Lines of a server's last words that are kept.
 const LAST_WORDS_LINES: usize = 20;
+/// Bytes of a message without an end that are quoted in the recording.
+const QUOTED: usize = 512;
 
 /// What is particular about a server.
 pub struct ChildOptions {
@@ -50,6 +57,17 @@ pub struct ChildLink {
     name: Option<Arc<str>>,
     grace: Duration,
     pub stdin: Outflow,
+    process: ServerProcess,
+}
+
+/// The way a server's process left its conversation.
+enum Left {
+    NotStarted(io::Error),
+    Ended(ExitStatus),
+    /// It lives, but has closed one end of its pipes for longer than it may.
+    Closed(&'static str),
+    /// The client left first.
+    Unwanted,
 }
 
 impl ChildLink {
@@ -74,21 +92,28 @@ impl ChildLink {
             ClientEnd::Leg(_) | ClientEnd::Pipe(_) => Outflow::of_many(),
             ClientEnd::Session(_) | ClientEnd::Stream(_) => Outflow::default(),
         };
-        let link = Rc::new(Self { program, name: options.name.clone(), grace: options.grace, stdin });
+        let process = ServerProcess::new(&started.child, &input);
+        let name = options.name.clone();
+        let link = Rc::new(Self { program, name, grace: options.grace, stdin, process });
         if let Some(framing) = options.framing {
             link.stdin.speak(framing);
         }
         talk.connect(ServerEnd::Child(Rc::clone(&link)));
-        tokio::task::spawn_local({
+        let writing = tokio::task::spawn_local({
             let link = Rc::clone(&link);
             async move { link.stdin.write_to(input).await }
         });
         let talk = Rc::clone(talk);
         tokio::task::spawn_local(async move {
-            attend(&talk, &link, stdout, started.child, &last_words).await;
+            attend(&talk, &link, (stdout, writing), started.child, &last_words).await;
             drop(done);
         });
         Ok(())
+    }
+
+    /// Whether the process that reads what is sent is stopped, as by SIGSTOP.
+    pub fn is_stopped(&self) -> bool {
+        self.process.is_stopped()
     }
 
     pub async fn room(&self) {
@@ -97,37 +122,65 @@ impl ChildLink {
 }
 
 /// Sees a server through from its start to the last of its tree.
-async fn attend(talk: &Rc<Talk>, link: &ChildLink, mut stdout: Pipe, mut child: Child, last_words: &LastWords) {
+async fn attend(
+    talk: &Rc<Talk>,
+    link: &ChildLink,
+    (mut stdout, mut writing): (Pipe, JoinHandle<()>),
+    mut child: Child,
+    last_words: &LastWords,
+) {
     let mut deframer = Deframer::new(talk.hub.message_bytes_max);
-    let status = {
+    let left = {
         let mut reading = std::pin::pin!(read(talk, link, &mut stdout, &mut deframer));
-        let mut speaks = true;
+        let (mut speaks, mut listens) = (true, true);
+        let mut closed: Option<(Instant, &'static str)> = None;
         loop {
             tokio::select! {
                 biased;
-                () = &mut reading, if speaks => speaks = false,
+                () = &mut reading, if speaks => {
+                    speaks = false;
+                    link.stdin.close();
+                    // No call is answered any more.
+                    closed = Some((Instant::now() + link.grace.min(END_FOR), "standard output closed"));
+                }
+                _ = &mut writing, if listens => {
+                    listens = false;
+                    if link.stdin.is_broken() && closed.is_none() {
+                        let has_calls = talk.conversation.borrow().open_calls(Side::Client) > 0;
+                        let patience = if has_calls { CALLS_FOR } else { link.grace.min(END_FOR) };
+                        closed = Some((Instant::now() + patience, "standard input closed"));
+                    }
+                }
                 event = child.event() => match event {
                     ChildEvent::Started => {}
-                    ChildEvent::NotStarted { errno } => break Err(io::Error::from_raw_os_error(errno)),
+                    ChildEvent::NotStarted { errno } => break Left::NotStarted(io::Error::from_raw_os_error(errno)),
                     ChildEvent::Ended(status) => {
                         // What it wrote last may still be on its way.
                         let _ = timeout(DRAIN_FOR, async { if speaks { (&mut reading).await } }).await;
-                        break Ok(Some(status));
+                        break Left::Ended(status);
                     }
-                    ChildEvent::TreeGone => break Ok(Some(ExitStatus::Unknown)),
+                    ChildEvent::TreeGone => break Left::Ended(ExitStatus::Unknown),
                 },
-                () = talk.over() => break Ok(None),
+                how = until(closed) => break Left::Closed(how),
+                () = talk.over() => break Left::Unwanted,
             }
         }
     };
-    match status {
-        Err(error) => {
+    match left {
+        Left::NotStarted(error) => {
             let whose = link.name.as_ref().map(|name| format!("server \"{name}\": ")).unwrap_or_default();
             talk.hub.tell(format!("error: {whose}cannot start `{}`: {error}", link.program));
-            gone(talk, NOT_STARTED, last_words);
+            gone(talk, &NOT_STARTED, last_words);
         }
-        Ok(Some(status)) => gone(talk, &status.to_string(), last_words),
-        Ok(None) => {
+        Left::Ended(status) => gone(talk, &status, last_words),
+        Left::Closed(how) => {
+            // A process that takes its place does not meet it.
+            child.terminate();
+            let ended = async { while !matches!(child.event().await, ChildEvent::Ended(_) | ChildEvent::TreeGone) {} };
+            let _ = timeout(END_FOR, ended).await;
+            gone(talk, &how, last_words);
+        }
+        Left::Unwanted => {
             link.stdin.close();
             let ended = async { while !matches!(child.event().await, ChildEvent::Ended(_) | ChildEvent::TreeGone) {} };
             if timeout(link.grace, ended).await.is_err() {
@@ -144,6 +197,17 @@ async fn attend(talk: &Rc<Talk>, link: &ChildLink, mut stdout: Pipe, mut child: 
     let _ = tokio::task::spawn_blocking(move || drop(child)).await;
 }
 
+/// Waits until a server that closed a pipe should have ended; for ever, if it closed none.
+async fn until(closed: Option<(Instant, &'static str)>) -> &'static str {
+    match closed {
+        Some((at, how)) => {
+            sleep_until(at).await;
+            how
+        }
+        None => std::future::pending().await,
+    }
+}
+
 async fn read(talk: &Rc<Talk>, link: &ChildLink, stdout: &mut Pipe, deframer: &mut Deframer) {
     let mut cuts = Vec::new();
     loop {
@@ -152,6 +216,9 @@ async fn read(talk: &Rc<Talk>, link: &ChildLink, stdout: &mut Pipe, deframer: &m
         let at_end = !matches!(read, Ok(count) if count > 0);
         if at_end {
             deframer.finish(&mut cuts);
+            if let Some(torn) = cuts.pop_if(|cut| is_torn(cut)) {
+                note_torn(talk, &torn);
+            }
         } else {
             deframer.cut(&mut cuts);
         }
@@ -165,18 +232,36 @@ async fn read(talk: &Rc<Talk>, link: &ChildLink, stdout: &mut Pipe, deframer: &m
     }
 }
 
+/// Whether a server ended in the middle of a message. A client could not read it, and would take the beginning for its answer.
+fn is_torn(cut: &Cut) -> bool {
+    match cut {
+        Cut::Frame(frame) if frame.ending == Ending::EndOfStream => {
+            let opens = matches!(frame.bytes.trim_ascii_start().first(), Some(b'{' | b'['));
+            opens && Message::new(frame.bytes.clone()).kind() == Kind::NotJson
+        }
+        Cut::Frame(_) | Cut::TooLarge { .. } | Cut::Unframed { .. } => false,
+    }
+}
+
+fn note_torn(talk: &Talk, torn: &Cut) {
+    if let Cut::Frame(frame) = torn {
+        let quoted = visible_bytes(&frame.bytes[..frame.bytes.len().min(QUOTED)]);
+        talk.note(Side::Server, &format!("the server's output ended in the middle of a message: {quoted}"));
+    }
+}
+
 /// The server ended while its client was still there.
-fn gone(talk: &Rc<Talk>, status: &str, last_words: &LastWords) {
-    let words = last_words.text(LAST_WORDS_LINES);
+fn gone(talk: &Rc<Talk>, status: &dyn fmt::Display, last_words: &LastWords) {
+    let (words, status) = (last_words.text(LAST_WORDS_LINES), status.to_string());
     if let ClientEnd::Leg(leg) = &talk.client {
-        leg.died(status, &words);
+        leg.died(&status, &words);
     }
     let said = if words.is_empty() { String::new() } else { format!("; its last words: {words}") };
     talk.note(Side::Server, &format!("the server ended ({status}){said}"));
     talk.server_is_gone();
     // Clients of several servers are told which one it was, and when to try again.
     if !matches!(talk.client, ClientEnd::Leg(_)) {
-        talk.answer_open_calls(&Refusal::ServerGone { status: status.to_owned() });
+        talk.answer_open_calls(&Refusal::ServerGone { status });
     }
     talk.end();
 }

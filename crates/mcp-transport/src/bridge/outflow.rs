@@ -124,18 +124,17 @@ impl Outflow {
         }
     }
 
-    /// Writes until it is closed or cannot be written to.
+    /// Writes until it is closed, or as soon as nobody reads, whether there is something to write or not.
     pub async fn write_to(&self, pipe: Pipe) {
         self.write(pipe, false).await;
     }
 
-    /// The same, and ends as soon as nobody reads, whether there is something to write or not, and when the reader
-    /// takes nothing for too long.
+    /// The same, and ends when the reader takes nothing for too long.
     pub async fn write_to_reader(&self, pipe: Pipe) {
         self.write(pipe, true).await;
     }
 
-    async fn write(&self, pipe: Pipe, needs_reader: bool) {
+    async fn write(&self, pipe: Pipe, is_limited: bool) {
         let _lent = Lent::to(self, pipe);
         let mut patience = Patience::default();
         poll_fn(|cx| {
@@ -145,8 +144,8 @@ impl Outflow {
             let before = waiting.len();
             let written = pipe.poll_write(cx, &mut waiting);
             let has_moved = self.moved.take() || waiting.len() < before;
-            let is_unread = needs_reader && waiting.is_empty() && pipe.poll_unread(cx);
-            let is_stalled = needs_reader && patience.is_over(!waiting.is_empty(), has_moved, cx);
+            let is_unread = waiting.is_empty() && pipe.poll_unread(cx);
+            let is_stalled = is_limited && patience.is_over(!waiting.is_empty(), has_moved, cx);
             self.stalled.set(is_stalled);
             if is_unread || is_stalled || matches!(written, Poll::Ready(Err(_))) {
                 self.broken.set(true);

@@ -28,6 +28,23 @@ fn descendants(root: Pid) -> Vec<Pid> {
     found[1..].iter().filter_map(|pid| Pid::from_raw(*pid)).collect()
 }
 
+/// Whether a process below `root` is stopped whose standard input is the pipe with this inode. Helpers of a server may be
+/// stopped for reasons of their own.
+#[cfg(target_os = "linux")]
+pub(super) fn has_stopped_reader(root: u32, pipe: u64) -> bool {
+    let Some(root) = i32::try_from(root).ok().and_then(Pid::from_raw) else { return false };
+    let reads = |pid: i32| {
+        let input = std::fs::read_link(format!("/proc/{pid}/fd/0"));
+        input.is_ok_and(|input| input.as_os_str() == format!("pipe:[{pipe}]").as_str())
+    };
+    descendants(root).into_iter().map(Pid::as_raw_pid).any(|pid| is_stopped(pid) && reads(pid))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn has_stopped_reader(_root: u32, _pipe: u64) -> bool {
+    false
+}
+
 /// Every process with its parent.
 #[cfg(target_os = "linux")]
 fn parents() -> Vec<(i32, i32)> {
@@ -40,13 +57,23 @@ fn parents() -> Vec<(i32, i32)> {
         .collect()
 }
 
-/// The fourth field of `/proc/PID/stat`; the second may hold anything, so it is counted from the
-/// last parenthesis.
 #[cfg(target_os = "linux")]
 fn parent_of(pid: i32) -> Option<i32> {
+    status_field(pid, 1)?.parse().ok()
+}
+
+#[cfg(target_os = "linux")]
+fn is_stopped(pid: i32) -> bool {
+    status_field(pid, 0).as_deref() == Some("T")
+}
+
+/// A field of `/proc/PID/stat`, counted from the third; the second may hold anything, so the count begins at the last
+/// parenthesis.
+#[cfg(target_os = "linux")]
+fn status_field(pid: i32, at: usize) -> Option<String> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let after = stat.iter().rposition(|&byte| byte == b')')?;
-    std::str::from_utf8(&stat[after + 1..]).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+    Some(std::str::from_utf8(&stat[after + 1..]).ok()?.split_ascii_whitespace().nth(at)?.to_owned())
 }
 
 /// Every process with its parent; without a process file system `ps` knows.
