@@ -2,9 +2,11 @@
 
 use std::thread;
 
+use serde_json::Value;
+
 use crate::http_kit::{
-    Client, LAST_CHUNK, Listening, MODERN, Origin, Recording, STREAM, answer, call, chunk, event, get, is_stuck, json,
-    post, result,
+    Client, LAST_CHUNK, Listening, MODERN, Origin, Recording, STREAM, accepted, answer, call, chunk, event, get,
+    is_stuck, json, post, result,
 };
 use crate::kit::{Sandbox, peak_bytes, until};
 
@@ -95,15 +97,12 @@ fn a_server_that_gives_no_answer_is_answered_for() {
 fn an_answer_that_breaks_off_breaks_off_for_the_client_too() {
     let stage = Stage::set(&[]);
     let json = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
-    let event_and_a_half = "data: {\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n\ndata: {\"half\"";
     for (broken, came) in [
         (format!("{json}Content-Length: 100\r\n\r\n{{\"jsonrpc\":").into_bytes(), "{\"jsonrpc\":"),
         (format!("{json}Transfer-Encoding: chunked\r\n\r\n5\r\n{{\"jso\r\n").into_bytes(), "{\"jso"),
         (format!("{json}Transfer-Encoding: chunked\r\n\r\n5\r\n{{\"j").into_bytes(), "{\"j"),
         (format!("{json}Transfer-Encoding: chunked\r\n\r\n5\r\n{{\"jsoxx").into_bytes(), "{\"jso"),
         (format!("{json}Transfer-Encoding: chunked\r\n\r\nzz\r\n").into_bytes(), ""),
-        ([STREAM, &event(r#"{"jsonrpc":"2.0","method":"n"}"#), &chunk("data: {\"half\"")].concat(), event_and_a_half),
-        ([STREAM, b"zz\r\n"].concat(), ""),
     ] {
         for headers in [&[][..], &[MODERN]] {
             let response = stage.answered_with(headers, &broken, false).response();
@@ -115,8 +114,68 @@ fn an_answer_that_breaks_off_breaks_off_for_the_client_too() {
     }
     stage.proxy.end();
     let recording = Recording::of(&stage.sandbox);
-    assert_eq!(recording.ends().iter().filter(|how| *how == "server broke off").count(), 14, "{:?}", recording.ends());
-    assert_eq!(recording.by_server().len(), 2 + 14, "what came whole is kept");
+    assert_eq!(recording.ends().iter().filter(|how| *how == "server broke off").count(), 10, "{:?}", recording.ends());
+    assert_eq!(recording.by_server().len(), 10, "what came whole is kept");
+}
+
+/// The messages of the events of a stream, and whether that ended as it should.
+fn messages_of(client: &mut Client) -> (Vec<Value>, bool) {
+    assert_eq!(client.head().status(), 200);
+    let (rest, is_whole) = client.rest();
+    let text = String::from_utf8(rest).unwrap();
+    let of_messages = |event: &&str| {
+        let name = event.lines().rev().find_map(|line| line.strip_prefix("event: "));
+        event.contains("data: {") && name.is_none_or(|name| name == "message")
+    };
+    let events: Vec<&str> = text.split_inclusive("\n\n").filter(|event| event.ends_with("\n\n")).collect();
+    let data = |event: &str| event.lines().filter_map(|line| line.strip_prefix("data: ")).collect::<String>();
+    let read = |event: &str| serde_json::from_str(&data(event)).unwrap_or_else(|error| panic!("{error}: {text}"));
+    (events.into_iter().filter(of_messages).map(read).collect(), is_whole)
+}
+
+#[test]
+fn a_stream_that_breaks_off_before_the_answer_ends_with_an_error() {
+    for flags in [&[][..], &["--evidence", "strict"]] {
+        let stage = Stage::set(flags);
+        let told = event(r#"{"jsonrpc":"2.0","method":"n"}"#);
+        let halves = ["data: {\"half\"", "data: {\"half\"}\n", "event: mess", ": comm", "da", "\r"].map(chunk);
+        let mut broken = vec![([STREAM, b"zz\r\n"].concat(), 0)];
+        broken.extend(halves.iter().map(|half| ([STREAM, &told, half].concat(), 1)));
+        for (broken, came) in &broken {
+            for headers in [&[][..], &[MODERN]] {
+                let (messages, is_whole) = messages_of(&mut stage.answered_with(headers, broken, false));
+                let shown = String::from_utf8_lossy(broken);
+                assert_eq!((messages.len(), is_whole), (came + 1, true), "{shown}: {messages:?}");
+                let last = &messages[*came];
+                assert_eq!((&last["id"], &last["error"]["code"]), (&"a-1".into(), &5023.into()), "{shown}");
+                stage.works();
+            }
+        }
+        stage.proxy.end();
+    }
+}
+
+#[test]
+fn a_stream_that_its_client_can_resume_breaks_off_as_it_came() {
+    let stage = Stage::set(&[]);
+    let broken = [STREAM, &chunk("id: 7\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n\n")].concat();
+    let (messages, is_whole) = messages_of(&mut stage.answered_with(&[], &broken, false));
+    assert_eq!((messages.len(), is_whole), (1, false), "{messages:?}");
+    // The newest revision knows no way to ask for the rest.
+    let (messages, is_whole) = messages_of(&mut stage.answered_with(&[MODERN], &broken, false));
+    assert_eq!((messages.len(), is_whole), (2, true), "{messages:?}");
+    assert_eq!(messages[1]["error"]["code"], 5023);
+    stage.proxy.end();
+}
+
+#[test]
+fn an_answer_that_breaks_off_before_any_of_it_left_is_an_error() {
+    let stage = Stage::set(&["--evidence", "strict"]);
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n";
+    let response = stage.answered_with(&[], format!("{head}{{\"jsonrpc\":").as_bytes(), false).response();
+    assert_eq!((response.error(), response.is_whole), ((5023, "a-1".into()), true));
+    stage.works();
+    stage.proxy.end();
 }
 
 #[test]
@@ -141,7 +200,13 @@ fn what_came_before_a_break_arrives_at_a_slow_reader_too() {
             let expected = format!("data: {}\n\n", large(at));
             assert!(client.body(expected.len()) == expected.as_bytes(), "event {at}");
         }
-        assert_eq!(client.rest(), (Vec::new(), false));
+        match transport {
+            // A call was open.
+            "streamable-http" => {
+                assert_eq!(serde_json::from_str::<Value>(&client.message()).unwrap()["error"]["code"], 5023)
+            }
+            _ => assert_eq!(client.rest(), (Vec::new(), false)),
+        }
         writer.join().unwrap();
         proxy.end();
     }
@@ -174,6 +239,42 @@ fn an_sse_stream_that_breaks_off_ends_its_connection() {
         client.send(&get("/sse", &[]));
         origin.call().send(answer(status, &["WWW-Authenticate: Bearer"], "no"));
         assert_eq!(client.response().head.start(), format!("HTTP/1.1 {status}"));
+    }
+    proxy.end();
+}
+
+#[test]
+fn calls_on_an_sse_stream_that_breaks_off_are_answered() {
+    let sandbox = Sandbox::new();
+    let origin = Origin::start();
+    let proxy = sandbox.listen_to("sse", &origin.url("/sse"), &["--quiet"]);
+    for how in ["close", "reset", "end"] {
+        let mut client = proxy.client();
+        client.send(&get("/sse", &[]));
+        let mut stream = origin.call();
+        stream.send([STREAM, &chunk("event: endpoint\ndata: /m\n\n")].concat());
+        client.head();
+        let endpoint = client.message();
+        for id in [1, 2] {
+            let mut poster = proxy.client();
+            poster.send(&post(&endpoint, &[], call(id, "x")));
+            origin.call().send(accepted());
+            assert_eq!(poster.response().status(), 202);
+        }
+        stream.send(event(result(2)));
+        assert_eq!(client.message(), result(2));
+        stream.send(chunk("data: {\"half\""));
+        match how {
+            "close" => stream.close(),
+            "reset" => stream.reset(),
+            _ => {
+                stream.send(LAST_CHUNK);
+                stream.close();
+            }
+        }
+        let answer: Value = serde_json::from_str(&client.message()).unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&1.into(), &5023.into()), "{how}: {answer}");
+        assert!(client.rest().0.is_empty(), "{how}");
     }
     proxy.end();
 }

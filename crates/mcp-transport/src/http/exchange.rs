@@ -272,6 +272,13 @@ impl Exchange {
         out.to_client.first().map(|outgoing| outgoing.frame().bytes.clone())
     }
 
+    /// Composes the answers to every call of the conversation that is open elsewhere than in an exchange of its own.
+    pub fn refuse_all(&self, refusal: &Refusal) -> Vec<Bytes> {
+        let talk = &mut self.talk.borrow_mut();
+        let ((), out) = self.hub.pass(|pipeline, out| pipeline.answer_pending(talk, Side::Client, refusal, out));
+        out.to_client.iter().map(|outgoing| outgoing.frame().bytes.clone()).collect()
+    }
+
     /// Why the client's body could not be passed on to its end, if that is what went wrong.
     pub fn take_refused(&self) -> Option<Refused> {
         self.refused.take()

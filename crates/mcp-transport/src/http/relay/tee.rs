@@ -11,6 +11,7 @@ use mcp_engine::{Release, Side};
 use mcp_wire::Gather;
 use mcp_wire::framing::sse::{SseCut, SseDeframer, SseEvent, encode_endpoint, encode_event};
 use mcp_wire::reply::Refusal;
+use mcp_wire::revision::Era;
 use mcp_wire::visible::visible_bytes;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -25,6 +26,9 @@ use crate::http::upstream::{ServerBody, Upstream};
 
 /// What of a body that is no message is quoted in the recording.
 const QUOTED: usize = 512;
+/// Ends an event of which only the beginning has left, in the middle of a line or at its start. Clients ignore events of
+/// other types than messages.
+const CUT_OFF: &[u8] = b":\nevent: cut-off\n\n";
 /// A larger description of a resource is passed on as it is.
 const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
@@ -137,7 +141,10 @@ impl RelayBody {
                 Some(Err(error)) => {
                     self.exchange.ended("server broke off");
                     self.body = None;
-                    return Poll::Ready(Some(Err(error.into())));
+                    // An answer of the proxy ends the stream as it should; else it breaks off as it came.
+                    if !self.answer_for_server() {
+                        return Poll::Ready(Some(Err(error.into())));
+                    }
                 }
                 None => self.finish(),
             }
@@ -247,8 +254,42 @@ impl RelayBody {
         }
     }
 
+    /// Answers what a connection leaves open that broke or ended. False if no call waits for an answer here, if the
+    /// client can ask for the rest, or if the beginning of the server's answer has left already.
+    fn answer_for_server(&mut self) -> bool {
+        let is_resumable = self.has_ids && self.exchange.era == Era::Legacy;
+        let answers = match &mut self.tee {
+            Tee::Events(_) if is_resumable => return false,
+            Tee::Events(deframer) => {
+                let Some(answer) = self.exchange.refuse(&Refusal::StreamLost) else { return false };
+                let cut = deframer.finish();
+                if !self.holds && cut.is_some() {
+                    // What left of it becomes an event that no client reads.
+                    self.ready.push_back(Bytes::from_static(CUT_OFF));
+                }
+                self.note_cut(cut.as_deref());
+                vec![answer]
+            }
+            Tee::Connection(_) => self.exchange.refuse_all(&Refusal::StreamLost),
+            Tee::Json(_) if self.holds => {
+                let answer = self.exchange.refuse(&Refusal::StreamLost);
+                let is_answered = answer.is_some();
+                self.ready.extend(answer);
+                return is_answered;
+            }
+            Tee::Nothing | Tee::Document(..) | Tee::Json(_) | Tee::Text(_) => return false,
+        };
+        for answer in &answers {
+            let mut event = Gather::default();
+            encode_event(None, answer, &mut event);
+            self.ready.push_back(event.to_bytes());
+        }
+        !answers.is_empty()
+    }
+
     /// Looks at an event that has left already.
     fn look_after(&mut self, event: SseEvent) {
+        self.has_ids |= event.id.is_some();
         if let Some(data) = event.data.filter(|data| !data.is_empty())
             && let Passed::Parked(sequence) = self.exchange.from_server(data, event.id.as_deref().unwrap_or_default())
         {
@@ -359,9 +400,13 @@ impl RelayBody {
                 self.let_out(rest);
             }
             Tee::Connection(mut stream) => {
-                self.note_cut(stream.deframer.finish().as_deref());
+                let cut = stream.deframer.finish();
                 // It is still known by its endpoint until all of it was read.
                 self.tee = Tee::Connection(stream);
+                self.note_cut(cut.as_deref());
+                if cut.is_some() {
+                    self.answer_for_server();
+                }
             }
         }
     }
