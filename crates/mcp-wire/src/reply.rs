@@ -11,8 +11,8 @@ use crate::id::Id;
 use crate::scan::{self, Kind};
 
 pub use failures::{
-    asks_its_caller, batch_too_large, failed_inside, internal_error, is_modern_code, is_own_failure, is_status,
-    says_own_failure, status_said, upstream_status, without_details,
+    asks_its_caller, batch_too_large, failed_inside, internal_error, is_login, is_modern_code, is_own_failure,
+    is_status, says_own_failure, status_said, upstream_status, without_details,
 };
 
 /// The code of a denial. Readers of recordings tell by it what the proxy refused because of a rule.
@@ -21,6 +21,8 @@ pub const DENIED: i64 = -32000;
 pub const REFUSED_BY_HAND: i64 = 5080;
 /// The code that stands for an HTTP status without a message.
 const UPSTREAM_STATUS: i64 = 5021;
+/// The code of an HTTP status that asks for a login.
+const NEEDS_LOGIN: i64 = 5025;
 
 /// Reasons that HTTP has statuses of its own for.
 const UNAUTHORIZED: &str = "unauthorized";
@@ -58,6 +60,12 @@ pub enum Refusal {
         server: Option<String>,
         /// What is wrong with the answer, in a few words of our own.
         what: Option<String>,
+    },
+    /// The server answered with HTTP status 401 or 403.
+    NeedsLogin {
+        /// Its name, if it is one of several.
+        server: Option<String>,
+        status: u16,
     },
     /// The connection to the server broke with the answer outstanding.
     StreamLost,
@@ -152,6 +160,7 @@ impl Refusal {
             Self::NotAudited => 5071,
             Self::Unreachable { .. } => 5020,
             Self::UpstreamStatus { .. } => UPSTREAM_STATUS,
+            Self::NeedsLogin { .. } => NEEDS_LOGIN,
             Self::UpstreamGarbled { .. } => 5022,
             Self::StreamLost => 5023,
             Self::SessionLost => 5024,
@@ -184,6 +193,7 @@ impl Refusal {
             Self::NotAudited => "not-audited",
             Self::Unreachable { .. } => "upstream-unreachable",
             Self::UpstreamStatus { .. } => "upstream-status",
+            Self::NeedsLogin { .. } => "needs-login",
             Self::UpstreamGarbled { .. } => "upstream-garbled",
             Self::StreamLost => "stream-lost",
             Self::SessionLost => "session-lost",
@@ -219,7 +229,8 @@ impl Refusal {
             }
             Self::ServerUnavailable { server, .. }
             | Self::ServerTimeout { server, .. }
-            | Self::UpstreamGarbled { server: Some(server), .. } => json!({ "server": server }),
+            | Self::UpstreamGarbled { server: Some(server), .. }
+            | Self::NeedsLogin { server: Some(server), .. } => json!({ "server": server }),
             _ => json!({}),
         };
         data["mcp-proxy/reason"] = self.reason().into();
@@ -238,6 +249,17 @@ impl Refusal {
                     server.as_ref().map_or("the server's answer".into(), |id| format!("the answer of server \"{id}\""));
                 let why = what.as_ref().map(|what| format!(" ({what})")).unwrap_or_default();
                 return format!("{whose} is not a JSON-RPC message{why}");
+            }
+            Self::NeedsLogin { server: None, status } => {
+                return format!(
+                    "the server needs a login (HTTP status {status}). Give its credentials to the proxy with --header"
+                );
+            }
+            Self::NeedsLogin { server: Some(server), status } => {
+                return format!(
+                    "server \"{server}\" needs a login (HTTP status {status}). Set its credentials under `headers` in the \
+                     gateway's configuration and restart the gateway"
+                );
             }
             Self::HeaderMismatch { what } => return format!("headers and body disagree ({what})"),
             Self::BadRequest { what } => return format!("the request cannot be accepted ({what})"),

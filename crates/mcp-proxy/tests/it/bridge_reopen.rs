@@ -58,6 +58,66 @@ fn over_streamable_http() {
     }
 }
 
+/// Lets the opening that comes next succeed.
+#[track_caller]
+fn agree_again(pair: &Pair) {
+    pair.answer_opening(LEGACY, "s2");
+    let mut initialized = pair.origin.call();
+    assert_eq!(initialized.text(), INITIALIZED);
+    initialized.send(accepted());
+    pair.origin.call().send(answer("405 Method Not Allowed", &[], ""));
+}
+
+#[test]
+fn that_a_server_denies_with_status_400() {
+    const JSON: &str = "Content-Type: application/json";
+    let said = r#""error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}"#;
+    for body in [
+        format!(r#"{{"jsonrpc":"2.0",{said},"id":null}}"#),
+        format!(r#"{{"jsonrpc":"2.0","id":"server-error",{said}}}"#),
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Bad Request: Server not initialized"}}"#.into(),
+        "Unknown session".into(),
+    ] {
+        let mut pair = Pair::open();
+        pair.send(call(1, "lost"));
+        pair.origin.call().send(answer("400 Bad Request", &[JSON], &body));
+        assert_eq!(error_of(&pair.proxy), (1.into(), 5024.into()), "{body}");
+        agree_again(&pair);
+        pair.ask(2);
+        check(&Recording::of(&pair.end()));
+    }
+}
+
+#[test]
+fn no_session_is_opened_again_for_a_400_about_the_request() {
+    for (body, code) in [
+        (r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no such session"}}"#, -32000),
+        (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"session must be a number"}}"#, -32602),
+        (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no such colour"}}"#, -32000),
+    ] {
+        let mut pair = Pair::open();
+        pair.send(call(1, "wrong"));
+        pair.origin.call().send(answer("400 Bad Request", &["Content-Type: application/json"], body));
+        assert_eq!(error_of(&pair.proxy), (1.into(), code.into()), "{body}");
+        pair.ask(2);
+        pair.end();
+    }
+}
+
+#[test]
+fn on_a_connection_that_had_closed() {
+    let mut pair = Pair::open();
+    pair.send(call(1, "lost"));
+    pair.origin.call().send(answer("404 Not Found", &[], ""));
+    assert_eq!(error_of(&pair.proxy).0, 1);
+    let opening = pair.origin.call();
+    assert_eq!(opening.text(), initialize(LEGACY));
+    opening.close();
+    agree_again(&pair);
+    pair.ask(2);
+    pair.end();
+}
+
 #[test]
 fn that_is_refused_again() {
     let mut pair = Pair::open();

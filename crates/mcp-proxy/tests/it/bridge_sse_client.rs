@@ -199,7 +199,7 @@ fn answers_that_are_none_become_errors_on_the_stream() {
     let proxy = sandbox.listen_to("streamable-http", &origin.url("/mcp"), &[]);
     let mut client = open_http(&proxy, &origin);
     let broken: [(Vec<u8>, i64); 5] = [
-        (answer("401 Unauthorized", &["WWW-Authenticate: Bearer"], ""), 5021),
+        (answer("401 Unauthorized", &["WWW-Authenticate: Bearer"], ""), 5025),
         (answer("500 Internal Server Error", &["Content-Type: text/html"], "<p>oh</p>"), 5021),
         (answer("200 OK", &["Content-Type: text/html"], "<p>hello</p>"), 5022),
         (accepted(), 5022),

@@ -83,7 +83,8 @@ fn a_message_that_the_server_does_not_take_fails_alone() {
         send(&mut proxy, call(at, "x"));
         server.posted().send(answer(status, &["Content-Type: text/html"], "<p>no such session</p>"));
         let failed = proxy.json();
-        assert_eq!((&failed["id"], &failed["error"]["code"]), (&json!(at), &json!(5021)));
+        let code = if status.starts_with("401") { 5025 } else { 5021 };
+        assert_eq!((&failed["id"], &failed["error"]["code"]), (&json!(at), &json!(code)));
         assert!(failed["error"]["message"].as_str().is_some_and(|text| text.contains(&status[..3])), "{failed}");
         // What asks for nothing has nobody to tell.
         send(&mut proxy, CHANGED);
@@ -160,7 +161,7 @@ fn a_server_that_has_no_stream_or_sends_us_elsewhere_gets_no_message() {
     let elsewhere = "event: endpoint\ndata: http://evil.example/message\n\n";
     for (opened, code) in [
         (answer("404 Not Found", &[], ""), 5021),
-        (answer("401 Unauthorized", &["WWW-Authenticate: Bearer"], ""), 5021),
+        (answer("401 Unauthorized", &["WWW-Authenticate: Bearer"], ""), 5025),
         (answer("200 OK", &["Content-Type: text/html"], "<p>hello</p>"), 5021),
         ([STREAM, &chunk(elsewhere)].concat(), 5022),
         ([STREAM, &chunk("event: endpoint\ndata: //evil.example/m\n\n")].concat(), 5022),

@@ -94,8 +94,8 @@ fn answers_that_are_none_become_errors_with_the_id() {
     let json = &["Content-Type: application/json"];
     let elsewhere = format!("Location: {}", pair.origin.url("/elsewhere"));
     let wrong_answers: [(Vec<u8>, i64); 16] = [
-        (answer("401 Unauthorized", &["WWW-Authenticate: Bearer"], ""), 5021),
-        (answer("403 Forbidden", html, HTML), 5021),
+        (answer("401 Unauthorized", &["WWW-Authenticate: Bearer"], ""), 5025),
+        (answer("403 Forbidden", html, HTML), 5025),
         (answer("500 Internal Server Error", &[], "oh no"), 5021),
         (answer("503 Service Unavailable", json, r#"{"detail":"busy"}"#), 5021),
         (answer("400 Bad Request", json, "not JSON"), 5021),

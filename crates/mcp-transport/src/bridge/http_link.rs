@@ -67,6 +67,8 @@ pub enum Outcome {
     Done,
     /// The server did not take the message.
     Failed,
+    /// The connection ended before the head of an answer.
+    Broken,
     /// The server no longer knows this session.
     SessionLost(HeaderValue),
 }
@@ -211,7 +213,10 @@ impl HttpLink {
                 let (why, refusal) = error.explain(&talk.hub);
                 talk.note(Side::Server, &why);
                 refuse(talk, ids, &refusal);
-                return Outcome::Failed;
+                return match error {
+                    UpstreamError::Broken(_) => Outcome::Broken,
+                    UpstreamError::Connect { .. } | UpstreamError::ConnectTimeout { .. } => Outcome::Failed,
+                };
             }
         };
         self.reached.set(true);
@@ -229,9 +234,19 @@ impl HttpLink {
         if is_media_type(&parts.headers, "text/event-stream") && parts.status.is_success() {
             return Box::pin(reader.events(era, body)).await;
         }
-        let is_success = parts.status.is_success();
-        reader.whole(&parts, body).await;
-        if is_success { Outcome::Done } else { Outcome::Failed }
+        match parts.status {
+            status if status.is_success() => {
+                reader.whole(&parts, body).await;
+                Outcome::Done
+            }
+            status => {
+                let is_about_session = Box::pin(reader.refused(&parts, body, session.is_some())).await;
+                match session.filter(|_| is_about_session && status == StatusCode::BAD_REQUEST) {
+                    Some(session) => Outcome::SessionLost(session),
+                    None => Outcome::Failed,
+                }
+            }
+        }
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -347,8 +362,13 @@ impl HttpLink {
         let opening = [self.initialize.borrow().clone(), self.initialized.borrow().clone()];
         for message in opening.into_iter().flatten() {
             let (ids, ourselves) = (asks(&message), Audience::Ourselves(Opening::default()));
-            let is_done = self.exchange(talk, &message, &ids, &ourselves).await == Outcome::Done;
-            if !is_done || !ids.is_empty() && !ourselves.is_satisfied() {
+            let mut outcome = self.exchange(talk, &message, &ids, &ourselves).await;
+            if outcome == Outcome::Broken {
+                // A server that restarts closes connections that were kept, and learns nothing from what came on them.
+                self.upstream.forget_idle();
+                outcome = self.exchange(talk, &message, &ids, &ourselves).await;
+            }
+            if outcome != Outcome::Done || !ids.is_empty() && !ourselves.is_satisfied() {
                 return false;
             }
         }
@@ -451,6 +471,18 @@ enum Listened {
 pub fn refuse(talk: &Talk, ids: &[Id], refusal: &Refusal) {
     for id in ids {
         talk.answer_call(id, refusal);
+    }
+}
+
+/// What an HTTP status of failure means for a call.
+pub fn of_status(talk: &Talk, status: StatusCode) -> Refusal {
+    let server = match &talk.client {
+        ClientEnd::Leg(leg) => Some(leg.server.id().to_owned()),
+        ClientEnd::Pipe(_) | ClientEnd::Stream(_) | ClientEnd::Session(_) => None,
+    };
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Refusal::NeedsLogin { server, status: status.as_u16() },
+        status => Refusal::UpstreamStatus { status: status.as_u16() },
     }
 }
 

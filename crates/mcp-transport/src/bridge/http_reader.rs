@@ -14,12 +14,11 @@ use mcp_wire::framing::sse::{SseCut, SseDeframer};
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
 use mcp_wire::splice::splice;
-use mcp_wire::visible::visible_bytes;
-use mcp_wire::{Id, Kind, Message, strict};
+use mcp_wire::{Id, Kind, Message, scan, strict};
 use tokio::sync::SemaphorePermit;
 use tokio::time::{Instant, sleep};
 
-use super::http_link::{HttpLink, Outcome, refuse};
+use super::http_link::{HttpLink, Outcome, of_status, refuse};
 use super::queue::Place;
 use super::talk::{ClientEnd, Talk};
 use crate::http::exchange::Exchange;
@@ -140,6 +139,35 @@ impl Reader<'_> {
         }
     }
 
+    /// A body that came with a status of failure. True if it says that the server does not know the session; nothing of
+    /// it is passed on then.
+    pub async fn refused(&self, parts: &Parts, body: ServerBody, has_session: bool) -> bool {
+        let bytes = match self.read_whole(body, &mut None).await {
+            Ok(bytes) => bytes,
+            Err(refusal) => {
+                self.refuse(&refusal);
+                return false;
+            }
+        };
+        let message = Message::new(bytes.clone());
+        let is_of_request = message.id().is_some_and(|id| self.asked.contains(&id)) || names_request(&message);
+        let is_of_session =
+            has_session && self.method != b"\"initialize\"" && !is_of_request && names_session(&message);
+        match parts.status {
+            StatusCode::BAD_REQUEST if is_of_session => {
+                self.note_quoted(&bytes);
+                self.exchange.ended("session lost");
+                return true;
+            }
+            status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) if !is_of_request => {
+                self.note_quoted(&bytes);
+                self.refuse(&of_status(self.talk, status));
+            }
+            _ => self.take_whole(parts, bytes).await,
+        }
+        false
+    }
+
     /// A large one waits for its place before it is read on, and keeps that until the client has it.
     async fn read_whole<'a>(
         &'a self,
@@ -174,7 +202,7 @@ impl Reader<'_> {
         let is_json = is_media_type(&parts.headers, "application/json");
         let instead = match parts.status.is_success() {
             true => Refusal::UpstreamGarbled { server: None, what: wrong_with(&message).filter(|_| is_json) },
-            false => Refusal::UpstreamStatus { status: parts.status.as_u16() },
+            false => of_status(self.talk, parts.status),
         };
         let is_message = is_json
             && matches!(
@@ -192,11 +220,16 @@ impl Reader<'_> {
                 _ => message,
             };
             self.message(message, b"");
-        } else if !message.bytes().is_empty() {
-            let quoted = &message.bytes()[..message.bytes().len().min(QUOTED)];
-            self.exchange.no_message(quoted, !self.asked.is_empty());
+        } else {
+            self.note_quoted(message.bytes());
         }
         self.refuse(&instead);
+    }
+
+    fn note_quoted(&self, body: &[u8]) {
+        if !body.is_empty() {
+            self.exchange.no_message(&body[..body.len().min(QUOTED)], !self.asked.is_empty());
+        }
     }
 
     /// A stream that ends with the answer, or breaks before it and is asked for the rest.
@@ -318,6 +351,23 @@ impl Reader<'_> {
 fn wrong_with(message: &Message) -> Option<String> {
     let unfit = strict::check_answer(message).err()?;
     (!message.bytes().is_empty()).then(|| unfit.to_string())
+}
+
+/// Whether the code of an error is about the request that it answers, whatever its id.
+fn names_request(message: &Message) -> bool {
+    const CODES: [&[u8]; 3] = [b"-32700", b"-32601", b"-32602"];
+    let code = scan::member_at(message.bytes(), ["error", "code"]);
+    code.is_some_and(|span| CODES.contains(&message.slice(span)))
+}
+
+/// Whether what came with status 400 is about the session: servers say so in words only.
+fn names_session(message: &Message) -> bool {
+    let said = scan::member_at(message.bytes(), ["error", "message"]).map(|span| message.slice(span));
+    let said = match said.and_then(scan::decode_string) {
+        Some(said) => said.to_ascii_lowercase(),
+        None => String::from_utf8_lossy(&message.bytes()[..message.bytes().len().min(QUOTED)]).to_ascii_lowercase(),
+    };
+    said.contains("session") || said.contains("not initialized")
 }
 
 /// Whether a message ends as one does. What a server says in between is for its client to judge.

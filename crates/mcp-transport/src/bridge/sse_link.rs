@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::http_link::of_status;
 use super::queue::{Queue, asks, method_of};
 use super::talk::Talk;
 use crate::http::body::ToServer;
@@ -142,7 +143,7 @@ impl SseLink {
         let opened = self.request(exchange, Method::GET, uri, headers, ToServer::empty()).await;
         let (parts, body) = opened.map_err(|error| self.explain(talk, &error))?;
         if !parts.status.is_success() || !is_media_type(&parts.headers, "text/event-stream") {
-            return Err(Refusal::UpstreamStatus { status: parts.status.as_u16() });
+            return Err(of_status(talk, parts.status));
         }
         self.reached.set(true);
         let mut events = Events { body, deframer: SseDeframer::new(talk.hub.message_bytes_max) };
@@ -275,7 +276,7 @@ impl SseLink {
             return Ok(());
         }
         exchange.no_message(&seen, true);
-        Err(Refusal::UpstreamStatus { status: parts.status.as_u16() })
+        Err(of_status(talk, parts.status))
     }
 
     fn open_exchange(&self, talk: &Rc<Talk>) -> Rc<Exchange> {

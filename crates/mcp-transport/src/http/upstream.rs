@@ -153,6 +153,11 @@ impl Upstream {
         self.idle.borrow_mut().retain(|idle| idle.since.elapsed() <= IDLE_FOR);
     }
 
+    /// Closes every connection that is kept, so that the next request opens one.
+    pub fn forget_idle(&self) {
+        self.idle.borrow_mut().clear();
+    }
+
     async fn connect(&self) -> Result<Box<Wire>, UpstreamError> {
         let address = || String::from_utf8_lossy(self.target.authority.as_bytes()).into_owned();
         let io = timeout(CONNECT_FOR, self.open())

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{UPSTREAM_STATUS, answer_with_error, error_object};
+use super::{NEEDS_LOGIN, UPSTREAM_STATUS, answer_with_error, error_object};
 use crate::id::Id;
 use crate::scan;
 
@@ -17,15 +17,18 @@ pub fn upstream_status(answer: &[u8]) -> Option<u16> {
 
 /// The same of an error that was read already.
 pub fn status_said(code: i64, message: &str) -> Option<u16> {
-    if code != UPSTREAM_STATUS {
-        return None;
-    }
-    message.rsplit(' ').next()?.parse().ok()
+    let (_, status) = message.split_once("HTTP status ").filter(|_| is_status(code))?;
+    status.get(..3)?.parse().ok()
 }
 
 /// Whether an error of this code is one of ours that stands for an HTTP status.
 pub fn is_status(code: i64) -> bool {
-    code == UPSTREAM_STATUS
+    code == UPSTREAM_STATUS || is_login(code)
+}
+
+/// Whether an error of this code is one of ours that says that a server needs a login.
+pub fn is_login(code: i64) -> bool {
+    code == NEEDS_LOGIN
 }
 
 /// Whether an error is one of ours that says that a server could not be reached or heard.
@@ -37,7 +40,7 @@ pub fn is_own_failure(code: i64) -> bool {
 pub fn says_own_failure(answer: &[u8]) -> bool {
     let code =
         scan::member_at(answer, ["error", "code"]).and_then(|span| std::str::from_utf8(&answer[span.range()]).ok());
-    code.and_then(|code| code.parse().ok()).is_some_and(|code: i64| code == UPSTREAM_STATUS || is_own_failure(code))
+    code.and_then(|code| code.parse().ok()).is_some_and(|code: i64| is_status(code) || is_own_failure(code))
 }
 
 /// Whether only a server of the newest revision says this.
