@@ -1,8 +1,8 @@
 //! Lists, calls, subscriptions and restarts in an order that a seed decides, against a server that notifies right before
 //! its answers, right after them and right before it dies. Nothing is lost and nothing comes twice.
 //!
-//! `MCP_PROXY_TEST_ROUNDS` and `MCP_PROXY_TEST_SEED` choose other rounds than those that always run. What is done is the
-//! seed's alone; how the requests of a round meet is up to the machine, and what holds does so in any case.
+//! `MCP_PROXY_TEST_ROUNDS` and `MCP_PROXY_TEST_SEED` choose other rounds than those that always run. The seed decides what
+//! is drawn for each round, the machine how the requests of a round meet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -34,7 +34,7 @@ struct Told {
 }
 
 impl Drop for Told {
-    #[expect(clippy::print_stderr, reason = "whoever runs tests reads them there")]
+    #[expect(clippy::print_stderr, reason = "the seed belongs beside the failure")]
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("failed in round {} of MCP_PROXY_TEST_SEED={}", self.round, self.seed);
@@ -253,7 +253,8 @@ impl Journal {
 
 impl Storm<'_> {
     fn round(&mut self) {
-        let plan = self.plan();
+        // Drawn in any case, so that the rounds to come are the seed's alone.
+        let (plan, waits) = (self.plan(), self.random.one_in(2));
         let before: Vec<BTreeSet<&str>> = self.listeners.iter().map(|it| it.subscribed.clone()).collect();
         let changes_heard: Vec<usize> = self.listeners.iter().map(|it| it.tools_changed).collect();
         let (changes_said, deaths) = (self.journal.tools_changed, self.journal.deaths);
@@ -267,7 +268,10 @@ impl Storm<'_> {
         self.look_at_what_was_heard(&plan, &before);
         if self.journal.tools_changed > changes_said {
             self.look_at_lists();
-            if self.random.one_in(2) {
+            // Changes that came of the lists belong to this round.
+            self.mark(false);
+            self.journal.read_on(self.sandbox);
+            if waits {
                 for (listener, before) in self.listeners.iter_mut().zip(changes_heard) {
                     listener.read_until(|listener| listener.tools_changed > before);
                 }
@@ -383,8 +387,15 @@ impl Storm<'_> {
         }
     }
 
-    /// Has all clients hear of one thing, after which nothing from before can come.
+    /// Has all clients hear of one thing, after which nothing from before can come. A server of the newest revision may
+    /// be asked once more to listen when it has answered the first time, which is before anything that follows that.
     fn mark(&mut self, has_died: bool) {
+        for _ in 0..=usize::from(self.server.is_modern) {
+            self.mark_once(has_died);
+        }
+    }
+
+    fn mark_once(&mut self, has_died: bool) {
         let mark = loop {
             self.marks += 1;
             let part = format!("mark{}", self.marks);
@@ -400,7 +411,7 @@ impl Storm<'_> {
         }
     }
 
-    /// Each change reached whoever is subscribed to it, and reached each once.
+    /// Each change reached its subscribers, each of them once, and no other client.
     fn look_at_what_was_heard(&mut self, plan: &[(usize, What)], before: &[BTreeSet<&str>]) {
         self.journal.read_on(self.sandbox);
         let said = std::mem::take(&mut self.journal.said);
@@ -411,7 +422,7 @@ impl Storm<'_> {
                 let concerned: Vec<usize> =
                     plan.iter().filter(|(_, what)| what.concerns() == Some(base)).map(|(by, _)| *by).collect();
                 let (was, is) = (before[at].contains(base), listener.subscribed.contains(base));
-                // The server told of it because of this client, and nobody else wants to hear of it.
+                // The server told of it because of this client, the only subscriber.
                 let is_own = part.starts_with('h') && concerned == [at] && !before.iter().any(|it| it.contains(base));
                 let expected = match (was, is) {
                     (true, true) => 1..=1,

@@ -124,7 +124,7 @@ fn clients_hear_of_what_they_want_and_of_nothing_else() {
 }
 
 /// An answer and, in the same write, what changes next to it.
-fn answered_with(updated: &[&str]) -> Value {
+pub fn answered_with(updated: &[&str]) -> Value {
     let answer = json!({ "jsonrpc": "2.0", "id": "$id", "result": {} }).to_string();
     let updated = updated.iter().map(|uri| {
         let params = json!({ "uri": uri });

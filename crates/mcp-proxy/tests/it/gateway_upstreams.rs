@@ -4,6 +4,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::gateway_kit::{Fake, HttpClient, StdioClient, code_of, fake, names_in, steps, text_of};
+use crate::gateway_subscriptions::{UPDATED, answered_with, updated};
 use crate::http_kit::{Listening, Origin};
 use crate::kit::{Sandbox, signal, until};
 
@@ -91,6 +92,37 @@ fn a_session_that_a_server_lost_is_opened_again_with_what_was_subscribed_to() {
     assert_eq!(client.heard("notifications/resources/updated")["params"]["uri"], uri);
     assert_eq!(client.says("b__x", "1"), "b:x:1");
     client.end();
+}
+
+#[test]
+fn subscriptions_stand_however_requests_overtake_each_other() {
+    for path in ["/mcp", "/sse"] {
+        let sandbox = Sandbox::new();
+        let on = json!({ "resources/subscribe": answered_with(&["$uri"]) });
+        let server = fake("a").list("resources", json!(["r:1"])).script("on", on).set("prefix", false);
+        let (server, _serving) = at_an_address(&sandbox, server, path);
+        let mut client = StdioClient::open(&sandbox, &[server], json!({}));
+        let uri = json!({ "uri": "r:1" });
+        assert_eq!(client.ask("resources/subscribe", uri.clone())["result"], json!({}));
+        assert_eq!(client.heard(UPDATED)["params"], uri);
+        // Each of these is a request of its own, and the server hears them in their order.
+        let methods = ["resources/unsubscribe", "resources/subscribe"].repeat(10);
+        let ids: Vec<Value> = methods.iter().map(|method| client.request(method, uri.clone())).collect();
+        ids.iter().for_each(|id| assert_eq!(client.answer(id)["result"], json!({})));
+        until("it is subscribed to in the end", || {
+            let lines: Vec<String> = sandbox.journal("a").into_iter().map(|(_, line)| line).collect();
+            let of = |method: &str| {
+                let lines = lines.iter().enumerate().filter(|(_, line)| line.contains(method));
+                lines.map(|(at, _)| at).collect::<Vec<_>>()
+            };
+            let (begun, ended) = (of("resources/subscribe"), of("resources/unsubscribe"));
+            begun.len() == ended.len() + 1 && begun.last() > ended.last()
+        });
+        client.take_kept();
+        client.steps("do", json!([updated("r:1#last"), { "text": "" }]));
+        while client.heard(UPDATED)["params"]["uri"] != "r:1#last" {}
+        client.end();
+    }
 }
 
 #[test]

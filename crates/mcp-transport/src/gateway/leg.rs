@@ -314,7 +314,7 @@ impl Leg {
         }
     }
 
-    /// Answers the server for a client. It may have asked before it introduced itself, and wait for that.
+    /// Answers the server for a client. A server may ask before it introduces itself, and wait for the answer.
     pub fn reply_for(&self, visitor: &Visitor, parent: u64, message: Bytes) {
         if let Some(talk) = self.talk() {
             visitor.on_behalf(parent, |lane| talk.from_client(lane, message));

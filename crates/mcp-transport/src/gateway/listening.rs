@@ -131,8 +131,7 @@ impl Visitor {
         leg.adjust_subscriptions();
     }
 
-    /// Has the server tell of a resource, unless it does, and answers the client. What there is to hear before that
-    /// follows the answer.
+    /// Has the server tell of a resource, unless it does, and answers the client. Changes before that follow the answer.
     async fn subscribe_to(&self, leg: &Leg, place: (usize, String), id: Id) {
         if self.listening.of_legacy() >= URIS_MAX {
             if self.is_still_wanted(&id) {

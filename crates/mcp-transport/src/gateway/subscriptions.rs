@@ -1,4 +1,4 @@
-//! What a server is asked to tell of changes: once for all that its clients want, and again after it was started again.
+//! Requests to a server to tell of changes: one for all of its clients, repeated after a restart.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ pub struct Subscriptions {
     asked: RefCell<BTreeMap<String, Asked>>,
     /// Requests to subscribe so far.
     count: Cell<u64>,
-    /// Resources that it has yet to answer about that nobody wants to hear of any more.
+    /// Resources that no client wants to hear of any more, until the server has answered that.
     pub(super) leaving: RefCell<Vec<String>>,
     /// Our request to a server of the newest revision that it tells us of changes.
     listening: Cell<Option<i64>>,
@@ -132,7 +132,7 @@ impl Leg {
         });
     }
 
-    /// The server answered, so something that waited for that may be asked for.
+    /// The server answered: requests that waited for that may leave.
     fn hear_of_subscription(&self) {
         self.subscriptions.answered.notify_waiters();
         self.adjust_subscriptions();
@@ -189,13 +189,13 @@ impl Leg {
         }
     }
 
-    /// Whether something comes of the request that counts. While one takes the place of another the server may tell of
-    /// a change under both, and is to be heard once.
+    /// Whether a notification belongs to the listen request in force. While one request takes the place of another, the
+    /// server may tell of a change under both; it is passed on once.
     pub(super) fn is_of_current(&self, message: &Message) -> bool {
         let subscriptions = &self.subscriptions;
         let (Some(said), Some(ours)) = (listen_request(message), subscriptions.listening.get()) else { return true };
         if said == ours && subscriptions.is_unacknowledged.get() {
-            // Which says as much as that it is acknowledged.
+            // A notification under the new request acknowledges it.
             self.is_listened_to();
         }
         said >= ours || subscriptions.before.get() == Some(said)
@@ -210,8 +210,8 @@ impl Leg {
         self.hear_of_subscription();
     }
 
-    /// Asks a server of the newest revision to tell of these resources, and of its lists. What it was asked before ends
-    /// when it has taken this.
+    /// Asks a server of the newest revision to tell of these resources, and of its lists. The request before ends when
+    /// this one is acknowledged.
     fn listen_for(&self, uris: BTreeSet<String>) {
         let list = |kind, name: &str| self.tells_changes_of(kind).then(|| format!("\"{name}\":true"));
         let mut filter: Vec<String> = [

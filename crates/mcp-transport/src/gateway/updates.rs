@@ -25,7 +25,7 @@ pub struct Awaited {
     pub untold: Untold,
 }
 
-/// What a client is to hear next, each thing once, and the messages that it came of.
+/// Notifications that wait for a client to be answered, each once, and the messages that they came of.
 #[derive(Default)]
 pub struct Untold {
     rest: Vec<(u64, Bytes)>,
@@ -153,7 +153,7 @@ impl Listening {
         for listen in self.listens.borrow_mut().iter_mut().filter(|listen| are_concerned(listen)) {
             let message = of(&listen.id);
             match &mut listen.untold {
-                // What there is no room for is one of a thousand.
+                // One that finds no room follows a thousand others.
                 Some((_, untold)) => drop(untold.keep(sequence, message)),
                 None => due.push(message),
             }
