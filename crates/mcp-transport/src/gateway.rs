@@ -4,6 +4,7 @@
 pub mod board;
 mod calls;
 mod claims;
+mod health;
 pub mod leg;
 mod listed;
 mod listening;

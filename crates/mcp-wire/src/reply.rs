@@ -698,6 +698,10 @@ mod tests {
             r#"{"code":5041,"data":{"mcp-proxy/reason":"server-timeout","server":"files"},"message":"mcp-proxy: server \"files\" did not answer within 250 ms"}"#,
         );
         check(
+            &Refusal::NeedsLogin { server: Some(files()), status: 401 },
+            r#"{"code":5025,"data":{"mcp-proxy/reason":"needs-login","server":"files"},"message":"mcp-proxy: server \"files\" needs a login (HTTP status 401). Set its credentials under `headers` in the gateway's configuration and restart the gateway"}"#,
+        );
+        check(
             &Refusal::Busy { what: "server \"files\" has as many calls as it may have".into() },
             r#"{"code":5031,"data":{"mcp-proxy/reason":"overloaded"},"message":"mcp-proxy: server \"files\" has as many calls as it may have; try again later"}"#,
         );
@@ -730,6 +734,20 @@ mod tests {
             let reply = Message::new(error(&Id::from_json(id.as_bytes()), &Refusal::TooLarge { limit: 5 }));
             assert_eq!(reply.kind(), Kind::Error);
             assert_eq!(reply.slice(reply.peek().id.expect("it has an id")), id.as_bytes());
+        }
+    }
+
+    #[test]
+    fn an_http_status_is_read_from_the_words_for_it() {
+        for (refusal, status) in [
+            (Refusal::UpstreamStatus { status: 502 }, Some(502)),
+            (Refusal::NeedsLogin { server: None, status: 401 }, Some(401)),
+            (Refusal::NeedsLogin { server: Some("files".into()), status: 403 }, Some(403)),
+            (Refusal::StreamLost, None),
+        ] {
+            let told = error(&Id::Integer(1), &refusal);
+            assert_eq!(upstream_status(&told), status, "{refusal:?}");
+            assert!(says_own_failure(&told), "{refusal:?}");
         }
     }
 

@@ -53,6 +53,12 @@ pub enum ServerState {
     Stopped,
     Starting,
     Ready,
+    /// A ping is unanswered, and nothing was heard since. It may be busy with calls.
+    NotResponding,
+    /// Its last calls failed on their way.
+    Failing,
+    /// It answered with HTTP status 401 or 403; `why` has the next step.
+    NeedsLogin,
     /// It has failed, and is started again.
     Restarting,
     /// It failed over and over; it is still tried.
@@ -67,6 +73,9 @@ impl ServerState {
             Self::Stopped => "stopped",
             Self::Starting => "starting",
             Self::Ready => "ready",
+            Self::NotResponding => "not responding",
+            Self::Failing => "failing",
+            Self::NeedsLogin => "needs login",
             Self::Restarting => "restarting",
             Self::Down => "down",
             Self::Disabled => "disabled",

@@ -97,7 +97,7 @@ fn print(page: &mut Page, servers: &[Server]) -> Result<(), Failure> {
     for (row, server) in rows.iter().zip(servers) {
         let line = line(row);
         page.line(&match server.state {
-            ServerState::Down => page.styled(Style::Bad, &line),
+            ServerState::Down | ServerState::NeedsLogin => page.styled(Style::Bad, &line),
             ServerState::Disabled | ServerState::Stopped => page.styled(Style::Faint, &line),
             _ => line,
         })?;

@@ -1,7 +1,7 @@
 //! Servers that end, and are there again: nothing is left of those before, however often it happens.
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::gateway_kit::{Fake, HttpClient, StdioClient, fake, names_in, steps, text_of};
 use crate::kit::{Sandbox, fixture_program, signal, until};
@@ -77,6 +77,32 @@ fn a_server_that_no_longer_answers_is_started_again() {
     // The newest revision has no ping. The first time is its introduction.
     sandbox.until_seen("c", "server/discover", 2);
     client.end();
+}
+
+#[test]
+fn a_server_that_is_busy_with_a_call_is_shown_and_left_alone() {
+    let sandbox = Sandbox::new();
+    let top = json!({ "healthcheck_interval": "50ms", "healthcheck_timeout": "50ms" });
+    let never_there = fake("b").script("on", json!({ "ping": [] }));
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), never_there], top);
+    client.says("b__x", "1");
+    let open = client.begin("a__do", steps(json!([{ "gate": sandbox.gate() }, { "text": "in the end" }])));
+    sandbox.until_seen("a", "tools/call", 1);
+    let state = || -> Value {
+        let listed = sandbox.stdout(["servers", "list", "--json"]);
+        serde_json::from_str::<Value>(listed.lines().next().unwrap()).unwrap()["state"].clone()
+    };
+    until("it shows", || state() == "not_responding");
+    assert!(sandbox.stdout(["servers", "list"]).contains(" not responding "));
+    // Another that answers no ping and has no call is started again meanwhile, more than once.
+    let before = sandbox.starts("b").len();
+    until("the other is started again", || sandbox.starts("b").len() >= before + 2);
+    sandbox.open_gate();
+    assert_eq!(text_of(&client.answer(&open)), "in the end");
+    until("it is well again", || state() == "ready");
+    assert_eq!(sandbox.starts("a").len(), 1);
+    client.end();
+    sandbox.nothing_is_left();
 }
 
 #[test]

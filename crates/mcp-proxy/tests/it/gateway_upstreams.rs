@@ -1,11 +1,14 @@
 //! Servers with addresses beside those that are commands.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::gateway_kit::{Fake, HttpClient, StdioClient, code_of, fake, names_in, steps, text_of};
 use crate::gateway_subscriptions::{UPDATED, answered_with, updated};
-use crate::http_kit::{Listening, Origin};
+use crate::http_kit::{Head, Listening, Origin, Serving, accepted, answer as response, json as json_answer};
 use crate::kit::{Sandbox, signal, until};
 
 /// A fake that is reached over HTTP, and what serves it.
@@ -141,5 +144,143 @@ fn progress_and_questions_come_over_http_too() {
     client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": [] } }));
     let heard: Value = serde_json::from_str(&text_of(&client.answer(&call))).unwrap();
     assert_eq!(heard["result"], json!({ "roots": [] }));
+    client.end();
+}
+
+/// What `servers list` says of the server `a`.
+fn listed(sandbox: &Sandbox) -> Value {
+    serde_json::from_str(&sandbox.stdout(["servers", "list", "--json"])).unwrap()
+}
+
+/// A server of Streamable HTTP that `answer` can answer for.
+fn answers(answer: impl Fn(&Value, &Head) -> Option<Vec<u8>> + Send + Sync + 'static) -> Serving {
+    Origin::start().serve(move |call| {
+        let message: Value = serde_json::from_slice(&call.body).unwrap_or_default();
+        let result = match message["method"].as_str() {
+            Some("initialize") => json!({
+                "protocolVersion": message["params"]["protocolVersion"],
+                "capabilities": { "tools": {} },
+                "serverInfo": { "name": "a", "version": "1" },
+            }),
+            Some("tools/list") => json!({ "tools": [{ "name": "x", "inputSchema": { "type": "object" } }] }),
+            Some("tools/call") => json!({ "content": [{ "type": "text", "text": "done" }] }),
+            Some("server/discover") => return call.send(response("404 Not Found", &[], "")),
+            Some("ping") => json!({}),
+            _ if call.asked().starts_with("GET") => return call.send(response("405 Method Not Allowed", &[], "")),
+            _ => return call.send(accepted()),
+        };
+        let answered = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
+        // The proxy may have left.
+        let _ = call.try_send(answer(&message, &call.head).unwrap_or_else(|| json_answer(answered)));
+    })
+}
+
+#[test]
+fn a_server_that_restarts_and_answers_400_is_opened_again() {
+    let sandbox = Sandbox::new();
+    let (run, openings) = (Arc::new(AtomicUsize::new(1)), Arc::new(AtomicUsize::new(0)));
+    let serving = answers({
+        let (run, openings) = (Arc::clone(&run), Arc::clone(&openings));
+        move |message, head| {
+            let session = format!("run-{}", run.load(Ordering::Relaxed));
+            if message["method"] == "initialize" {
+                openings.fetch_add(1, Ordering::Relaxed);
+                let result = json!({ "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "a", "version": "1" } });
+                let body = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
+                let headers = ["Content-Type: application/json", &format!("Mcp-Session-Id: {session}")];
+                return Some(response("200 OK", &headers, body));
+            }
+            let error = json!({ "code": -32000, "message": "Bad Request: No valid session ID provided" });
+            let body = json!({ "jsonrpc": "2.0", "error": error, "id": null }).to_string();
+            let is_known = head.get("mcp-session-id") == Some(session);
+            (!is_known).then(|| response("400 Bad Request", &["Content-Type: application/json"], body))
+        }
+    });
+    // Without calls a health check finds out.
+    for interval in ["1h", "50ms"] {
+        let fakes = [fake("a").set("url", serving.url("/mcp")).set("protocol", "legacy")];
+        let mut client = StdioClient::open(&sandbox, &fakes, json!({ "healthcheck_interval": interval }));
+        assert_eq!(text_of(&client.call("a__x", json!({}))), "done");
+        let before = openings.load(Ordering::Relaxed);
+        run.fetch_add(1, Ordering::Relaxed);
+        if interval == "1h" {
+            let lost = client.call("a__x", json!({}));
+            assert_eq!(code_of(&lost), 5024, "{lost}");
+        }
+        until("the session is opened again", || openings.load(Ordering::Relaxed) > before);
+        until("calls work", || client.call("a__x", json!({}))["result"].is_object());
+        until("it shows", || listed(&sandbox)["state"] == "ready");
+        assert_eq!(openings.load(Ordering::Relaxed), before + 1);
+        client.end();
+    }
+}
+
+#[test]
+fn a_server_whose_calls_all_fail_is_not_ready() {
+    let (sandbox, fails) = (Sandbox::new(), Arc::new(AtomicBool::new(true)));
+    let serving = answers({
+        let fails = Arc::clone(&fails);
+        move |message, _| {
+            let is_call = message["method"] == "tools/call" && fails.load(Ordering::Relaxed);
+            is_call.then(|| response("500 Internal Server Error", &[], "oh"))
+        }
+    });
+    let fakes = [fake("a").set("url", serving.url("/mcp")).set("protocol", "legacy")];
+    let mut client = StdioClient::open(&sandbox, &fakes, json!({}));
+    client.ask("tools/list", json!({}));
+    until("it is ready", || listed(&sandbox)["state"] == "ready");
+    for _ in 0..3 {
+        assert_eq!(code_of(&client.call("a__x", json!({}))), 5021);
+    }
+    until("that shows", || listed(&sandbox)["state"] == "failing");
+    let why = listed(&sandbox)["why"].to_string();
+    assert!(why.contains("HTTP status 500"), "{why}");
+    fails.store(false, Ordering::Relaxed);
+    assert_eq!(text_of(&client.call("a__x", json!({}))), "done");
+    until("it is ready again", || listed(&sandbox)["state"] == "ready");
+    client.end();
+}
+
+#[test]
+fn a_server_that_wants_a_login_says_so() {
+    for (status, transport) in [("401 Unauthorized", "auto"), ("403 Forbidden", "auto"), ("401 Unauthorized", "sse")] {
+        let sandbox = Sandbox::new();
+        let serving = Origin::start().serve(move |call| {
+            let _ = call.try_send(response(status, &["WWW-Authenticate: Bearer"], "who are you?"));
+        });
+        let fakes = [fake("a").set("url", serving.url("/mcp")).set("transport", transport)];
+        let mut client = StdioClient::open(&sandbox, &fakes, json!({}));
+        let mut refused = Value::Null;
+        until("calls say so", || {
+            refused = client.call("a__x", json!({}));
+            code_of(&refused) == 5025
+        });
+        assert_eq!(refused["error"]["data"], json!({ "mcp-proxy/reason": "needs-login", "server": "a" }));
+        let next_step = "Set its credentials under `headers`";
+        assert!(refused["error"]["message"].as_str().unwrap().contains(next_step), "{refused}");
+        until("it shows", || listed(&sandbox)["state"] == "needs_login");
+        assert!(listed(&sandbox)["why"].as_str().unwrap().contains(next_step));
+        assert!(sandbox.stdout(["servers", "list"]).contains(" needs login "));
+        client.end();
+    }
+}
+
+#[test]
+fn a_login_that_lapses_shows() {
+    let (sandbox, lapsed) = (Sandbox::new(), Arc::new(AtomicBool::new(false)));
+    let serving = answers({
+        let lapsed = Arc::clone(&lapsed);
+        move |_, _| lapsed.load(Ordering::Relaxed).then(|| response("401 Unauthorized", &[], ""))
+    });
+    let fakes = [fake("a").set("url", serving.url("/mcp")).set("protocol", "legacy")];
+    let mut client = StdioClient::open(&sandbox, &fakes, json!({}));
+    assert_eq!(text_of(&client.call("a__x", json!({}))), "done");
+    lapsed.store(true, Ordering::Relaxed);
+    assert_eq!(code_of(&client.call("a__x", json!({}))), 5025);
+    until("it shows", || listed(&sandbox)["state"] == "needs_login");
+    lapsed.store(false, Ordering::Relaxed);
+    sandbox.stdout(["servers", "restart", "a"]);
+    until("it is there again", || client.call("a__x", json!({}))["result"].is_object());
+    until("that shows", || listed(&sandbox)["state"] == "ready");
     client.end();
 }

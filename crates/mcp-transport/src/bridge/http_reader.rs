@@ -163,7 +163,15 @@ impl Reader<'_> {
                 self.note_quoted(&bytes);
                 self.refuse(&of_status(self.talk, status));
             }
-            _ => self.take_whole(parts, bytes).await,
+            status => {
+                // Newer revisions have statuses for errors of a request.
+                if let (ClientEnd::Leg(leg), Era::Legacy) = (&self.talk.client, self.exchange.era)
+                    && !is_of_request
+                {
+                    leg.is_refused(self.asked.first(), &of_status(self.talk, status));
+                }
+                self.take_whole(parts, bytes).await;
+            }
         }
         false
     }

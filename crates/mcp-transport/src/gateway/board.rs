@@ -44,6 +44,12 @@ pub enum ServerState {
     Stopped,
     Starting,
     Ready,
+    /// A ping is unanswered, and nothing was heard since.
+    NotResponding,
+    /// Its last calls failed on their way.
+    Failing,
+    /// It answered with HTTP status 401 or 403.
+    NeedsLogin,
     Restarting,
     /// It failed over and over; it is still tried.
     Down,
@@ -56,6 +62,9 @@ impl ServerState {
             Self::Stopped => "stopped",
             Self::Starting => "starting",
             Self::Ready => "ready",
+            Self::NotResponding => "not responding",
+            Self::Failing => "failing",
+            Self::NeedsLogin => "needs login",
             Self::Restarting => "restarting",
             Self::Down => "down",
             Self::Disabled => "disabled",

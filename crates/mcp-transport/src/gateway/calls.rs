@@ -191,6 +191,11 @@ impl Calls {
         })
     }
 
+    /// When each open call of a client began.
+    pub fn clients_since(&self) -> impl Iterator<Item = Instant> {
+        self.open.values().filter(|call| matches!(call.caller, Caller::Client(_))).map(|call| call.began)
+    }
+
     /// Takes out the calls that took too long, save those for which `is_excused` counts.
     pub fn overdue(&mut self, now: Instant, is_excused: impl Fn(&ClientCall) -> bool) -> Vec<(i64, Call)> {
         let is_overdue = |call: &Call| {

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 
 use super::calls::{Caller, Calls, ClientCall, InFlight, Method, OwnId};
 use super::claims::Claims;
+use super::health::{Failure, Health};
 use super::listed::{Listed, ListsRead};
 use super::server::{Lost, Server};
 use super::subscriptions::Subscriptions;
@@ -58,7 +59,7 @@ pub struct Leg {
     /// Whether a call of a client was answered on it.
     pub(super) has_served: Cell<bool>,
     pub(super) used: Cell<Instant>,
-    pub(super) health: Cell<Health>,
+    pub(super) health: Health,
     /// How a process ended that had not introduced itself.
     pub(super) last_status: RefCell<Option<String>>,
     /// Why it is over.
@@ -90,13 +91,6 @@ pub enum Phase {
     Opening,
     Ready,
     Over,
-}
-
-/// How a server fares that is asked whether it is there.
-#[derive(Clone, Copy, Debug)]
-pub struct Health {
-    pub next: Instant,
-    pub failures: u32,
 }
 
 /// A call of a client that waits for its way to a server.
@@ -139,7 +133,7 @@ impl Leg {
             ready: Cell::new(None),
             has_served: Cell::new(false),
             used: Cell::new(now),
-            health: Cell::new(Health { next: now, failures: 0 }),
+            health: Health::new(now),
             last_status: RefCell::default(),
             lost: OnceCell::new(),
             about: Cell::new(None),
@@ -427,7 +421,11 @@ impl Leg {
 
     /// Takes what the server says, once it has passed.
     pub fn hear(&self, message: &Message, sequence: u64) {
-        match message.glance().kind {
+        let kind = message.glance().kind;
+        if kind != Kind::Error {
+            self.health.heard();
+        }
+        match kind {
             Kind::Response | Kind::Error => self.hear_answer(message, sequence),
             Kind::Notification => self.hear_notification(message, sequence),
             Kind::Request => self.hear_question(message, sequence),
@@ -458,6 +456,13 @@ impl Leg {
         let call = found.and_then(|id| self.calls.borrow_mut().take(id));
         let now = self.talk().map_or_else(Instant::now, |talk| talk.hub.recent());
         self.used.set(now);
+        let is_error = message.glance().kind == Kind::Error;
+        let failure = if is_error { self.health.failure_in(message) } else { None };
+        let began = call.as_ref().filter(|call| matches!(call.caller, Caller::Client(_))).map(|call| call.began);
+        match failure {
+            Some(failure) => self.health.failed(failure, began, now),
+            None => self.health.worked(began.is_some()),
+        }
         let Some(call) = call else {
             self.note("the answer before this is to no open call, and was not passed on");
             if let Some(Id::Integer(id)) = message.id() {
@@ -473,7 +478,6 @@ impl Leg {
         match call.caller {
             Caller::Own(waits) => drop(waits.send(message.bytes().clone())),
             Caller::Client(client) => {
-                let is_error = message.glance().kind == Kind::Error;
                 self.has_served.set(self.has_served.get() || !is_error);
                 self.server.stats.answered(now.saturating_duration_since(call.began), is_error);
                 self.answer(client, message, sequence);
@@ -568,6 +572,7 @@ impl Leg {
             self.cancel(id, &format!("no answer came within {}", reply::within(limit.as_millis() as u64)));
             if let Caller::Client(client) = call.caller {
                 self.server.stats.answered(call.began.elapsed(), true);
+                self.health.failed(Failure::from(self.server.timed_out(call.began.elapsed())), Some(call.began), now);
                 if let Some(visitor) = client.visitor.upgrade() {
                     self.claims.add(id, visitor.number);
                     self.withdraw_questions_about(&visitor, &client.id.id());
@@ -575,7 +580,17 @@ impl Leg {
                 }
             }
         }
+        if self.is_ready() && self.is_dead() {
+            return self.stop(Lost::Silent);
+        }
         self.pump();
+    }
+
+    /// The server refused a call by an HTTP status; its answer comes next.
+    pub fn is_refused(&self, about: Option<&Id>, refusal: &Refusal) {
+        if let Some(Id::Integer(id)) = about {
+            self.health.is_refused(*id, Failure::from(refusal.clone()));
+        }
     }
 
     /// Ends the connection, for a reason of ours.

@@ -33,6 +33,8 @@ enum Failed {
     Silent,
     /// It is not there, or said nothing that tells.
     Gone(String),
+    /// It answered with this HTTP status, 401 or 403.
+    Login(u16),
 }
 
 impl Leg {
@@ -50,16 +52,19 @@ impl Leg {
         };
         let introduced = timeout(patience, async {
             let introduction = self.introduce().await?;
-            self.look_behind(introduction).await
+            self.look_behind(introduction).await.map_err(|why| Lost::NotOpened { why })
         });
         let introduced = introduced.await;
         if self.is_over() {
             return;
         }
-        let why = match introduced {
+        let lost = match introduced {
             Ok(Ok(introduction)) => return self.is_opened(introduction),
-            Ok(Err(why)) => why,
-            Err(_) => format!("it did not introduce itself within {} s", patience.as_secs_f32()),
+            Ok(Err(lost)) => lost,
+            Err(_) => {
+                let why = format!("it did not introduce itself within {} s", patience.as_secs_f32());
+                Lost::NotOpened { why }
+            }
         };
         let may_be_either =
             matches!(self.server.settings.target, ServerTarget::Url { transport: UrlTransport::Auto, .. });
@@ -67,13 +72,13 @@ impl Leg {
             // It is asked in both ways again.
             self.server.speaks_sse.set(false);
         }
-        self.stop(Lost::NotOpened { why });
+        self.stop(lost);
     }
 
     fn is_opened(&self, introduction: Bytes) {
         let now = Instant::now();
         let interval = self.server.gateway.upgrade().and_then(|gateway| gateway.settings.healthcheck_interval);
-        self.health.set(super::leg::Health { next: now + interval.unwrap_or_default(), failures: 0 });
+        self.health.begin(now + interval.unwrap_or_default());
         *self.introduction.borrow_mut() = Some(introduction);
         self.server.knows_sse.set(self.server.speaks_sse.get());
         self.used.set(now);
@@ -98,15 +103,15 @@ impl Leg {
     }
 
     /// Has the server introduce itself, in the revision of whoever needs it if it knows that.
-    async fn introduce(self: &Rc<Self>) -> Result<Bytes, String> {
+    async fn introduce(self: &Rc<Self>) -> Result<Bytes, Lost> {
         let mut why = String::new();
         for era in self.server.eras(self.key.era) {
             if self.talk().is_none_or(|talk| talk.is_over()) {
-                self.connect().map_err(|error| error.to_string())?;
+                self.connect().map_err(|error| Lost::NotOpened { why: error.to_string() })?;
             }
             let introduced = self.introduce_in(era).await;
             if self.is_over() {
-                return Err("it was stopped before it introduced itself".into());
+                return Err(Lost::NotOpened { why: "it was stopped before it introduced itself".into() });
             }
             match introduced {
                 Ok(introduction) => {
@@ -128,10 +133,11 @@ impl Leg {
                     why = what;
                     self.begin_anew();
                 }
-                Err(Failed::Gone(what)) => return Err(what),
+                Err(Failed::Gone(why)) => return Err(Lost::NotOpened { why }),
+                Err(Failed::Login(status)) => return Err(Lost::NeedsLogin { status }),
             }
         }
-        Err(why)
+        Err(Lost::NotOpened { why })
     }
 
     /// A server with an address is asked in another way on a connection that knows nothing of the first.
@@ -174,6 +180,7 @@ impl Leg {
         };
         match ErrorCode::of(&answer) {
             None => Ok(answer),
+            Some(ErrorCode { login: Some(status), .. }) => Err(Failed::Login(status)),
             // It knows the revision, and something else is wrong.
             Some(code) if code.is_modern() => Err(Failed::Gone(code.text)),
             Some(code) if code.is_about_the_way() => Err(Failed::Gone(code.text)),
@@ -197,9 +204,10 @@ impl Leg {
                 self.connect().map_err(|error| Failed::Gone(error.to_string()))?;
                 continue;
             }
-            return Err(match code.is_about_the_way() {
-                true => Failed::Gone(code.text),
-                false => Failed::Unknown(code.text),
+            return Err(match code.login {
+                Some(status) => Failed::Login(status),
+                None if code.is_about_the_way() => Failed::Gone(code.text),
+                None => Failed::Unknown(code.text),
             });
         }
     }
@@ -263,6 +271,7 @@ impl Leg {
     /// A session that the server had forgotten was opened again.
     pub fn reopened(&self) {
         self.note("the session was opened again");
+        self.health.recovered();
         self.subscribe_anew();
         for kind in ListKind::ALL {
             self.list_changed(kind);
@@ -309,6 +318,8 @@ fn initialize_params(facts: &ClientFacts) -> String {
 struct ErrorCode {
     code: i64,
     status: Option<u16>,
+    /// The status, if it asks for a login.
+    login: Option<u16>,
     text: String,
 }
 
@@ -327,7 +338,7 @@ impl ErrorCode {
             Some(own) if reply::is_own_failure(code) || status.is_some() => own.to_owned(),
             _ => format!("it answered with error {code}: {said}"),
         };
-        Some(Self { code, status, text })
+        Some(Self { code, status, login: status.filter(|_| reply::is_login(code)), text })
     }
 
     /// Only a server of the newest revision says this.

@@ -12,7 +12,7 @@ use foldhash::fast::RandomState;
 use mcp_engine::entrance::Glob;
 use mcp_engine::router::Namespace;
 use mcp_engine::router::era::{self, ClientFacts};
-use mcp_wire::reply::{self, Refusal};
+use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
 use tokio::time::Instant;
 
@@ -39,8 +39,6 @@ const DOWN_AFTER: u32 = 5;
 const LEGS_MAX: usize = 32;
 /// The same where each client has one of its own.
 const OWN_LEGS_MAX: usize = 256;
-/// Times in a row that a server may not answer when it is asked whether it is there.
-const UNHEALTHY_AFTER: u32 = 3;
 /// A server that did not know the newest revision is asked again after this.
 const LEARNED_FOR: Duration = Duration::from_secs(10 * 60);
 /// Characters of a server's last words that are shown.
@@ -75,6 +73,8 @@ pub struct Server {
     restarts: Cell<u64>,
     pub(super) last_words: RefCell<String>,
     why: RefCell<Option<String>>,
+    /// The HTTP status by which it asked for a login when it was last opened.
+    login: Cell<Option<u16>>,
     pub stats: Stats,
 }
 
@@ -94,6 +94,10 @@ pub enum Lost {
     Died {
         status: String,
     },
+    /// It answered with this HTTP status, 401 or 403.
+    NeedsLogin {
+        status: u16,
+    },
     /// It answered nothing any more.
     Silent,
     /// Nobody needs it.
@@ -106,6 +110,7 @@ pub enum Lost {
 impl Lost {
     pub fn refusal(&self, server: &Server) -> Refusal {
         let (state, retry_after_ms) = match self {
+            Self::NeedsLogin { status } => return server.needs_login(*status),
             Self::NotOpened { why } => (format!("not there ({why})"), server.retry_after_ms()),
             Self::Died { status } => (format!("gone: it ended before it answered ({status})"), server.retry_after_ms()),
             Self::Silent => ("started again because it no longer answered".into(), server.retry_after_ms()),
@@ -116,7 +121,7 @@ impl Lost {
     }
 
     fn is_failure(&self) -> bool {
-        matches!(self, Self::NotOpened { .. } | Self::Died { .. } | Self::Silent)
+        matches!(self, Self::NotOpened { .. } | Self::Died { .. } | Self::NeedsLogin { .. } | Self::Silent)
     }
 }
 
@@ -152,6 +157,7 @@ impl Server {
             restarts: Cell::new(0),
             last_words: RefCell::default(),
             why: RefCell::default(),
+            login: Cell::new(None),
             stats: Stats::default(),
             settings: settings.clone(),
         })
@@ -354,6 +360,7 @@ impl Server {
     /// A connection has come about.
     pub(super) fn opened(&self) {
         self.next_start.set(None);
+        self.login.set(None);
         self.why.take();
     }
 
@@ -368,11 +375,20 @@ impl Server {
         if lost.is_failure() {
             let has_lasted = leg.has_served.get() || leg.ready.get().is_some_and(|ready| ready.elapsed() > LASTED);
             self.failures.set(if has_lasted { 1 } else { self.failures.get() + 1 });
-            let pause = PAUSE.saturating_mul(1 << (self.failures.get() - 1).min(16)).min(PAUSE_MAX);
-            self.next_start.set(Some(Instant::now() + jittered(pause)));
-            let refusal = lost.refusal(self);
-            *self.why.borrow_mut() = Some(refusal.text());
-            self.tell(&refusal.text());
+            let login = match lost {
+                Lost::NeedsLogin { status } => Some(*status),
+                _ => None,
+            };
+            // Nothing about a login changes soon, and servers lock out whoever tries too often.
+            let pause =
+                if login.is_some() { PAUSE_MAX } else { PAUSE.saturating_mul(1 << (self.failures.get() - 1).min(16)) };
+            self.next_start.set(Some(Instant::now() + jittered(pause.min(PAUSE_MAX))));
+            let text = lost.refusal(self).text();
+            if login.is_none() || self.login.get() != login {
+                self.tell(&text);
+            }
+            self.login.set(login);
+            *self.why.borrow_mut() = Some(text);
         } else {
             self.debug("is not connected any more");
         }
@@ -403,9 +419,16 @@ impl Server {
 
     /// Why calls are refused before it is started again.
     pub fn unavailable(&self) -> Refusal {
+        if let Some(status) = self.login.get() {
+            return self.needs_login(status);
+        }
         let state = if self.failures.get() >= DOWN_AFTER { "down" } else { "restarting" };
         let (server, retry_after_ms) = (self.id().to_owned(), self.retry_after_ms());
         Refusal::ServerUnavailable { server, state: state.into(), retry_after_ms }
+    }
+
+    fn needs_login(&self, status: u16) -> Refusal {
+        Refusal::NeedsLogin { server: Some(self.id().to_owned()), status }
     }
 
     fn disabled(&self) -> Refusal {
@@ -465,36 +488,7 @@ impl Server {
         if leg.has_served.get() || leg.ready.get().is_some_and(|ready| now - ready > LASTED) {
             self.failures.set(0);
         }
-        let Some(gateway) = self.gateway.upgrade() else { return };
-        let Some(interval) = gateway.settings.healthcheck_interval else { return };
-        let mut health = leg.health.get();
-        if now < health.next {
-            return;
-        }
-        health.next = now + interval;
-        leg.health.set(health);
-        let (leg, patience) = (Rc::clone(leg), gateway.settings.healthcheck_timeout);
-        tokio::task::spawn_local(async move {
-            let used = leg.used.get();
-            let method = if leg.era.get() == Era::Modern { "server/discover" } else { "ping" };
-            let answer = tokio::time::timeout(patience, leg.ask(method, None)).await;
-            // That it cannot be reached is said by us.
-            let answered = answer.is_ok_and(|it| it.is_ok_and(|answer| !reply::says_own_failure(&answer)));
-            if leg.is_over() {
-                return;
-            }
-            let mut health = leg.health.get();
-            // Nobody is to blame while a person holds the question.
-            let is_held = leg.talk().is_some_and(|talk| talk.holds_from_client());
-            health.failures = if answered || is_held { 0 } else { health.failures + 1 };
-            leg.health.set(health);
-            if answered {
-                // Being asked is no use of it.
-                leg.used.set(used);
-            } else if health.failures >= UNHEALTHY_AFTER {
-                leg.stop(Lost::Silent);
-            }
-        });
+        leg.look_after(now);
     }
 
     pub(super) fn legs(&self) -> Vec<Rc<Leg>> {
@@ -515,6 +509,7 @@ impl Server {
             ServerOrder::Restart => {
                 self.failures.set(0);
                 self.next_start.set(None);
+                self.login.set(None);
                 self.stop_all(&Lost::Asked);
             }
             ServerOrder::Disable => {
@@ -553,17 +548,27 @@ impl Server {
         *self.last_words.borrow_mut() = words[from..].to_owned();
     }
 
+    fn state_without_connection(&self, legs: &HashMap<LegKey, Rc<Leg>, RandomState>) -> ServerState {
+        match self.failures.get() {
+            _ if self.login.get().is_some() => ServerState::NeedsLogin,
+            _ if legs.values().any(|leg| leg.phase.get() == Phase::Opening) => ServerState::Starting,
+            DOWN_AFTER.. => ServerState::Down,
+            1.. => ServerState::Restarting,
+            0 => ServerState::Stopped,
+        }
+    }
+
     /// How it is, for faces.
     pub fn view(&self) -> ServerView {
         let legs = self.legs.borrow();
         let ready = legs.values().filter(|leg| leg.is_ready()).min_by_key(|leg| leg.is_retired());
-        let state = match ready {
+        let in_use = legs.values().filter(|leg| leg.is_ready() && !leg.is_retired());
+        let trouble = in_use.map(|leg| leg.health.state()).find(|(state, _)| *state != ServerState::Ready);
+        let state = match (ready, &trouble) {
             _ if !self.enabled.get() => ServerState::Disabled,
-            Some(_) => ServerState::Ready,
-            None if legs.values().any(|leg| leg.phase.get() == Phase::Opening) => ServerState::Starting,
-            None if self.failures.get() >= DOWN_AFTER => ServerState::Down,
-            None if self.failures.get() > 0 => ServerState::Restarting,
-            None => ServerState::Stopped,
+            (Some(_), Some((state, _))) => *state,
+            (Some(_), None) => ServerState::Ready,
+            (None, _) => self.state_without_connection(&legs),
         };
         let counts = ready.map(|leg| leg.counts());
         ServerView {
@@ -583,7 +588,7 @@ impl Server {
             in_flight: legs.values().map(|leg| leg.open_calls()).sum(),
             restarts: self.restarts.get(),
             retry_after_ms: self.retry_after_ms().filter(|_| ready.is_none()),
-            why: self.why.borrow().clone().or_else(|| ready?.lists_cut()),
+            why: trouble.and_then(|(_, why)| why).or_else(|| self.why.borrow().clone()).or_else(|| ready?.lists_cut()),
             last_words: Some(self.last_words.borrow().clone()).filter(|words| !words.is_empty()),
             calls: self.stats.view(),
         }

@@ -124,8 +124,8 @@ fn say(frame: &mut Frame<'_>, area: Rect, words: &str, theme: &Theme) {
 
 fn columns(room: usize) -> Vec<Column<What>> {
     let columns = [
-        Column::text(What::Id, "server", 12),
-        Column::text(What::State, "state", 13),
+        Column::text(What::Id, "server", 11),
+        Column::text(What::State, "state", 14),
         Column::text(What::Era, "era", 6),
         Column::text(What::Transport, "over", 5),
         Column::number(What::Tools, "tools", 5),
@@ -185,9 +185,11 @@ fn sign(state: ServerState, theme: &Theme) -> &'static str {
     let glyphs = theme.glyphs();
     match state {
         ServerState::Ready => glyphs.full,
-        ServerState::Starting | ServerState::Restarting => glyphs.half,
+        ServerState::Starting | ServerState::Restarting | ServerState::NotResponding | ServerState::Failing => {
+            glyphs.half
+        }
         ServerState::Stopped => glyphs.hollow,
-        ServerState::Down => glyphs.error,
+        ServerState::Down | ServerState::NeedsLogin => glyphs.error,
         ServerState::Disabled => glyphs.dot,
     }
 }
@@ -195,8 +197,10 @@ fn sign(state: ServerState, theme: &Theme) -> &'static str {
 fn role(state: ServerState) -> Role {
     match state {
         ServerState::Ready => Role::Good,
-        ServerState::Starting | ServerState::Restarting => Role::Warn,
-        ServerState::Down => Role::Bad,
+        ServerState::Starting | ServerState::Restarting | ServerState::NotResponding | ServerState::Failing => {
+            Role::Warn
+        }
+        ServerState::Down | ServerState::NeedsLogin => Role::Bad,
         ServerState::Stopped | ServerState::Disabled => Role::Faint,
     }
 }

@@ -220,3 +220,15 @@ fn hostile_text_stays_text() {
     press(&mut app, "esc");
     crate::testing::is_drawn_safely(&mut app);
 }
+
+#[test]
+fn trouble_of_a_server_that_is_there_is_shown_in_full() {
+    let mut app = listed();
+    let troubled = [ServerState::NotResponding, ServerState::Failing, ServerState::NeedsLogin];
+    tell(&mut app, troubled.map(|state| server("docs", state)).into());
+    let drawn = crate::testing::render(&mut app, 80, 24, &crate::testing::PLAIN);
+    for (state, sign) in [("not responding", "◐"), ("failing", "◐"), ("needs login", "✗")] {
+        assert!(drawn.contains(&format!("{sign} docs      {state} ")), "{state}: {drawn}");
+    }
+    assert!(drawn.contains("Servers: 0 of 3 ready"), "{drawn}");
+}
