@@ -192,7 +192,7 @@ impl Shared {
             messages: status.sequence,
             held: status.held.len() as u64,
             questions: status.held.iter().filter(|held| held.asks.is_some()).count() as u64,
-            policy: policy::governed(&status),
+            policy: policy::governed(status),
             mode: tell::mode(status.mode),
             mode_owner: tell::owner(status.mode_owner),
             has_face: status.has_face,

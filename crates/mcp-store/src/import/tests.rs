@@ -146,7 +146,7 @@ fn files_of_related_tools_are_understood() {
     let imported = place.bring(&place.file("others.json", OTHERS));
     assert_eq!(imported.findings.len(), 1, "{:?}", imported.findings);
     let text = file_of(&imported.path, &place);
-    assert!(text.contains("\"n\": \"1\"") && text.contains("\"raw\": {\"id\":1,\"method\":\"a\"}"), "{text}");
+    assert!(text.contains("\"n\": 1\n") && text.contains("\"raw\": {\"id\":1,\"method\":\"a\"}"), "{text}");
     assert!(text.contains("\"modified\": true") && text.contains("\"original_raw\": {}"), "{text}");
     let id = crate::recorded::message_id(imported.summary.header.id.as_ref(), 1);
     assert!(text.contains(&format!("\"correlated_id\": \"{id}\"")), "{text}");
