@@ -27,8 +27,8 @@ pub struct Subscriptions {
     asked: RefCell<BTreeMap<String, Asked>>,
     /// Requests to subscribe so far.
     count: Cell<u64>,
-    /// Resources that no client wants to hear of any more, until the server has answered that.
-    pub(super) leaving: RefCell<Vec<String>>,
+    /// Resources that no client wants to hear of any more, until the server has answered that, and our requests.
+    leaving: RefCell<Vec<(String, i64)>>,
     /// Our request to a server of the newest revision that it tells us of changes.
     listening: Cell<Option<i64>>,
     /// The one before, until this one is acknowledged.
@@ -121,15 +121,22 @@ impl Leg {
         if asked.is_none_or(|asked| matches!(asked.answer, Answer::Refused(_))) {
             return;
         }
-        let answer = self.ask("resources/unsubscribe", Some(&format!("{{\"uri\":{}}}", json_text(&uri))));
-        self.subscriptions.leaving.borrow_mut().push(uri.clone());
+        let params = format!("{{\"uri\":{}}}", json_text(&uri));
+        let (id, answer) = self.ask_as("resources/unsubscribe", Some(&params), Era::Legacy);
+        self.subscriptions.leaving.borrow_mut().push((uri, id));
         let leg = self.rc();
         tokio::task::spawn_local(async move {
             let _ = answer.await;
-            let at = leg.subscriptions.leaving.borrow().iter().position(|other| *other == uri);
-            at.map(|at| leg.subscriptions.leaving.borrow_mut().swap_remove(at));
+            leg.subscriptions.leaving.borrow_mut().retain(|(_, other)| *other != id);
             leg.hear_of_subscription();
         });
+    }
+
+    /// Whether the server may still tell of a resource that no client wants to hear of any more. What it says right after
+    /// its answer is heard before the task that waits for that runs.
+    pub(super) fn has_to_end_some(&self) -> bool {
+        let calls = self.calls.borrow();
+        self.subscriptions.leaving.borrow().iter().any(|(_, id)| calls.get(*id).is_some())
     }
 
     /// The server answered: requests that waited for that may leave.
@@ -296,7 +303,7 @@ impl Subscriptions {
     /// overtake each other a resource waits for the answer to what was asked about it before.
     fn differ_from(&self, wanted: &BTreeSet<String>, is_ordered: bool) -> (Vec<String>, Vec<String>) {
         let (asked, leaving) = (self.asked.borrow(), self.leaving.borrow());
-        let may_ask = |uri: &&String| is_ordered || !leaving.contains(uri);
+        let may_ask = |uri: &&String| is_ordered || !leaving.iter().any(|(other, _)| other == *uri);
         let missing = wanted.iter().filter(|uri| !asked.contains_key(*uri)).filter(may_ask);
         let may_end = |asked: &Asked| is_ordered || !matches!(asked.answer, Answer::NotYet);
         let spare = asked.iter().filter(|(uri, asked)| !wanted.contains(*uri) && may_end(asked));

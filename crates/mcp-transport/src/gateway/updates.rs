@@ -115,7 +115,7 @@ impl Leg {
         let mut changed = Changed { place, concerns_all: false };
         let server = changed.place.0;
         let is_known = visitors.iter().any(|visitor| visitor.listening.any(|uri| changed.concerns(uri)));
-        if !is_known && self.subscriptions.leaving.borrow().is_empty() {
+        if !is_known && !self.has_to_end_some() {
             let subscribers = visitors.iter().filter(|visitor| visitor.listening.any(|(at, _)| *at == server));
             changed.concerns_all = subscribers.count() == 1;
         }
