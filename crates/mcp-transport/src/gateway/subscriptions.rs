@@ -294,7 +294,7 @@ fn listen_request(message: &Message) -> Option<i64> {
         Id::Integer(id) => Some(id),
         // Some take every id for text.
         Id::Text(id) => id.parse().ok(),
-        Id::Other(_) => None,
+        Id::Other(_) | Id::Broken(_) => None,
     }
 }
 
