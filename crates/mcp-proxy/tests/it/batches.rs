@@ -106,11 +106,18 @@ fn a_batch_for_an_answer_is_refused_with_an_answer() {
 }
 
 #[test]
-fn a_gateway_refuses_it_too() {
-    for rules in [&[][..], &["--rules", "rules.json"]] {
-        let sandbox = sandbox();
-        check_on_pipe(Running::start(gateway(&sandbox, rules)), "s__x");
-    }
+fn a_gateway_refuses_it_by_rules_and_takes_it_apart_without() {
+    let sandbox = sandbox();
+    check_on_pipe(Running::start(gateway(&sandbox, &["--rules", "rules.json"])), "s__x");
+    let mut proxy = Running::start(gateway(&sandbox, &[]));
+    say(&mut proxy, &initialize("2025-11-25"));
+    assert_eq!(proxy.json()["id"], 0);
+    say(&mut proxy, &call(1, "s__x").to_string());
+    let answer = proxy.json();
+    assert_eq!((&answer["id"], &answer["result"]["content"]), (&1.into(), &json!([])), "{answer}");
+    proxy.close_stdin();
+    assert_eq!(proxy.rest(), [b""; 0], "it is answered once");
+    drop(proxy.end());
 }
 
 fn gateway(sandbox: &Sandbox, args: &[&str]) -> Command {

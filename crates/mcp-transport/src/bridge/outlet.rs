@@ -73,13 +73,15 @@ impl Outlet {
     }
 }
 
-/// A large answer, handed over piece by piece: what its client has yet to take is counted.
+/// A large answer, handed over piece by piece. The pieces share its memory, so all of it counts until the last piece is
+/// taken.
 pub struct PacedBody {
     rest: Bytes,
+    counted: usize,
     unread: Rc<Unread>,
 }
 
-/// Bytes of large answers that their client has yet to take.
+/// Bytes of large answers that clients have yet to take whole.
 #[derive(Default)]
 pub struct Unread {
     bytes: Cell<usize>,
@@ -87,7 +89,7 @@ pub struct Unread {
 }
 
 impl Unread {
-    /// `drained` is told of every piece that is taken.
+    /// `drained` is told of every answer that is taken.
     pub fn new(drained: Rc<Notify>) -> Rc<Self> {
         Rc::new(Self { bytes: Cell::new(0), drained })
     }
@@ -107,13 +109,16 @@ const PIECE: usize = 64 * 1024;
 
 impl PacedBody {
     pub fn new(answer: Bytes, unread: Rc<Unread>) -> Self {
-        unread.bytes.set(unread.bytes.get() + answer.len());
-        Self { rest: answer, unread }
+        let counted = answer.len();
+        unread.bytes.set(unread.bytes.get() + counted);
+        Self { rest: answer, counted, unread }
     }
 
     pub fn next_piece(&mut self) -> Option<Bytes> {
         let piece = self.rest.split_to(self.rest.len().min(PIECE));
-        self.unread.taken(piece.len());
+        if self.rest.is_empty() {
+            self.unread.taken(std::mem::take(&mut self.counted));
+        }
         Some(piece).filter(|piece| !piece.is_empty())
     }
 
@@ -130,7 +135,7 @@ impl PacedBody {
 
 impl Drop for PacedBody {
     fn drop(&mut self) {
-        self.unread.taken(self.rest.len());
+        self.unread.taken(self.counted);
     }
 }
 
