@@ -36,7 +36,7 @@ pub(super) enum Stopped {
 
 /// What is said of a refused message.
 pub(super) struct Told {
-    /// To its sender; of an answer, to whoever waits for it.
+    /// For the sender of the message; for an answer, the caller.
     pub answer: Option<Bytes>,
     /// To the client, of calls whose answers came in a batch: the sequences of the calls, and their answers.
     closing: Vec<(u64, Bytes)>,
@@ -307,8 +307,8 @@ impl Pipeline {
         }
     }
 
-    /// What the sender of a message gets that cannot be judged; of an answer, whoever waits for it. An id is repeated if
-    /// it can be told.
+    /// The error for the sender of a message that cannot be judged; for an answer, its caller gets the error. A readable
+    /// id is repeated.
     fn unfit_answer(&self, message: &ProxyMessage, waits: Option<Id>, why: &str) -> Option<Bytes> {
         let refusal = Refusal::BadRequest { what: why.into() };
         match (message.from, message.message.glance().kind) {

@@ -70,8 +70,8 @@ impl Unknown {
         Some(Message::new(splice(bytes, params, &replaced)))
     }
 
-    /// A message of the server's with the names that its client gave, if it has others. A server that carries out
-    /// what it does not know must not tell a client that a denied call went well: that gets an answer of ours.
+    /// The server's message with the client's names restored, if it has stand-ins. A server that executes unknown tools
+    /// must not report success for a denied call: the proxy composes that answer.
     pub fn named_again(&mut self, message: &ProxyMessage) -> Option<Message> {
         let answered = message.correlated.and_then(|call| self.open.iter().find(|open| open.sequence == call));
         if let Some(open) = answered.filter(|_| !is_failure(&message.message))

@@ -39,7 +39,7 @@ pub struct GovernArgs {
     pub log: Option<PathBuf>,
 }
 
-/// Opens a file for lines that are added to it. A pipe that nobody reads must not stop the proxy.
+/// Opens a file for lines that are added to it. A pipe without a reader must not stop the proxy.
 fn open_copy(path: &Path) -> Result<File, Failure> {
     let path = expand_home(path);
     let flags = OFlags::NONBLOCK.bits() as i32;

@@ -1,4 +1,4 @@
-//! Batches that are refused: whoever waits for something in them is answered, and once.
+//! Refused batches: each caller in them is answered exactly once.
 
 use std::process::Command;
 
@@ -126,7 +126,7 @@ fn gateway(sandbox: &Sandbox, args: &[&str]) -> Command {
     sandbox.command([&["serve", "--quiet", "--config", "gateway.json"], args].concat())
 }
 
-/// Calls that nobody answers any more would be answered once more when the client is done.
+/// Calls left open would be answered again at the end of the conversation.
 #[test]
 fn a_refused_batch_is_answered_once() {
     let batch = json!([call(1, "list_repos"), call(2, "delete_repo")]).to_string();

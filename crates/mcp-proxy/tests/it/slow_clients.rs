@@ -1,4 +1,4 @@
-//! Clients that ask for much and read nothing: what waits for them is bounded, and nobody else is held up.
+//! Clients that ask for much and read nothing: their waiting answers are bounded, and other clients go on.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -90,7 +90,7 @@ fn answers_of_a_process_wait_in_its_pipe_for_a_client_on_http() {
     }
     until_idle(proxy.pid());
     let peak = peak_bytes(proxy.pid());
-    // Whoever reads last waits for the rest; connections of their own come in any order.
+    // The last reader waits for the others; separate connections answer in any order.
     let reading = calls.into_iter().map(|(id, mut call)| {
         std::thread::spawn(move || {
             let answers = call.answers();

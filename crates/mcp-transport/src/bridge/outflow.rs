@@ -124,7 +124,7 @@ impl Outflow {
         }
     }
 
-    /// Writes until it is closed, or as soon as nobody reads, whether there is something to write or not.
+    /// Writes until it is closed or its reader leaves, even with nothing to write.
     pub async fn write_to(&self, pipe: Pipe) {
         self.write(pipe, false).await;
     }

@@ -455,7 +455,7 @@ impl Session {
         }
     }
 
-    /// The only request in flight, which an error to nobody then answers: its server could not read the id. All requests
+    /// The only request in flight, which an error without an id answers: its server could not read the id. All requests
     /// of a batch count as one. A gateway reads every id, and never answers so.
     fn only_asked(&self) -> Option<Found> {
         let mut calls = self.calls.borrow_mut();

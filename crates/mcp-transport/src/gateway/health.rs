@@ -224,7 +224,7 @@ impl Leg {
                 self.used.set(used);
             }
             Some(Some(Failure { login: Some(status), .. })) => self.stop(Lost::NeedsLogin { status }),
-            // Nobody is to blame while a person holds the question.
+            // A person holds the question, so the server is not late.
             _ if self.is_held() => health.missed.set(0),
             _ => {
                 health.missed.set(health.missed.get() + 1);

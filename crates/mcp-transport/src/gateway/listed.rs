@@ -50,7 +50,7 @@ pub struct Read {
 /// Why there is no list of a server.
 #[derive(Clone)]
 pub struct Unread {
-    /// For whoever runs the gateway. It may have paths, addresses and what the server says.
+    /// For the gateway's operator. It may have paths, addresses and the server's words.
     pub why: String,
     /// For clients.
     pub told: &'static str,
@@ -94,7 +94,7 @@ impl Faults {
         if self.named.len() < FAULTS_SAID { self.named.push(what) } else { self.unnamed += 1 }
     }
 
-    /// For whoever runs the gateway.
+    /// For the gateway's operator.
     fn text(&self) -> Option<String> {
         let more = if self.unnamed > 0 { format!("; and {} more", self.unnamed) } else { String::new() };
         (!self.named.is_empty()).then(|| format!("{}{more}", self.named.join("; ")))
@@ -186,7 +186,7 @@ impl Leg {
 
     /// Tells clients of a list that differs from the one that they know.
     pub(super) fn look_for_changes(&self, kind: ListKind, known: &[(ListKind, Rc<Read>)]) {
-        // A list that nobody has read is news to nobody.
+        // No client has read this list, so no client needs news of it.
         let Some((_, known)) = known.iter().find(|(other, _)| *other == kind).cloned() else { return };
         let leg = self.rc();
         tokio::task::spawn_local(async move {

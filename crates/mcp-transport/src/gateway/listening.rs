@@ -46,7 +46,7 @@ pub struct Listen {
     pub(super) untold: Option<(Bytes, Untold)>,
 }
 
-/// Waits until servers know that `uris` are wanted, so that nothing escapes whoever wants to hear of them.
+/// Waits until servers know that `uris` are wanted, so that subscribers miss no change.
 async fn all_know(legs: &[Rc<Leg>], uris: &BTreeSet<(usize, String)>) {
     let known = async {
         for leg in legs {
@@ -224,7 +224,7 @@ impl Visitor {
         let number = self.listening.next_number();
         let untold = Some((acknowledged, Untold::default()));
         self.listening.listens.borrow_mut().push(Listen { number, id, lists, uris: uris.clone(), untold });
-        // A server that nobody has asked yet tells nobody of changes.
+        // A server without a request so far reports no changes.
         drop(self.all_legs(Era::Modern));
         if servers.is_empty() {
             return self.begin_listening(number);

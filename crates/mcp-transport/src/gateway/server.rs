@@ -379,7 +379,7 @@ impl Server {
                 Lost::NeedsLogin { status } => Some(*status),
                 _ => None,
             };
-            // Nothing about a login changes soon, and servers lock out whoever tries too often.
+            // Logins change rarely, and servers lock out clients that try too often.
             let pause =
                 if login.is_some() { PAUSE_MAX } else { PAUSE.saturating_mul(1 << (self.failures.get() - 1).min(16)) };
             self.next_start.set(Some(Instant::now() + jittered(pause.min(PAUSE_MAX))));
@@ -401,7 +401,7 @@ impl Server {
         }
     }
 
-    /// Says an ordinary event of this server to whoever looks for trouble.
+    /// Logs an ordinary event of this server at debug level.
     pub(super) fn debug(&self, event: &str) {
         self.tell(&format!("debug: server \"{}\" {event}", self.id()));
     }

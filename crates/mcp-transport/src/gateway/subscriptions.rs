@@ -288,7 +288,7 @@ impl Leg {
     }
 }
 
-/// The request of ours that a notification says it belongs to.
+/// The id of the gateway's listen request that a notification names.
 fn listen_request(message: &Message) -> Option<i64> {
     match message.subscription_id()? {
         Id::Integer(id) => Some(id),

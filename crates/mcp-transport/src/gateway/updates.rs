@@ -142,7 +142,7 @@ impl Visitor {
 }
 
 impl Listening {
-    /// What `of` says for the listen requests that `are_concerned`. It is kept for those that nobody listens for yet.
+    /// The updates due to the listen requests that `are_concerned`. Updates for requests without a listener yet are kept.
     pub(super) fn due(
         &self,
         are_concerned: impl Fn(&Listen) -> bool,

@@ -1,5 +1,5 @@
-//! A server's standard error: always drained, passed on to ours as far as ours takes it, and its
-//! last words kept for the time when somebody asks why it ended. Lines of a server with a name carry it.
+//! A server's standard error: always drained, passed on to the proxy's as far as that takes it, and its
+//! last words kept to explain its end. Lines of a server with a name carry it.
 
 use std::future::poll_fn;
 use std::io::{self, IsTerminal};

@@ -26,7 +26,7 @@ pub fn is_status(code: i64) -> bool {
     code == UPSTREAM_STATUS || is_login(code)
 }
 
-/// Whether an error of this code is one of ours that says that a server needs a login.
+/// Whether the proxy composed an error of this code because a server needs a login.
 pub fn is_login(code: i64) -> bool {
     code == NEEDS_LOGIN
 }

@@ -111,7 +111,7 @@ fn a_refused_batch_of_answers_answers_its_calls() {
     play.sends(Side::Server, &batch(&[result(1)]));
     let answer = only(&mut play, Side::Client);
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&1.into(), &5022.into()), "{answer}");
-    // A client without batches reads them one by one. What answers no call is told nobody.
+    // A client without batches reads them one by one. An answer to no call reaches no client.
     play.sends(Side::Server, &batch(&[result(3), result(2), result(9)]));
     let mut answers: Vec<Value> =
         play.got(Side::Client).iter().map(|answer| serde_json::from_str(answer).expect("JSON")).collect();
