@@ -104,6 +104,7 @@ impl<'a> Mending<'a> {
             return Err(Wrong::Kind("object"));
         }
         let json = self.json;
+        // In ascending order.
         let mut cut: Vec<usize> = Vec::new();
         let mut found = 0_u32;
         let members = || {
@@ -111,10 +112,11 @@ impl<'a> Mending<'a> {
                 Some((key?, whole.shifted(object.start).range(), value.shifted(object.start).range()))
             })
         };
-        let has_meta = || members().any(|(key, ..)| key == "_meta");
+        let takes_meta =
+            self.writer == Writer::ProxyTool && has(shape, "_meta") && !members().any(|(key, ..)| key == "_meta");
         for (key, whole, value) in members() {
             let key = match &*key {
-                "meta" if self.writer == Writer::ProxyTool && has(shape, "_meta") && !has_meta() => {
+                "meta" if takes_meta => {
                     let is_kept = json.get(value.start) == Some(&b'{');
                     match is_kept {
                         true => self.edits.push((key_of(json, &whole), Bytes::from_static(b"\"_meta\""))),
@@ -137,7 +139,9 @@ impl<'a> Mending<'a> {
                 Err(_) if part.need == Need::May => {
                     self.edits.truncate(edits);
                     self.dropped.truncate(dropped);
-                    self.dropped.push(part.name.to_owned());
+                    if self.dropped.last().is_none_or(|last| last != part.name) {
+                        self.dropped.push(part.name.to_owned());
+                    }
                     cut.push(whole.start);
                 }
                 Err(wrong) => return Err(Wrong::In(part.name, Box::new(wrong))),
@@ -148,7 +152,7 @@ impl<'a> Mending<'a> {
             return Err(Wrong::Missing(part.name));
         }
         if !cut.is_empty() {
-            cut_members(json, object, |_, member| cut.contains(&member.start), &mut self.edits);
+            cut_members(json, object, |_, member| cut.binary_search(&member.start).is_ok(), &mut self.edits);
         }
         Ok(())
     }

@@ -68,6 +68,17 @@ fn nulls_for_what_may_be_missing_are_dropped() {
     check(What::Resource, r#"{"size":null,"uri":"a:b","title":null,"name":"c"}"#, r#"{"uri":"a:b","name":"c"}"#, &[]);
 }
 
+/// A server may repeat a member as often as a message has room.
+#[test]
+fn many_members_that_are_dropped_take_no_more_time_each() {
+    let many = r#","title":null,"annotations":7,"meta":{}"#.repeat(50_000);
+    let (json, dropped) = mended(What::Tool, &format!(r#"{{"name":"a",{SCHEMA}{many}}}"#));
+    assert_eq!(dropped, ["annotations"]);
+    assert!(!json.contains("title"));
+    let tool = format!(r#"{{"name":"a",{SCHEMA}{}}}"#, r#","meta":{}"#.repeat(50_000));
+    assert!(matches!(fit(What::Tool, tool.as_bytes(), Era::Legacy, Writer::ProxyTool), Fit::Mended { .. }));
+}
+
 #[test]
 fn a_proxy_tools_meta_is_renamed() {
     check(What::Prompt, r#"{"name":"a", "meta" :{"k":null}}"#, r#"{"name":"a", "_meta" :{"k":null}}"#, &[]);
