@@ -424,6 +424,7 @@ impl Pipeline {
         let is_its = |held: &Held| held.conversation == conversation || held.behalf == Some(conversation);
         self.discard_held(is_its, Why::ClientGone);
         self.rounds.forget(conversation);
+        self.unknown.forget(conversation);
         self.note_lost(conversation);
     }
 

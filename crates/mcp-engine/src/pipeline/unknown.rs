@@ -2,8 +2,6 @@
 //! arguments, and its answer goes to the client with the name that the client gave. Servers answer such calls each in
 //! their own way; a hidden tool is answered as a missing one.
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
 use mcp_store::{Outcome, OutcomeKind};
 use mcp_wire::reply;
@@ -18,7 +16,7 @@ use crate::conversation::{Conversation, Part};
 use crate::envelope::{Lane, ProxyMessage, Side};
 use crate::policy::Ruling;
 
-/// Such calls that have no answer; of more, the oldest keep the name that the server got.
+/// Such calls of a conversation that have no answer; the proxy answers more of them itself.
 const OPEN_MAX: usize = 256;
 
 /// Calls of hidden tools that wait for the server's answer.
@@ -26,7 +24,7 @@ pub(super) struct Unknown {
     /// What the names begin with that servers get in place of hidden ones.
     prefix: String,
     count: u64,
-    open: VecDeque<Open>,
+    open: Vec<Open>,
 }
 
 struct Open {
@@ -41,13 +39,16 @@ struct Open {
 
 impl Default for Unknown {
     fn default() -> Self {
-        Self { prefix: format!("tool_{}", Uuid::new_v4().simple()), count: 0, open: VecDeque::new() }
+        Self { prefix: format!("tool_{}", Uuid::new_v4().simple()), count: 0, open: Vec::new() }
     }
 }
 
 impl Unknown {
     /// The call of a tool that no server has, in place of `call`. Of its parameters only `_meta` stays.
     fn stand_in_for(&mut self, call: &ProxyMessage) -> Option<Message> {
+        if self.open.iter().filter(|open| open.conversation == call.conversation).count() >= OPEN_MAX {
+            return None;
+        }
         let bytes = call.message.bytes();
         let params = scan::member_at(bytes, ["params"])?;
         let name = serde_json::to_string(&*call.message.name()?).ok()?;
@@ -61,12 +62,9 @@ impl Unknown {
             replaced.push(b',');
         }
         replaced.extend_from_slice(format!(r#""name":"{stand_in}","arguments":{{}}}}"#).as_bytes());
-        if self.open.len() >= OPEN_MAX {
-            self.open.pop_front();
-        }
         let name = name[1..name.len() - 1].to_owned();
         let (sequence, conversation) = (call.sequence, call.conversation);
-        self.open.push_back(Open { sequence, conversation, stand_in, name });
+        self.open.push(Open { sequence, conversation, stand_in, name });
         Some(Message::new(splice(bytes, params, &replaced)))
     }
 
@@ -93,6 +91,11 @@ impl Unknown {
             self.open.retain(|open| open.sequence != call);
         }
         renamed.map(|bytes| Message::new(Bytes::from(bytes)))
+    }
+
+    /// A conversation is over.
+    pub fn forget(&mut self, conversation: u32) {
+        self.open.retain(|open| open.conversation != conversation);
     }
 }
 

@@ -131,6 +131,29 @@ fn a_hidden_tool_is_answered_as_a_missing_one() {
 }
 
 #[test]
+fn calls_that_wait_for_the_server_never_show_the_name_that_it_got() {
+    let mut play = Play::by(hiding());
+    for id in 0..300 {
+        play.calls(id, "delete_repo");
+    }
+    let asked = play.got(Side::Server);
+    assert_eq!(asked.len(), 256);
+    // The proxy answers the calls beyond.
+    assert_eq!(play.got(Side::Client).len(), 44);
+    for call in asked {
+        let call: serde_json::Value = serde_json::from_str(&call).expect("JSON");
+        let (id, name) = (&call["id"], call["params"]["name"].as_str().expect("a name"));
+        let text = format!("no {name}");
+        play.sends(
+            Side::Server,
+            &format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32602,"message":"{text}"}}}}"#),
+        );
+        let answer = play.got(Side::Client).concat();
+        assert!(answer.contains("no delete_repo"), "{answer}");
+    }
+}
+
+#[test]
 fn a_server_that_runs_anything_reports_no_success_of_a_denied_call() {
     let mut play = Play::by(hiding());
     for (id, result) in [(1, r#"{"content":[]}"#), (2, r#"{"resultType":"input_required","inputRequests":{}}"#)] {
