@@ -8,10 +8,13 @@ use mcp_wire::visible::visible;
 const LISTED_MAX: usize = 10;
 
 /// The rules that matched a tool, or left it to others, because `destructiveHint` alone made a delete of it.
-/// A file that asks for hints anywhere was written since.
+/// A rule that stops tools by `hint:destructive` makes up for them all.
 pub fn of_weaker(rules: &Rules) -> Vec<String> {
-    let asks_for_hints = |rule: &Rule| rule.filter.fields().iter().any(|(field, _)| *field == "hint");
-    if rules.rules.iter().any(asks_for_hints) {
+    let stops_destructive = |rule: &Rule| {
+        matches!(rule.verdict, RuleVerdict::Deny | RuleVerdict::Ask)
+            && rule.filter.to_string().contains("hint:destructive")
+    };
+    if rules.rules.iter().any(stops_destructive) {
         return Vec::new();
     }
     let weaker = rules.rules.iter().filter_map(|rule| Some((rule, weaker(rule, rules.default)?)));

@@ -132,9 +132,11 @@ impl Services {
     /// The rules for what belongs to no service.
     fn for_unknown(&self, whose: &Whose<'_>) -> Vec<Unknown> {
         match (whose, self.unknown) {
-            (Whose::One(_), _) | (Whose::EachServers, None) => Vec::new(),
+            (Whose::One(_), _) => Vec::new(),
             (_, Some(permission)) => vec![Unknown { operation: None, permission }],
-            (Whose::EachTools, None) => {
+            // A file about one service leaves other servers to its default.
+            (Whose::EachServers, None) if self.names.len() < 2 => Vec::new(),
+            (Whose::EachServers | Whose::EachTools, None) => {
                 let strictest = Operation::ALL.map(|operation| (operation, self.strictest(operation)));
                 let stricter = strictest.into_iter().filter(|(_, permission)| *permission != self.default);
                 stricter.map(|(operation, permission)| Unknown { operation: Some(operation), permission }).collect()
@@ -163,8 +165,12 @@ impl Services {
             Whose::EachServers => {
                 let absent = self.without(|name| is_server(name, naming));
                 let absent = absent.map(|absent| format!("; no server is called {absent}")).unwrap_or_default();
-                let unknown = self.unknown.map(|unknown| format!("; {} of all other servers", unknown.as_str()));
-                Some(format!("each server's by the service of its name{absent}{}", unknown.unwrap_or_default()))
+                let others = match self.unknown {
+                    Some(unknown) => format!("; {} of all other servers", unknown.as_str()),
+                    None if self.names.len() < 2 => String::new(),
+                    None => format!("; a tool of any other server gets {}", self.unknown_gets()),
+                };
+                Some(format!("each server's by the service of its name{absent}{others}"))
             }
             Whose::EachTools if self.names.is_empty() => None,
             Whose::EachTools => Some(format!(
@@ -185,9 +191,10 @@ impl Services {
         }
         let weaker = rules.rules.iter().filter(|rule| remarks::weaker(rule, rules.default).is_some());
         let weaker: Vec<String> = weaker.map(|rule| format!("`{}`", visible(&rule.name))).take(LISTED_MAX).collect();
-        if !weaker.is_empty() && self.operations.is_empty() {
+        if !weaker.is_empty() && !self.operations.iter().any(|(_, operation)| *operation == Operation::Delete) {
+            let go = if weaker.len() == 1 { "goes" } else { "go" };
             remarks.push(format!(
-                "{} no longer goes by `destructiveHint: true` alone; `\"operations\": {{\"TOOL\": \"delete\"}}` makes a \
+                "{} no longer {go} by `destructiveHint: true` alone; `\"operations\": {{\"TOOL\": \"delete\"}}` makes a \
                  delete of a tool, and a rule below `policy` can match `hint:destructive`",
                 weaker.join(", ")
             ));

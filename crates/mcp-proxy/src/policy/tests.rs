@@ -212,6 +212,7 @@ fn rules_that_went_by_a_hint_alone_are_named_with_what_restores_them() {
     "#);
     insta::assert_snapshot!(remarks("deny", &[("op:read,write", "allow")]), @r#"rule "r0" also allows tools that write and have `destructiveHint: true`; `match = "op:read,write and not hint:destructive"` restores that"#);
     assert_eq!(remarks("allow", &[("op:delete", "deny"), ("hint:destructive", "ask")]), "");
+    assert_ne!(remarks("allow", &[("hint:readonly", "allow"), ("op:delete", "deny")]), "");
     assert!(
         remarks("allow", &[("op:delete", "deny"); 12].map(|rule| rule))
             .ends_with("2 more rules by `op` no longer go by `destructiveHint`")

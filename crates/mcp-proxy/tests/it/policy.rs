@@ -202,6 +202,7 @@ fn the_mode_in_force_is_told() {
     native.toml: 1 rule, default allow, classify substring (version 18e2de51b2c8)
       note: rule "a" no longer matches a tool for `destructiveHint: true` alone; `match = "op:delete or hint:destructive"` restores that
     short.json: 2 rules, default allow, classify substring (version cbae0b15db6d); those of the service `fs`
+      note: `fs.delete` no longer goes by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`
     "#);
     let explain =
         |args: &[&str]| String::from_utf8(sandbox.output(["policy", "explain"].iter().chain(args)).stdout).unwrap();

@@ -17,9 +17,11 @@ pub const TABLES: [(Operation, &[&str]); 5] = [
 
 /// The operation that a name stands for, and why.
 pub fn judge(name: &str) -> (Operation, Reason) {
+    // Letters that only look like a word's count as that word's.
+    let plain = mcp_wire::fold::skeleton(name);
     let name = name.to_lowercase();
     let found = TABLES.iter().find_map(|(operation, words)| {
-        let part = words.iter().find(|word| name.contains(**word))?;
+        let part = words.iter().find(|word| name.contains(**word) || plain.contains(**word))?;
         Some((*operation, Reason::Contains { part }))
     });
     match found.unwrap_or((Operation::Write, Reason::ContainsNone)) {

@@ -202,7 +202,8 @@ fn substrings_decide_where_the_mode_says_so() {
     says("list_issues", &part("write", "issue"));
     says("hover", "write: no known word in the name, by `classify = \"substring\"`");
     says("", "write: no known word in the name, by `classify = \"substring\"`");
-    says("gеt_x", "write: no known word in the name, by `classify = \"substring\"`");
+    says("gеt_x", "write: the name has letters other than plain ones, and is not trusted to read");
+    says("dеlete_repo", &part("delete", "delete"));
     says("list_х", "write: the name has letters other than plain ones, and is not trusted to read");
     // U+212A is a letter of its own, and a k in lower case.
     says("\u{212a}ill", &part("delete", "kill"));

@@ -173,7 +173,7 @@ fn each_server_of_a_gateway_has_the_rules_of_its_name() {
         read(TWO, Naming { service: None, servers: &servers, name: Some("slack") })
     };
     let Read { rules, note, .. } = of(&["github", "GitHub", "files"]).unwrap();
-    insta::assert_snapshot!(note.unwrap(), @"each server's by the service of its name; no server is called `slack`");
+    insta::assert_snapshot!(note.unwrap(), @"each server's by the service of its name; no server is called `slack`; a tool of any other server gets the strictest verdict of any (deny), unless --service names its service or the file has `unknown_service`");
     let decides = |server, operation| {
         let call = CallOf(server, Call("github_delete", operation));
         rules.rules.iter().find(|rule| rule.filter.matches(&call)).map(|rule| &*rule.name)
@@ -188,6 +188,23 @@ fn each_server_of_a_gateway_has_the_rules_of_its_name() {
 
     hint: the rules are about `github`, `slack`, and the servers are `a`, `b`
     ");
+}
+
+/// A server that is called like no service gets what the strictest of several services has.
+#[test]
+fn a_server_of_no_known_service_gets_the_strictest_verdict() {
+    let decides = |text: &str, server, operation| {
+        let servers = ["github", "other"].map(Arc::from);
+        let rules = read(text, Naming { service: None, servers: &servers, name: None }).unwrap().rules;
+        let call = CallOf(server, Call("x", operation));
+        rules.rules.iter().find(|rule| rule.filter.matches(&call)).map(|rule| rule.name.to_string())
+    };
+    let two = r#"{"github": {"delete": "deny"}, "slack": {"write": "deny"}}"#;
+    assert_eq!(decides(two, "other", "delete").as_deref(), Some("unknown_service.delete"));
+    assert_eq!(decides(two, "other", "write").as_deref(), Some("unknown_service.write"));
+    assert_eq!(decides(two, "other", "read"), None);
+    assert_eq!(decides(two, "github", "write"), None);
+    assert_eq!(decides(r#"{"github": {"delete": "deny"}}"#, "other", "delete"), None);
 }
 
 /// The strictest verdict that any service has for the operation counts where no service can be told.
