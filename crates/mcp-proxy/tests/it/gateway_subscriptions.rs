@@ -234,9 +234,13 @@ fn a_level_is_acknowledged_once_the_servers_have_taken_it() {
     for level in ["error", "debug"] {
         let begun = std::time::Instant::now();
         assert_eq!(client.ask("logging/setLevel", json!({ "level": level }))["result"], json!({}));
-        // A machine that takes a second for it is no failure.
+        // A machine that takes a second for it is no failure, whether or not the server had answered by then.
         let was_late = begun.elapsed() >= std::time::Duration::from_secs(1);
-        assert_eq!(client.take_kept().len(), usize::from(!was_late), "acknowledged before the server had answered");
+        let kept = client.take_kept().len();
+        assert!(was_late || kept == 1, "acknowledged before the server had answered: {kept}");
+        if kept == 0 {
+            client.heard("notifications/before_the_answer");
+        }
         client.ask("ping", json!({}));
     }
     client.end();
