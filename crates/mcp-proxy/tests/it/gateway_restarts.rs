@@ -1,5 +1,7 @@
 //! Servers that end, and are there again: nothing is left of those before, however often it happens.
 
+use std::collections::VecDeque;
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -103,6 +105,29 @@ fn a_server_that_is_busy_with_a_call_is_shown_and_left_alone() {
     assert_eq!(text_of(&client.answer(&open)), "in the end");
     until("it is well again", || state() == "ready");
     client.end();
+    sandbox.nothing_is_left();
+}
+
+#[test]
+fn a_server_that_hangs_is_started_again_though_calls_are_always_open() {
+    let sandbox = Sandbox::new();
+    let top = json!({ "healthcheck_interval": "50ms", "healthcheck_timeout": "50ms", "response_timeout": "1s" });
+    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b")], top);
+    let hung = client.begin("a__do", steps(json!([{ "gate": sandbox.gate() }])));
+    sandbox.until_seen("a", "tools/call", 1);
+    // The pings of another server are the time between the first two calls.
+    let pings = sandbox.seen("b", "ping").len();
+    sandbox.until_seen("b", "ping", pings + 2);
+    let next = client.begin("a__x", json!({ "text": "1" }));
+    let mut open = VecDeque::from([hung, next]);
+    let is_answered = (0..20).any(|_| {
+        let answer = client.answer(&open.pop_front().unwrap());
+        open.push_back(client.begin("a__x", json!({ "text": "1" })));
+        answer["result"].is_object()
+    });
+    assert!(is_answered, "{:?}", sandbox.starts("a"));
+    assert!(sandbox.starts("a").len() >= 2);
+    client.stop();
     sandbox.nothing_is_left();
 }
 

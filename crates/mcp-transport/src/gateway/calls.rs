@@ -140,6 +140,8 @@ pub struct Calls {
     open: HashMap<i64, Call, RandomState>,
     /// Those of clients.
     of_clients: usize,
+    /// When the first of them began since none was open.
+    clients_since_none: Option<Instant>,
     last: i64,
 }
 
@@ -150,7 +152,12 @@ impl Calls {
     }
 
     pub fn insert(&mut self, id: i64, caller: Caller, began: Instant, (timeout, cap): (Duration, Duration)) {
-        self.of_clients += usize::from(matches!(caller, Caller::Client(_)));
+        if matches!(caller, Caller::Client(_)) {
+            if self.of_clients == 0 {
+                self.clients_since_none = Some(began);
+            }
+            self.of_clients += 1;
+        }
         self.open.insert(id, Call { caller, began, until: began + timeout, latest: began + cap });
     }
 
@@ -168,6 +175,11 @@ impl Calls {
 
     pub fn of_clients(&self) -> usize {
         self.of_clients
+    }
+
+    /// Since when calls of clients have been open without a gap; none if none is open.
+    pub fn busy_since(&self) -> Option<Instant> {
+        self.clients_since_none.filter(|_| self.of_clients > 0)
     }
 
     pub fn get(&self, id: i64) -> Option<&Call> {

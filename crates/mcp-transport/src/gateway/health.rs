@@ -1,7 +1,7 @@
 //! Whether the server of a connection answers: what its last calls came to, and whether it answers pings.
 //!
-//! A server that works on a call may be busy and not dead, so unanswered pings end a connection only while no call of a
-//! client is open on it. A stopped process is ended at once.
+//! A server that works on a call may be busy and not dead: while calls of clients are open on a connection, unanswered
+//! pings end it only once the server was quiet for as long as a call may take. A stopped process is ended at once.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,6 +13,7 @@ use mcp_wire::{Id, Message, scan};
 use tokio::time::{Instant, timeout};
 
 use super::board::ServerState;
+use super::calls::ClientCall;
 use super::leg::Leg;
 use super::server::Lost;
 use crate::bridge::talk::ServerEnd;
@@ -239,10 +240,27 @@ impl Leg {
         self.talk().is_some_and(|talk| talk.holds_from_client())
     }
 
-    /// Whether too many pings failed. While calls of clients are open, the server may be busy with them.
+    /// Whether too many pings failed, and not because the server is busy.
     pub(super) fn is_dead(&self) -> bool {
-        self.health.look(Instant::now());
-        self.health.missed.get() >= UNHEALTHY_AFTER && self.calls.borrow().of_clients() == 0
+        let now = Instant::now();
+        self.health.look(now);
+        if self.health.missed.get() < UNHEALTHY_AFTER {
+            return false;
+        }
+        if self.is_held() {
+            self.health.missed.set(0);
+            return false;
+        }
+        !self.may_be_busy(now)
+    }
+
+    /// Whether calls of clients are open that the server may be busy with, or waits for a client to go on with.
+    fn may_be_busy(&self, now: Instant) -> bool {
+        let calls = self.calls.borrow();
+        let Some(busy_since) = calls.busy_since() else { return false };
+        let quiet = now.saturating_duration_since(busy_since.max(self.health.quiet_since.get()));
+        let is_asked = |call: &ClientCall| call.visitor.upgrade().is_some_and(|visitor| visitor.is_asked_by(self));
+        quiet < self.server.settings.response_timeout || calls.clients().any(|(_, call)| is_asked(call))
     }
 
     fn is_stopped(&self) -> bool {
