@@ -41,8 +41,10 @@ fn until_idle(pid: u32) {
 fn ids_of_answers(proxy: &mut Running, count: usize) -> Vec<u64> {
     let lines = BufReader::new(proxy.take_stdout()).lines();
     let answers = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    // Errors count as answers, so that a lost one fails a test and does not keep it waiting.
+    let answers = answers.filter(|answer| answer["id"].is_u64()).take(count);
     let large = answers.filter(|answer| answer["result"].to_string().len() > BYTES);
-    let mut ids: Vec<u64> = large.take(count).map(|answer| answer["id"].as_u64().unwrap()).collect();
+    let mut ids: Vec<u64> = large.map(|answer| answer["id"].as_u64().unwrap()).collect();
     ids.sort_unstable();
     ids
 }
@@ -120,6 +122,32 @@ fn a_gateway_waits_for_its_only_client() {
     let peak = peak_bytes(proxy.pid());
     assert_eq!(ids_of_answers(&mut proxy, COUNT), all_ids(), "nothing is lost");
     assert!(peak < PEAK_MAX, "{peak} bytes");
+    proxy.end();
+}
+
+#[test]
+fn a_slow_client_costs_its_server_nothing() {
+    const LIMIT: Duration = Duration::from_secs(2);
+    let sandbox = Sandbox::new();
+    let on = json!({ "tools/call": [{ "text": "x".repeat(BYTES) }] });
+    let server = fake("one").script("on", on).set("response_timeout", format!("{}s", LIMIT.as_secs()));
+    let top = json!({ "healthcheck_interval": "50ms", "healthcheck_timeout": "50ms" });
+    let mut command = sandbox.serve_command(&[server], &top, &["--no-record"]);
+    command.stderr(Stdio::null());
+    let mut proxy = Running::start_unread(command);
+    proxy.send(format!("{}\n", introduction("init", crate::bridge_kit::LEGACY, json!({}))).as_bytes());
+    for id in all_ids() {
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "one__x" } });
+        proxy.send(format!("{call}\n").as_bytes());
+    }
+    until("the server was called", || sandbox.journal("one").iter().any(|(_, what)| what.contains("tools/call")));
+    // Calls would be overdue by then, and pings missed.
+    let called = Instant::now();
+    while called.elapsed() < LIMIT * 2 {
+        until_idle(proxy.pid());
+    }
+    assert_eq!(ids_of_answers(&mut proxy, COUNT), all_ids(), "nothing is lost");
+    assert_eq!(sandbox.starts("one").len(), 1);
     proxy.end();
 }
 

@@ -182,6 +182,18 @@ impl Calls {
         self.clients_since_none.filter(|_| self.of_clients > 0)
     }
 
+    /// The time since `since` counts against no open call.
+    pub fn put_off(&mut self, since: Instant, now: Instant) {
+        let by = now.saturating_duration_since(since);
+        let put_off = |began: &mut Instant| *began = (*began + by).min(now);
+        for call in self.open.values_mut() {
+            put_off(&mut call.began);
+            call.until += by;
+            call.latest += by;
+        }
+        self.clients_since_none.iter_mut().for_each(put_off);
+    }
+
     pub fn get(&self, id: i64) -> Option<&Call> {
         self.open.get(&id)
     }

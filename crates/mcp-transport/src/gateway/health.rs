@@ -23,6 +23,8 @@ const UNHEALTHY_AFTER: u32 = 3;
 /// A server is asked early if it said nothing for this long while a call is open, or if the last ping failed. A ping
 /// that is unanswered for this long shows.
 const SOON: Duration = Duration::from_secs(5);
+/// For what lay unread to be read, once the client has taken what was there for it.
+const UNREAD_FOR: Duration = Duration::from_secs(2);
 /// Failed calls in a row after which an answered ping no longer says that the server is well.
 const FAILING_AFTER: u32 = 2;
 
@@ -45,6 +47,36 @@ pub struct Health {
     failure: RefCell<Option<Failure>>,
     /// The call that an HTTP status refuses, and whose answer comes next.
     refused: RefCell<Option<(i64, Failure)>>,
+}
+
+/// Whether what a server says lies unread until the only client has taken what is there for it.
+#[derive(Default)]
+pub struct HeldBack {
+    /// Readers that wait for the client.
+    readers: Cell<usize>,
+    /// When the last of them has read what lay there.
+    until: Cell<Option<Instant>>,
+}
+
+impl HeldBack {
+    /// A reader waits for as long as the guard lives.
+    pub fn begin(&self) -> impl Drop {
+        self.readers.set(self.readers.get() + 1);
+        HeldBackReader(self)
+    }
+
+    pub fn lasts(&self) -> bool {
+        self.readers.get() > 0 || self.until.get().is_some_and(|until| Instant::now() < until)
+    }
+}
+
+struct HeldBackReader<'a>(&'a HeldBack);
+
+impl Drop for HeldBackReader<'_> {
+    fn drop(&mut self) {
+        self.0.readers.set(self.0.readers.get() - 1);
+        self.0.until.set(Some(Instant::now() + UNREAD_FOR));
+    }
 }
 
 /// The reason that a call failed on its way.
@@ -178,6 +210,10 @@ impl Leg {
         health.look(now);
         let Some(gateway) = self.server.gateway.upgrade() else { return };
         let Some(interval) = gateway.settings.healthcheck_interval else { return };
+        if self.held_back.lasts() {
+            // The answer would not be read either.
+            return;
+        }
         if health.is_asked.get() || now < health.next.get() && !self.keeps_waiting(now, interval.min(SOON)) {
             return;
         }
@@ -225,7 +261,7 @@ impl Leg {
                 self.used.set(used);
             }
             Some(Some(Failure { login: Some(status), .. })) => self.stop(Lost::NeedsLogin { status }),
-            // A person holds the question, so the server is not late.
+            // A person holds the question, or the answer lies unread, so the server is not late.
             _ if self.is_held() => health.missed.set(0),
             _ => {
                 health.missed.set(health.missed.get() + 1);
@@ -237,7 +273,7 @@ impl Leg {
     }
 
     fn is_held(&self) -> bool {
-        self.talk().is_some_and(|talk| talk.holds_from_client())
+        self.held_back.lasts() || self.talk().is_some_and(|talk| talk.holds_from_client())
     }
 
     /// Whether too many pings failed, and not because the server is busy.

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use super::calls::{Caller, Calls, ClientCall, InFlight, Method, OwnId};
 use super::claims::Claims;
-use super::health::{Failure, Health};
+use super::health::{Failure, Health, HeldBack};
 use super::listed::{Listed, ListsRead};
 use super::server::{Lost, Server};
 use super::subscriptions::Subscriptions;
@@ -60,6 +60,9 @@ pub struct Leg {
     pub(super) has_served: Cell<bool>,
     pub(super) used: Cell<Instant>,
     pub(super) health: Health,
+    pub(super) held_back: HeldBack,
+    /// When overdue calls were looked for last.
+    looked: Cell<Instant>,
     /// How a process ended that had not introduced itself.
     pub(super) last_status: RefCell<Option<String>>,
     /// Why it is over.
@@ -134,6 +137,8 @@ impl Leg {
             has_served: Cell::new(false),
             used: Cell::new(now),
             health: Health::new(now),
+            held_back: HeldBack::default(),
+            looked: Cell::new(now),
             last_status: RefCell::default(),
             lost: OnceCell::new(),
             about: Cell::new(None),
@@ -198,15 +203,18 @@ impl Leg {
         self.visitors.borrow().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Waits while the only client has not taken what is there for it. With several, a slow one holds up no other.
+    /// Waits while the only client has not taken what is there for it. With several, a slow one holds up no other. An
+    /// introduction is always read.
     pub async fn client_room(&self) {
         let only = || match &self.visitors.borrow()[..] {
             [only] => only.upgrade(),
             _ => None,
         };
-        while let Some(talk) = only().and_then(|only| only.talk())
+        while self.phase.get() != Phase::Opening
+            && let Some(talk) = only().and_then(|only| only.talk())
             && talk.client_is_behind()
         {
+            let _held_back = self.held_back.begin();
             // Another may come meanwhile.
             let _ = tokio::time::timeout(LOOK_AGAIN, Box::pin(talk.client_room())).await;
         }
@@ -561,6 +569,11 @@ impl Leg {
 
     /// Gives up calls that took too long.
     pub fn give_up_overdue(&self, now: Instant) {
+        let looked = self.looked.replace(now);
+        if self.held_back.lasts() {
+            // The answers may lie unread.
+            self.calls.borrow_mut().put_off(looked, now);
+        }
         // Nobody is to blame while a person decides.
         let is_held = self.talk().is_some_and(|talk| talk.holds_from_client());
         let is_asked = |call: &ClientCall| call.visitor.upgrade().is_some_and(|visitor| visitor.is_asked_by(self));
