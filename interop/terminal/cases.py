@@ -4,7 +4,15 @@ from holds.stage import Cast
 
 from .demo import toured, toured_in_any_order
 from .drawn import closed, connected, drawn
-from .endings import abandoned_demo, abandoned_proxy, resized, signalled, stopped, suspended
+from .endings import (
+    abandoned_demo,
+    abandoned_proxy,
+    resized,
+    signalled,
+    stopped,
+    stopped_proxy,
+    suspended,
+)
 from .flood import flooded
 from .hostile import unharmed, unharmed_with_rules
 from .stage import Alone
@@ -28,6 +36,7 @@ CASES = [
     (abandoned_proxy, DOOR),
     (suspended, STDIO),
     (stopped, STDIO),
+    (stopped_proxy, DOOR),
     (resized, STDIO),
     (unharmed, Alone("text that would take over a terminal")),
     (unharmed_with_rules, Alone("the same")),

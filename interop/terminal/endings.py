@@ -10,6 +10,7 @@ from .face import Face
 from .terminal import COLUMNS, LINES
 
 SIZES = [(1, 1), (500, 100), (3, 60), (200, 2), (COLUMNS, LINES)]
+STOPS = 6  # where the order of two threads decides
 
 
 def signalled(stage):
@@ -97,6 +98,19 @@ def stopped(stage):
     stage.terminal.until("help to close", lambda screen: "Help: Traffic" not in screen)
     face.leave()
     stage.restored()
+    stage.close()
+
+
+def stopped_proxy(stage):
+    """SIGTSTP from outside for a proxy that draws, on a thread other than its first."""
+    stage.sit_down()
+    face = stage.drawn_proxy()
+    for _ in range(STOPS):
+        stage.terminal.signal(signal.SIGTSTP)
+        stage.terminal.shows("Stopped")
+        stage.restored()
+        stage.terminal.write("clear; fg\n")
+        face.drawn()
     stage.close()
 
 

@@ -1,7 +1,8 @@
 //! Stopping to let the shell have the terminal: by key, with an editor, or because another process says so.
 
 use futures_util::FutureExt;
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::Signal;
+use signal_hook::low_level::raise;
 use tokio::signal::unix::{self, SignalKind, signal};
 
 /// SIGTSTP from outside, which by itself would leave the terminal as it is drawn on.
@@ -30,10 +31,11 @@ impl Stops {
 /// Stops this process; `fg` goes on behind this.
 ///
 /// SIGTSTP is caught here, so that SIGSTOP has to do it. Unlike the former it stops even what no shell would
-/// ever continue, which is left alone.
+/// ever continue, which is left alone. A signal to the whole process may reach another thread first, and this one
+/// would go on to draw before the stop; a raised signal stops the caller before `raise` returns.
 pub fn here() {
     if has_job_control() {
-        let _ = kill_process(getpid(), Signal::STOP);
+        let _ = raise(Signal::STOP.as_raw());
     }
 }
 
