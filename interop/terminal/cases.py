@@ -5,6 +5,7 @@ from holds.stage import Cast
 from .demo import toured, toured_in_any_order
 from .drawn import closed, connected, drawn
 from .endings import (
+    abandoned_attach,
     abandoned_demo,
     abandoned_proxy,
     resized,
@@ -34,6 +35,7 @@ CASES = [
     (signalled, STDIO),
     (abandoned_demo, Alone("the demo")),
     (abandoned_proxy, DOOR),
+    (abandoned_attach, STDIO),
     (suspended, STDIO),
     (stopped, STDIO),
     (stopped_proxy, DOOR),

@@ -4,13 +4,15 @@ import signal
 import time
 from pathlib import Path
 
+from harness.processes import RunFailed
 from holds.checks import expect
 
 from .face import Face
 from .terminal import COLUMNS, LINES
 
 SIZES = [(1, 1), (500, 100), (3, 60), (200, 2), (COLUMNS, LINES)]
-STOPS = 6  # where the order of two threads decides
+PANICKED = 101  # the exit code of a Rust program
+STOPS = 6       # where the order of two threads decides
 
 
 def signalled(stage):
@@ -43,6 +45,21 @@ def abandoned_demo(stage):
 def abandoned_proxy(stage):
     stage.sit_down()
     stage.drawn_proxy()
+    stage.close()
+
+
+def abandoned_attach(stage):
+    """A face whose window is closed ends by itself, and not by a panic."""
+    stage.connect()
+    stage.sit_down()
+    note = Path(stage.home.path, "exit-code")
+    command = f"mcp-proxy attach; echo $? > {note}.draft; mv {note}.draft {note}"
+    stage.terminal.write(f"bash -c 'trap : HUP; {command}'\n")
+    Face(stage.terminal).drawn()
+    stage.terminal.anew()
+    stage.terminal.until("the exit code", lambda _: note.exists())
+    if (code := int(note.read_text())) == PANICKED:
+        raise RunFailed(f"`attach` panicked: exit {code}")
     stage.close()
 
 

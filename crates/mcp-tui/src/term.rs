@@ -1,6 +1,7 @@
 //! The terminal itself: taken when drawing begins, and given back as it was however that ends.
 
 use std::io::{self, Stdout, Write};
+use std::mem::ManuallyDrop;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +16,8 @@ use ratatui::layout::{Position, Rect};
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 pub struct Term {
-    pub terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Never dropped: that shows the cursor, as `leave` does, and panics where terminal and standard error are gone.
+    pub terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Term {
@@ -23,7 +25,7 @@ impl Term {
         give_back_on_panic();
         enter()?;
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout())).inspect_err(|_| leave())?;
-        Ok(Self { terminal })
+        Ok(Self { terminal: ManuallyDrop::new(terminal) })
     }
 
     /// Does something that needs the terminal as it was, then takes it again.
@@ -94,7 +96,7 @@ mod tests {
     use std::fs::File;
     use std::io::Read;
     use std::os::fd::OwnedFd;
-    use std::process::{Command, Stdio};
+    use std::process::{Child, Command, Stdio};
 
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use rustix::termios::{Termios, tcgetattr};
@@ -106,6 +108,7 @@ mod tests {
 
     /// Run by itself this does nothing; the tests below run it in a process on a terminal of its own.
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the harness cannot print its verdict on a terminal that is gone")]
     fn takes_the_terminal() {
         let Some(end) = std::env::var_os(ENDS_BY) else { return };
         let mut term = Term::take().unwrap();
@@ -113,6 +116,13 @@ mod tests {
         match end.to_str() {
             Some("panic") => panic!("as a bug would"),
             Some("other thread") => drop(std::thread::spawn(|| panic!("elsewhere")).join()),
+            Some("closed") => {
+                term.write(b"ready").unwrap();
+                // Nothing is typed, so that this returns when the terminal is closed.
+                let _ = io::stdin().read(&mut [0]);
+                drop(term);
+                std::process::exit(0);
+            }
             _ => drop(term),
         }
     }
@@ -121,23 +131,31 @@ mod tests {
         format!("{:?}", (of.input_modes, of.output_modes, of.control_modes, of.local_modes))
     }
 
-    #[track_caller]
-    fn is_given_back(end: &str) -> String {
-        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    /// Both ends of a new terminal.
+    fn terminal() -> (File, File) {
+        let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
         let name = ptsname(&ours, Vec::new()).unwrap().into_string().unwrap();
-        let theirs = File::options().read(true).write(true).open(name).unwrap();
-        let before = modes(&tcgetattr(&theirs).unwrap());
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        (File::from(ours), File::options().read(true).write(true).open(name).unwrap())
+    }
+
+    fn taking(theirs: &File, end: &str) -> Child {
+        Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "term::tests::takes_the_terminal", "--nocapture"])
             .env(ENDS_BY, end)
             .stdin(Stdio::from(OwnedFd::from(theirs.try_clone().unwrap())))
             .stdout(Stdio::from(OwnedFd::from(theirs.try_clone().unwrap())))
             .stderr(Stdio::from(OwnedFd::from(theirs.try_clone().unwrap())))
             .spawn()
-            .unwrap();
-        let mut screen = File::from(ours);
+            .unwrap()
+    }
+
+    #[track_caller]
+    fn is_given_back(end: &str) -> String {
+        let (mut screen, theirs) = terminal();
+        let before = modes(&tcgetattr(&theirs).unwrap());
+        let mut child = taking(&theirs, end);
         let reading = std::thread::spawn(move || {
             let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
             while let Ok(count @ 1..) = screen.read(&mut piece) {
@@ -166,5 +184,19 @@ mod tests {
             let (left, words) = (shown.find("\x1b[?1049l").unwrap(), shown.find("panicked at").unwrap());
             assert!(left < words, "{shown:?}");
         }
+    }
+
+    #[test]
+    fn a_terminal_that_was_closed_is_left_without_a_panic() {
+        let (mut screen, theirs) = terminal();
+        let mut child = taking(&theirs, "closed");
+        drop(theirs);
+        let (mut shown, mut piece) = (Vec::new(), [0; 4096]);
+        while !String::from_utf8_lossy(&shown).contains("ready") {
+            let count = screen.read(&mut piece).unwrap();
+            shown.extend_from_slice(&piece[..count]);
+        }
+        drop(screen);
+        assert_eq!(child.wait().unwrap().code(), Some(0));
     }
 }
