@@ -131,6 +131,32 @@ def stopped_proxy(stage):
     stage.close()
 
 
+def ended_in_editor(stage):
+    """SIGTERM and SIGHUP end a face whose user is in an editor, and the editor with it."""
+    client, _ = stage.connect()
+    stage.sit_down()
+    editor = Path(stage.home.path, "editor")
+    editor.write_text("#!/bin/sh\nclear\necho in-the-editor\nexec sleep 600\n")
+    editor.chmod(0o755)
+    stage.terminal.run(f"export EDITOR={editor}; clear")
+    stage.attach().hold("> tool:echo")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # A face draws a moment before it is in control, and until then nothing is held for it.
+        stage.shell.until("the breakpoint to hold", lambda: stage.shell.listed("ps")[0]["breakpoints_that_hold"] == 1)
+        call = client.call("echo", {"message": number.name})
+        Face(stage.terminal).held("echo")
+        stage.terminal.press("e")
+        stage.terminal.shows("in-the-editor")
+        stage.terminal.signal(number)
+        stage.restored()
+        text = stage.answered_soon(call, time.monotonic())
+        expect(f"what the server got at {number.name}", text.lower(), f"echo: {number.name}".lower())
+        stage.terminal.run("clear")
+        stage.attach()  # what the last one holds, this one does, too
+    Face(stage.terminal).leave()
+    stage.close()
+
+
 def resized(stage):
     """No size is too small or too large to go on."""
     client, _ = stage.connect()
