@@ -74,27 +74,29 @@ fn an_address_where_nobody_is_hurts_nobody_else() {
 
 #[test]
 fn a_session_that_a_server_lost_is_opened_again_with_what_was_subscribed_to() {
-    let sandbox = Sandbox::new();
-    let (server, _serving) = at_an_address(&sandbox, fake("a").list("resources", json!(["r:1"])), "/mcp");
-    let mut client = StdioClient::open(&sandbox, &[server, fake("b")], json!({}));
-    let uri = names_in(&client.ask("resources/list", json!({})), "resources", "uri").remove(0);
-    assert_eq!(client.ask("resources/subscribe", json!({ "uri": uri }))["result"], json!({}));
-    // Its session ends with its process, and nobody knows it any more.
-    let process = sandbox.starts("a")[0];
-    signal(process, Signal::KILL);
-    until("the process is gone", || !sandbox.left_over().contains(&process));
-    until("it is called again", || {
-        let answer = client.call("a__x", json!({ "text": "1" }));
-        answer.get("result").is_some_and(|_| text_of(&answer) == "a:x:1")
-    });
-    sandbox.until_seen("a", "resources/subscribe", 2);
-    assert_eq!(sandbox.seen("a", "initialize").len(), 2);
-    let params = json!({ "uri": "r:1" });
-    let updated = json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params });
-    client.steps("a__do", json!([{ "say": updated }, { "text": "" }]));
-    assert_eq!(client.heard("notifications/resources/updated")["params"]["uri"], uri);
-    assert_eq!(client.says("b__x", "1"), "b:x:1");
-    client.end();
+    for (path, transport) in [("/mcp", "streamable-http"), ("/sse", "sse")] {
+        let sandbox = Sandbox::new();
+        let (server, _serving) = at_an_address(&sandbox, fake("a").list("resources", json!(["r:1"])), path);
+        let mut client = StdioClient::open(&sandbox, &[server.set("transport", transport), fake("b")], json!({}));
+        let uri = names_in(&client.ask("resources/list", json!({})), "resources", "uri").remove(0);
+        assert_eq!(client.ask("resources/subscribe", json!({ "uri": uri }))["result"], json!({}));
+        assert_eq!(client.ask("logging/setLevel", json!({ "level": "error" }))["result"], json!({}));
+        // Its session ends with its process, and nobody knows it any more.
+        let process = sandbox.starts("a")[0];
+        signal(process, Signal::KILL);
+        until("the process is gone", || !sandbox.left_over().contains(&process));
+        until("it is called again", || {
+            let answer = client.call("a__x", json!({ "text": "1" }));
+            answer.get("result").is_some_and(|_| text_of(&answer) == "a:x:1")
+        });
+        sandbox.until_seen("a", "resources/subscribe", 2);
+        sandbox.until_seen("a", "logging/setLevel", 2);
+        assert_eq!(sandbox.seen("a", "initialize").len(), 2);
+        client.steps("a__do", json!([updated("r:1"), { "text": "" }]));
+        assert_eq!(client.heard(UPDATED)["params"]["uri"], uri);
+        assert_eq!(client.says("b__x", "1"), "b:x:1");
+        client.end();
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::http_link::of_status;
 use super::queue::{Queue, asks, method_of};
-use super::talk::Talk;
+use super::talk::{ClientEnd, Talk};
 use crate::http::body::ToServer;
 use crate::http::exchange::Exchange;
 use crate::http::heads::is_media_type;
@@ -245,6 +245,9 @@ impl SseLink {
         let initialized = self.initialized.borrow().clone();
         if let Some(initialized) = initialized {
             let _ = self.repeat(talk, endpoint, &initialized).await;
+            if let ClientEnd::Leg(leg) = &talk.client {
+                leg.reopened();
+            }
         }
     }
 
