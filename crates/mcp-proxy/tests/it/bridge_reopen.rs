@@ -105,6 +105,26 @@ fn no_session_is_opened_again_for_a_400_about_the_request() {
 }
 
 #[test]
+fn a_400_soon_after_the_session_was_opened_again_is_about_the_request() {
+    let said = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"session name is required"}}"#;
+    let denied = || answer("400 Bad Request", &["Content-Type: application/json"], said);
+    let mut pair = Pair::open();
+    pair.send(call(1, "wrong"));
+    pair.origin.call().send(denied());
+    assert_eq!(error_of(&pair.proxy), (1.into(), 5024.into()));
+    agree_again(&pair);
+    pair.send(call(2, "slow"));
+    let mut slow = pair.origin.call();
+    pair.send(call(3, "wrong"));
+    pair.origin.call().send(denied());
+    assert_eq!(error_of(&pair.proxy), (3.into(), (-32600).into()));
+    slow.send(json_answer(result(2)));
+    assert_eq!(pair.proxy.line(), format!("{}\n", result(2)).as_bytes());
+    pair.ask(4);
+    pair.end();
+}
+
+#[test]
 fn on_a_connection_that_had_closed() {
     let mut pair = Pair::open();
     pair.send(call(1, "lost"));

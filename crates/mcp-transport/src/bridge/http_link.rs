@@ -20,7 +20,7 @@ use mcp_wire::reply::Refusal;
 use mcp_wire::revision::{self, Era, Revision};
 use mcp_wire::{Id, Message, scan};
 use tokio::task::AbortHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::http_reader::{Audience, Opening, Reader, Resume};
 use super::queue::{Class, Place, Queue, asks, method_of};
@@ -38,6 +38,8 @@ const LAST_EVENT: HeaderName = HeaderName::from_static(revision::LAST_EVENT_HEAD
 
 /// For a server to take up a session again.
 const OPEN_AGAIN_FOR: Duration = Duration::from_secs(30);
+/// A session that was opened again this recently is known to its server: status 400 is about the request.
+const KNOWN_FOR: Duration = Duration::from_secs(10);
 /// For a server to hear that a session is over.
 const GOODBYE_FOR: Duration = Duration::from_secs(2);
 
@@ -47,6 +49,8 @@ pub struct HttpLink {
     /// What the server calls this session, and the revision to name in each request.
     session: RefCell<Option<HeaderValue>>,
     version: RefCell<Option<HeaderValue>>,
+    /// When the session was last opened again.
+    reopened: Cell<Option<Instant>>,
     /// The client's own bytes, for a session that has to be opened again.
     initialize: RefCell<Option<Message>>,
     initialized: RefCell<Option<Message>>,
@@ -80,6 +84,7 @@ impl HttpLink {
             upstream,
             session: RefCell::default(),
             version: RefCell::default(),
+            reopened: Cell::new(None),
             initialize: RefCell::default(),
             initialized: RefCell::default(),
             queue: Rc::default(),
@@ -240,13 +245,21 @@ impl HttpLink {
                 Outcome::Done
             }
             status => {
-                let is_about_session = Box::pin(reader.refused(&parts, body, session.is_some())).await;
+                let may_be_lost = session.as_ref().is_some_and(|session| self.may_have_lost(session));
+                let is_about_session = Box::pin(reader.refused(&parts, body, may_be_lost)).await;
                 match session.filter(|_| is_about_session && status == StatusCode::BAD_REQUEST) {
                     Some(session) => Outcome::SessionLost(session),
                     None => Outcome::Failed,
                 }
             }
         }
+    }
+
+    /// Whether the server may have forgotten `session`. A tool may have sessions of its own, so the words of an error
+    /// are not enough.
+    fn may_have_lost(&self, session: &HeaderValue) -> bool {
+        let is_known = self.reopened.get().is_some_and(|reopened| reopened.elapsed() < KNOWN_FOR);
+        !is_known || self.session.borrow().as_ref() != Some(session)
     }
 
     /// Sends a request and waits for the head of its answer.
@@ -347,6 +360,7 @@ impl HttpLink {
             refuse(talk, &[id], &Refusal::SessionLost);
         }
         if timeout(OPEN_AGAIN_FOR, self.send_opening(talk)).await.is_ok_and(|is_open| is_open) {
+            self.reopened.set(Some(Instant::now()));
             if let ClientEnd::Leg(leg) = &talk.client {
                 leg.reopened();
             }

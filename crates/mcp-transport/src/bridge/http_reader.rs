@@ -141,7 +141,7 @@ impl Reader<'_> {
 
     /// A body that came with a status of failure. True if it says that the server does not know the session; nothing of
     /// it is passed on then.
-    pub async fn refused(&self, parts: &Parts, body: ServerBody, has_session: bool) -> bool {
+    pub async fn refused(&self, parts: &Parts, body: ServerBody, may_be_lost: bool) -> bool {
         let bytes = match self.read_whole(body, &mut None).await {
             Ok(bytes) => bytes,
             Err(refusal) => {
@@ -152,7 +152,7 @@ impl Reader<'_> {
         let message = Message::new(bytes.clone());
         let is_of_request = message.id().is_some_and(|id| self.asked.contains(&id)) || names_request(&message);
         let is_of_session =
-            has_session && self.method != b"\"initialize\"" && !is_of_request && names_session(&message);
+            may_be_lost && self.method != b"\"initialize\"" && !is_of_request && names_session(&message);
         match parts.status {
             StatusCode::BAD_REQUEST if is_of_session => {
                 self.note_quoted(&bytes);
