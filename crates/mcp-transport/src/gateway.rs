@@ -66,11 +66,15 @@ pub struct Gateway {
 }
 
 /// A server process, for as long as anything of it is there.
-pub struct Counted(Rc<Cell<usize>>);
+pub struct Counted {
+    all: Rc<Cell<usize>>,
+    server: Rc<Server>,
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
+        self.all.set(self.all.get() - 1);
+        self.server.is_gone();
     }
 }
 
@@ -165,9 +169,10 @@ impl Gateway {
         self.board.show(&self.servers, orders.len());
     }
 
-    fn counted(&self) -> Counted {
+    fn counted(&self, server: &Rc<Server>) -> Counted {
         self.children.set(self.children.get() + 1);
-        Counted(Rc::clone(&self.children))
+        server.begins();
+        Counted { all: Rc::clone(&self.children), server: Rc::clone(server) }
     }
 
     /// Sends a server something that no client sent.

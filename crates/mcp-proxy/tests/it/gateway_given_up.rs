@@ -1,13 +1,14 @@
 //! A call that its client cancelled, or that took too long, costs the other clients of its server nothing: they are
 //! asked, told and answered as if each were alone. What the server says because of that call reaches none of them.
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::bridge_kit::{Events, expect_stream};
-use crate::gateway_kit::{Fake, HttpClient, code_of, fake, names_in, steps, text_of};
+use crate::gateway_kit::{Fake, HttpClient, StdioClient, code_of, fake, names_in, steps, text_of};
 use crate::gateway_subscriptions::{UPDATED, listen, updated};
 use crate::http_kit::{Listening, bare};
-use crate::kit::{Sandbox, until};
+use crate::kit::{Sandbox, signal, until};
 
 const QUESTIONS: [&str; 3] = ["sampling/createMessage", "elicitation/create", "roots/list"];
 
@@ -268,4 +269,46 @@ fn an_exclusive_server_is_taken_to_have_settled_a_call_after_its_own_grace() {
     });
     gateway.end();
     assert_eq!(sandbox.starts("a").len(), 1);
+}
+
+#[test]
+fn an_exclusive_server_that_ended_is_started_once_for_all_clients() {
+    let sandbox = Sandbox::new();
+    let gateway = sandbox.serve_http(&[fake("a").set("exclusive", true)], top());
+    let mut one = HttpClient::open(&gateway);
+    assert_eq!(text_of(&one.call(0, "a__x", json!({ "text": "1" }))), "a:x:1");
+    let mut other = open(&gateway);
+    for round in 1..=3 {
+        assert_eq!(code_of(&one.call(round, "a__do", steps(json!([{ "kill": true }])))), 5032);
+        // The client that declares something else comes first.
+        assert_eq!(text_of(&other.call(round, "a__x", json!({ "text": "1" }))), "a:x:1");
+        sandbox.stdout(["servers", "enable", "a"]);
+        let listed: Value = serde_json::from_str(&sandbox.stdout(["servers", "list", "--json"])).unwrap();
+        assert_eq!(listed["instances"], 1, "{listed}");
+        assert_eq!(sandbox.starts("a").len(), 1 + round);
+    }
+    gateway.end();
+}
+
+#[test]
+fn an_exclusive_server_is_started_again_once_the_process_before_is_gone() {
+    for is_asked in [true, false] {
+        let sandbox = Sandbox::new();
+        let interval = if is_asked { "1h" } else { "100ms" };
+        let top = json!({ "healthcheck_interval": interval, "healthcheck_timeout": "200ms" });
+        let slow = fake("a").script("survives_eof", true).set("exclusive", true);
+        let mut client = StdioClient::open(&sandbox, &[slow], top);
+        assert_eq!(client.says("a__x", "1"), "a:x:1");
+        let before = sandbox.starts("a")[0];
+        if is_asked {
+            sandbox.stdout(["servers", "restart", "a"]);
+        } else {
+            signal(before, Signal::STOP);
+        }
+        until("it is started again", || sandbox.starts("a").len() > 1);
+        assert!(!sandbox.left_over().contains(&before), "the process before is still there");
+        until("it answers", || client.call("a__x", json!({}))["result"].is_object());
+        client.end();
+        sandbox.nothing_is_left();
+    }
 }

@@ -40,6 +40,7 @@ enum Failed {
 impl Leg {
     /// Opens the connection, and sees to what waits for it.
     pub(super) async fn open(self: Rc<Self>) {
+        self.server.until_alone().await;
         if self.is_over() {
             return;
         }
@@ -107,6 +108,7 @@ impl Leg {
         let mut why = String::new();
         for era in self.server.eras(self.key.era) {
             if self.talk().is_none_or(|talk| talk.is_over()) {
+                self.server.until_alone().await;
                 self.connect().map_err(|error| Lost::NotOpened { why: error.to_string() })?;
             }
             let introduced = self.introduce_in(era).await;
@@ -223,7 +225,7 @@ impl Leg {
         let hub = &gateway.hub;
         let conversation = hub.look(|pipeline| pipeline.begin_leg(self.server.settings.id.clone()));
         let talk = Talk::new(hub, Rc::new(RefCell::new(conversation)), ClientEnd::Leg(Rc::clone(self)));
-        let counted = gateway.counted();
+        let counted = gateway.counted(&self.server);
         *self.talk.borrow_mut() = Some(Rc::clone(&talk));
         match &self.server.settings.target {
             ServerTarget::Command { command, framing, .. } => {

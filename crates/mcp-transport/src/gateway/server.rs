@@ -14,13 +14,14 @@ use mcp_engine::router::Namespace;
 use mcp_engine::router::era::{self, ClientFacts};
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
-use tokio::time::Instant;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
 
-use super::Gateway;
 use super::board::{ServerOrder, ServerState, ServerView};
 use super::leg::{Leg, LegKey, Phase};
 use super::settings::{Instance, ServerSettings, ServerTarget, Speaks, Start, UrlTransport};
 use super::visitor::Visitor;
+use super::{Gateway, TREES_GONE_FOR};
 use crate::bridge::talk::Talk;
 use crate::http::tls;
 use crate::http::upstream::Upstream;
@@ -67,6 +68,10 @@ pub struct Server {
     next_start: Cell<Option<Instant>>,
     /// Connections that are to be opened again.
     revive: RefCell<Vec<Revived>>,
+    /// Processes and sessions of which something is left.
+    left: Cell<usize>,
+    /// Told when one of them is gone.
+    gone: Notify,
     /// Connections that others took new work over from.
     retirements: Cell<u32>,
     /// Times that it was started again because it ended.
@@ -153,6 +158,8 @@ impl Server {
             failures: Cell::new(0),
             next_start: Cell::new(None),
             revive: RefCell::default(),
+            left: Cell::new(0),
+            gone: Notify::new(),
             retirements: Cell::new(0),
             restarts: Cell::new(0),
             last_words: RefCell::default(),
@@ -321,9 +328,8 @@ impl Server {
         let mut visitors = visitors;
         {
             let mut revive = self.revive.borrow_mut();
-            if let Some(at) = revive.iter().position(|revived| revived.key == key) {
-                visitors.extend(revive.swap_remove(at).visitors);
-            }
+            let is_replaced = |revived: &mut Revived| self.settings.exclusive || revived.key == key;
+            visitors.extend(revive.extract_if(.., is_replaced).flat_map(|revived| revived.visitors));
         }
         visitors.retain(|visitor| visitor.upgrade().is_some_and(|visitor| !visitor.has_left()));
         let me = self.me.upgrade().expect("it is in use");
@@ -338,6 +344,35 @@ impl Server {
             }
         });
         Ok(leg)
+    }
+
+    /// A process or session of it begins.
+    pub(super) fn begins(&self) {
+        self.left.set(self.left.get() + 1);
+    }
+
+    /// Nothing is left of one that began.
+    pub(super) fn is_gone(&self) {
+        self.left.set(self.left.get() - 1);
+        self.gone.notify_waiters();
+    }
+
+    /// Waits until nothing is left of the process or session before, where there may be only one.
+    pub(super) async fn until_alone(&self) {
+        if !self.settings.exclusive {
+            return;
+        }
+        let gone = async {
+            loop {
+                let gone = self.gone.notified();
+                if self.left.get() == 0 {
+                    return;
+                }
+                gone.await;
+            }
+        };
+        // By then its tree was killed, or cannot be.
+        let _ = timeout(self.settings.shutdown_grace + TREES_GONE_FOR, gone).await;
     }
 
     /// Ends a connection that nobody uses.
