@@ -1,13 +1,17 @@
 //! A call that its client cancelled, or that took too long, costs the other clients of its server nothing: they are
 //! asked, told and answered as if each were alone. What the server says because of that call reaches none of them.
 
+use std::sync::Mutex;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::bridge_kit::{Events, expect_stream};
 use crate::gateway_kit::{Fake, HttpClient, StdioClient, code_of, fake, names_in, steps, text_of};
 use crate::gateway_subscriptions::{UPDATED, listen, updated};
-use crate::http_kit::{Listening, bare};
+use crate::http_kit::{Listening, Origin, STREAM, accepted, bare, event, json as json_answer};
 use crate::kit::{Sandbox, signal, until};
 
 const QUESTIONS: [&str; 3] = ["sampling/createMessage", "elicitation/create", "roots/list"];
@@ -311,4 +315,62 @@ fn an_exclusive_server_is_started_again_once_the_process_before_is_gone() {
         client.end();
         sandbox.nothing_is_left();
     }
+}
+
+#[test]
+fn logs_outside_of_calls_reach_others_after_the_grace_where_answers_have_streams_of_their_own() {
+    let (sandbox, (arrived, arrivals)) = (Sandbox::new(), sync_channel(100));
+    let (goes_on, is_over) = sync_channel::<()>(1);
+    let is_over = Mutex::new(is_over);
+    let serving = Origin::start().serve(move |call| {
+        let message: Value = serde_json::from_slice(&call.body).unwrap_or_default();
+        let method = message["method"].as_str().unwrap_or_default();
+        let result = match method {
+            "initialize" => json!({
+                "protocolVersion": message["params"]["protocolVersion"],
+                "capabilities": { "tools": {}, "logging": {} },
+                "serverInfo": { "name": "a", "version": "1" },
+            }),
+            "tools/list" => json!({ "tools": [{ "name": "x", "inputSchema": { "type": "object" } }] }),
+            "ping" => json!({}),
+            "tools/call" => return drop(arrived.send(method.to_owned())),
+            "" if call.asked().starts_with("GET") => {
+                call.send(STREAM);
+                let logged = event(log("on no call's stream")["say"].to_string());
+                let is_over = is_over.lock().unwrap();
+                while is_over.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout)
+                    && call.try_send(&logged).is_ok()
+                {}
+                return;
+            }
+            _ => {
+                let _ = call.try_send(accepted());
+                return drop(arrived.send(method.to_owned()));
+            }
+        };
+        let _ =
+            call.try_send(json_answer(json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string()));
+    });
+    // The server's threads end once this has been dropped, also if the test fails.
+    let _goes_on = goes_on;
+    let until_arrived = |method: &str| while arrivals.recv().unwrap() != method {};
+    let server = fake("a").set("url", serving.url("/mcp")).set("protocol", "legacy").set("cancel_grace", "50ms");
+    let gateway = sandbox.serve_http(&[server], top());
+    let mut gone = open(&gateway);
+    let call = gone.message("one", "tools/call", json!({ "name": "a__x", "arguments": {} }));
+    let mut waiting = gone.beside(&gateway);
+    waiting.send(&call);
+    until_arrived("tools/call");
+    let params = json!({ "requestId": "one" });
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
+    assert_eq!(gone.post(&cancelled).status(), 202);
+    until_arrived("notifications/cancelled");
+    let headers: Vec<&str> = gone.headers.iter().map(String::as_str).collect();
+    assert!(gateway.client().ask(&bare("DELETE", "/mcp", &headers)).status() < 300);
+    let mut other = open(&gateway);
+    other.ask(1, "tools/list", json!({}));
+    let mut stream = listen(&gateway, &other);
+    while stream.next_json()["params"]["data"] != "on no call's stream" {}
+    drop(stream);
+    gateway.end();
 }

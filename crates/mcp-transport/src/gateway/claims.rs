@@ -75,14 +75,20 @@ impl Leg {
         !settings.exclusive
             && self.key.visitor.is_none()
             && !self.claims.is_stuck.get()
-            && (self.is_process() || self.server.speaks_sse.get())
+            && self.has_one_stream()
             && self.server.has_room_for_more()
     }
 
-    /// For how long an unsettled call may be what the server means.
+    /// Whether all that the server says comes on one stream.
+    fn has_one_stream(&self) -> bool {
+        self.is_process() || self.server.speaks_sse.get()
+    }
+
+    /// For how long an unsettled call may be what the server means. Where answers have streams of their own, that of the
+    /// call is closed, so the server can no longer settle it.
     pub(super) fn claims_last(&self) -> Duration {
         let settings = &self.server.settings;
-        if settings.exclusive { settings.cancel_grace } else { settings.response_cap }
+        if settings.exclusive || !self.has_one_stream() { settings.cancel_grace } else { settings.response_cap }
     }
 
     /// Whether a call waits here, because the server may be about to settle those of other clients.
