@@ -1,7 +1,9 @@
 //! Clients that ask for much and read nothing: their waiting answers are bounded, and other clients go on.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -78,25 +80,75 @@ fn answers_over_http_wait_on_their_connections_for_a_client_on_stdio() {
 }
 
 #[test]
+fn answers_that_never_come_whole_hold_up_no_other() {
+    const STALLED: usize = 3;
+    let sandbox = Sandbox::new();
+    let begun = Arc::new(AtomicUsize::new(0));
+    let origin = Origin::start().serve({
+        let begun = Arc::clone(&begun);
+        move |call| {
+            let message: Value = serde_json::from_slice(&call.body).unwrap_or_default();
+            match message["id"].as_u64() {
+                Some(0) => drop(call.try_send(json_answer(large_result(0)))),
+                // Most of an answer, and no more.
+                Some(id) => {
+                    let answer = json_answer(large_result(id));
+                    drop(call.try_send(&answer[..answer.len() - 10]));
+                    begun.fetch_add(1, Relaxed);
+                }
+                None => call.send(accepted()),
+            }
+        }
+    });
+    let mut command = sandbox.command(["run", "--no-record", "--quiet", "--transport", "streamable-http", "--url"]);
+    command.arg(origin.url("/mcp")).stderr(Stdio::null());
+    let mut proxy = Running::start_quietly(command);
+    for id in 1..=STALLED {
+        proxy.send(format!("{}\n", call(id, "x")).as_bytes());
+    }
+    until("as many answers stall as are read at a time", || begun.load(Relaxed) >= 2);
+    proxy.send(format!("{}\n", call(0, "x")).as_bytes());
+    assert_eq!(proxy.json()["id"], 0);
+    drop(origin);
+    proxy.end();
+}
+
+#[test]
 fn answers_of_a_process_wait_in_its_pipe_for_a_client_on_http() {
+    answers_of_a_process_wait("");
+}
+
+#[test]
+fn answers_that_leave_as_events_wait_in_the_pipe_of_their_process() {
+    answers_of_a_process_wait(
+        r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$id,"progress":1}}"#,
+    );
+}
+
+/// `before` comes before each answer.
+fn answers_of_a_process_wait(before: &str) {
     let sandbox = Sandbox::new();
     let proxy = sandbox.listen_to_fixture(&["puppet"], &["--no-record"]);
     let client = HttpClient::open(&proxy);
     let mut calls = Vec::new();
     for id in all_ids() {
         let file = sandbox.path(&format!("{id}.json"));
-        std::fs::File::create(&file).unwrap().write_all(format!("{}\n", large_result(id)).as_bytes()).unwrap();
+        let before = before.replace("$id", &id.to_string());
+        std::fs::write(&file, format!("{before}\n{}\n", large_result(id))).unwrap();
         let mut call = client.beside(&proxy);
-        call.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "play", "params": { "file": file } }));
+        let params = json!({ "file": file, "_meta": { "progressToken": id } });
+        call.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "play", "params": params }));
         calls.push((id, call));
     }
     until_idle(proxy.pid());
     let peak = peak_bytes(proxy.pid());
+    let count_before = usize::from(!before.is_empty());
     // The last reader waits for the others; separate connections answer in any order.
     let reading = calls.into_iter().map(|(id, mut call)| {
         std::thread::spawn(move || {
             let answers = call.answers();
-            assert_eq!((answers.len(), &answers[0]["id"]), (1, &id.into()));
+            assert_eq!(answers.len(), 1 + count_before);
+            assert_eq!(answers[count_before]["id"], id);
         })
     });
     let reading: Vec<_> = reading.collect();
@@ -153,15 +205,28 @@ fn a_slow_client_costs_its_server_nothing() {
 
 #[test]
 fn a_client_that_reads_nothing_holds_up_no_other() {
+    reads_nothing_and_holds_up_no_other(&[]);
+}
+
+#[test]
+fn a_client_that_reads_no_events_holds_up_no_other() {
+    let params = json!({ "progressToken": "$token", "progress": 1 });
+    let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params });
+    reads_nothing_and_holds_up_no_other(&[json!({ "say": progress })]);
+}
+
+/// The server takes the steps `before` ahead of each answer.
+fn reads_nothing_and_holds_up_no_other(before: &[Value]) {
     let sandbox = Sandbox::new();
-    let server = fake("one").script("on", json!({ "tools/call": [{ "text": "x".repeat(BYTES) }] }));
+    let steps: Vec<Value> = before.iter().cloned().chain([json!({ "text": "x".repeat(BYTES) })]).collect();
+    let server = fake("one").script("on", json!({ "tools/call": steps }));
     let top = json!({ "max_message_bytes": BYTES * 2 });
     let gateway = Listening::start(sandbox.serve_command(&[server], &top, &["--no-record", "--listen", "0"]));
     let (slow, mut other) = (HttpClient::open(&gateway), HttpClient::open(&gateway));
     let mut calls = Vec::new();
     for id in all_ids() {
         let mut call = slow.beside(&gateway);
-        let params = json!({ "name": "one__x" });
+        let params = json!({ "name": "one__x", "_meta": { "progressToken": id } });
         call.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }));
         calls.push(call);
     }
@@ -172,7 +237,8 @@ fn a_client_that_reads_nothing_holds_up_no_other() {
     assert!(answer["result"].to_string().len() > BYTES);
     until_idle(gateway.pid());
     let peak = peak_bytes(gateway.pid());
-    let answers: Vec<Value> = calls.iter_mut().flat_map(|call| call.answers()).collect();
+    let all = calls.iter_mut().flat_map(|call| call.answers());
+    let answers: Vec<Value> = all.filter(|message| message.get("method").is_none()).collect();
     let (whole, refused): (Vec<_>, Vec<_>) = answers.iter().partition(|answer| answer.get("result").is_some());
     assert!(!whole.is_empty() && whole.len() + refused.len() == COUNT, "{} {}", whole.len(), refused.len());
     assert!(refused.iter().all(|answer| answer["error"]["code"] == 5031), "{:?}", refused.first());

@@ -16,7 +16,7 @@ use mcp_wire::revision::Era;
 use mcp_wire::splice::splice;
 use mcp_wire::{Id, Kind, Message, scan, strict};
 use tokio::sync::SemaphorePermit;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::http_link::{HttpLink, Outcome, of_status, refuse};
 use super::queue::Place;
@@ -36,6 +36,8 @@ const RETRIES_MAX: u32 = 5;
 const QUOTED: usize = 512;
 /// Answers above this are read whole only a few at a time.
 const LARGE: usize = 256 * 1024;
+/// The rest of a large answer has to come on for it to keep its place.
+const SILENT_FOR: Duration = Duration::from_secs(1);
 
 /// Where a stream broke, and how often it did.
 #[derive(Default)]
@@ -176,7 +178,8 @@ impl Reader<'_> {
         false
     }
 
-    /// A large one waits for its place before it is read on, and keeps that until the client has it.
+    /// A large one waits for its place before it is read on, and keeps that until the client has it. A server that
+    /// says no more meanwhile loses the place to others.
     async fn read_whole<'a>(
         &'a self,
         mut body: ServerBody,
@@ -184,7 +187,18 @@ impl Reader<'_> {
     ) -> Result<Bytes, Refusal> {
         let limit = self.talk.hub.message_bytes_max;
         let mut seen = BytesMut::new();
-        while let Some(data) = body.data().await {
+        loop {
+            let data = match place {
+                None => body.data().await,
+                Some(_) => match timeout(SILENT_FOR, body.data()).await {
+                    Ok(data) => data,
+                    Err(_) => {
+                        *place = None;
+                        body.data().await
+                    }
+                },
+            };
+            let Some(data) = data else { break };
             let Ok(data) = data else {
                 self.exchange.ended("server broke off");
                 return Err(Refusal::StreamLost);

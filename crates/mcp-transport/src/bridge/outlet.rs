@@ -20,19 +20,29 @@ const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(15);
 #[derive(Default)]
 pub struct Outlet {
     waiting: RefCell<VecDeque<Bytes>>,
+    /// Of all that waits, and of a large event until its last piece is taken.
     bytes: Cell<usize>,
+    /// The length of the first event in `waiting`, once a piece of that was taken.
+    begun: Cell<usize>,
     reader: RefCell<Option<Waker>>,
     ended: Cell<bool>,
     /// Whoever read it is gone.
     left: Cell<bool>,
-    /// Told when something was read or the reader left.
-    drained: Rc<Notify>,
+    unread: Rc<Unread>,
 }
 
 impl Outlet {
-    /// `drained` is told of everything that is read, for those who fill several of these.
-    pub fn new(drained: Rc<Notify>) -> Rc<Self> {
-        Rc::new(Self { drained, ..Self::default() })
+    /// `unread` counts what waits in several of these.
+    pub fn new(unread: &Rc<Unread>) -> Rc<Self> {
+        Rc::new(Self {
+            waiting: RefCell::default(),
+            bytes: Cell::new(0),
+            begun: Cell::new(0),
+            reader: RefCell::default(),
+            ended: Cell::new(false),
+            left: Cell::new(false),
+            unread: Rc::clone(unread),
+        })
     }
 
     pub fn push(&self, bytes: Bytes) {
@@ -40,6 +50,7 @@ impl Outlet {
             return;
         }
         self.bytes.set(self.bytes.get() + bytes.len());
+        self.unread.add(bytes.len());
         self.waiting.borrow_mut().push_back(bytes);
         self.wake();
     }
@@ -48,6 +59,12 @@ impl Outlet {
     pub fn end(&self) {
         self.ended.set(true);
         self.wake();
+    }
+
+    /// Nothing more will come, and nothing waits for what is still to be read.
+    pub fn abandon(&self) {
+        self.end();
+        self.taken(self.bytes.get());
     }
 
     /// Bytes that wait to be read.
@@ -68,8 +85,48 @@ impl Outlet {
     /// Waits until no more than `most` bytes wait.
     pub async fn room(&self, most: usize) {
         while self.bytes.get() > most && !self.left.get() {
-            self.drained.notified().await;
+            self.unread.drained.notified().await;
         }
+    }
+
+    /// The next event, or the next piece of a large one. The pieces share its memory.
+    fn next_piece(&self) -> Option<Bytes> {
+        let mut waiting = self.waiting.borrow_mut();
+        let first = waiting.front_mut()?;
+        if self.begun.get() == 0 {
+            if !PacedBody::suits(first) {
+                let event = waiting.pop_front()?;
+                self.taken(event.len());
+                return Some(event);
+            }
+            self.begun.set(first.len());
+        }
+        // Of the largest events a few pieces, because some readers look through what they have at each.
+        let piece = first.split_to(first.len().min(PIECE.max(self.begun.get() / PIECES_MAX)));
+        if first.is_empty() {
+            waiting.pop_front();
+            self.taken(self.begun.take());
+        }
+        Some(piece)
+    }
+
+    fn taken(&self, count: usize) {
+        // An abandoned one counts no more.
+        let count = count.min(self.bytes.get());
+        self.bytes.set(self.bytes.get() - count);
+        self.unread.taken(count);
+    }
+
+    fn leave(&self) {
+        self.left.set(true);
+        self.waiting.borrow_mut().clear();
+        self.taken(self.bytes.get());
+    }
+}
+
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        self.unread.taken(self.bytes.get());
     }
 }
 
@@ -81,36 +138,45 @@ pub struct PacedBody {
     unread: Rc<Unread>,
 }
 
-/// Bytes of large answers that clients have yet to take whole.
+/// Bytes that a client has yet to take, wherever they wait.
 #[derive(Default)]
 pub struct Unread {
     bytes: Cell<usize>,
-    drained: Rc<Notify>,
+    /// Told of all that is taken.
+    drained: Notify,
 }
 
 impl Unread {
-    /// `drained` is told of every answer that is taken.
-    pub fn new(drained: Rc<Notify>) -> Rc<Self> {
-        Rc::new(Self { bytes: Cell::new(0), drained })
-    }
-
     pub fn bytes(&self) -> usize {
         self.bytes.get()
+    }
+
+    fn add(&self, count: usize) {
+        self.bytes.set(self.bytes.get() + count);
     }
 
     fn taken(&self, count: usize) {
         self.bytes.set(self.bytes.get() - count);
         self.drained.notify_waiters();
     }
+
+    /// Waits until no more than `most` bytes wait.
+    pub async fn room(&self, most: usize) {
+        while self.bytes.get() > most {
+            self.drained.notified().await;
+        }
+    }
 }
 
-/// Of a large answer, handed over at a time.
+/// Of a large answer or event, handed over at a time.
 const PIECE: usize = 64 * 1024;
+/// Of an event.
+const PIECES_MAX: usize = 16;
 
 impl PacedBody {
     pub fn new(answer: Bytes, unread: Rc<Unread>) -> Self {
         let counted = answer.len();
-        unread.bytes.set(unread.bytes.get() + counted);
+        unread.add(counted);
         Self { rest: answer, counted, unread }
     }
 
@@ -153,11 +219,8 @@ impl OutletBody {
     }
 
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        let next = self.outlet.waiting.borrow_mut().pop_front();
-        if let Some(bytes) = next {
-            self.outlet.bytes.set(self.outlet.bytes.get() - bytes.len());
+        if let Some(bytes) = self.outlet.next_piece() {
             self.keep_alive = None;
-            self.outlet.drained.notify_waiters();
             return Poll::Ready(Some(bytes));
         }
         if self.outlet.ended.get() {
@@ -181,10 +244,7 @@ impl OutletBody {
 impl Drop for OutletBody {
     fn drop(&mut self) {
         let at_end = self.is_end();
-        self.outlet.left.set(true);
-        self.outlet.waiting.borrow_mut().clear();
-        self.outlet.bytes.set(0);
-        self.outlet.drained.notify_waiters();
+        self.outlet.leave();
         if let Some(on_leave) = self.on_leave.take()
             && !at_end
         {

@@ -18,7 +18,6 @@ use mcp_wire::mirror::ToolParams;
 use mcp_wire::revision::{Era, Revision};
 use mcp_wire::splice::splice;
 use mcp_wire::{Cut, Gather, Id, Kind, Message, Span, scan};
-use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::calls::{Call, Calls, replace_items};
@@ -57,9 +56,7 @@ pub struct Session {
     streams: Cell<u64>,
     used: Cell<Beat>,
     beats: Rc<Beats>,
-    /// Told when something was read, or need not be read any more.
-    drained: Rc<Notify>,
-    /// Of large answers that are no events.
+    /// Events and large answers that wait for the client.
     unread: Rc<Unread>,
     /// What the server says of headers that repeat arguments, shared by all of its sessions.
     tools: Rc<RefCell<ToolParams>>,
@@ -93,7 +90,6 @@ impl Found {
 
 impl Session {
     pub fn new(id: Option<Uuid>, era: Era, beats: Rc<Beats>, tools: Rc<RefCell<ToolParams>>) -> Self {
-        let drained = Rc::new(Notify::new());
         Self {
             id,
             era,
@@ -107,8 +103,7 @@ impl Session {
             streams: Cell::new(0),
             used: Cell::new(beats.now()),
             beats,
-            unread: Unread::new(Rc::clone(&drained)),
-            drained,
+            unread: Rc::default(),
             tools,
         }
     }
@@ -215,10 +210,9 @@ impl Session {
             return;
         }
         if call.stream.is_waiting() {
-            call.stream.attach(&Outlet::new(Rc::clone(&self.drained)));
+            call.stream.attach(&Outlet::new(&self.unread));
         }
         call.stream.end_events();
-        self.drained.notify_waiters();
     }
 
     /// Takes what one read of a server's pipe brought.
@@ -505,7 +499,7 @@ impl Session {
 
     fn send_event(&self, stream: &Rc<Stream>, message: &Bytes) {
         if stream.is_waiting() {
-            let outlet = Outlet::new(Rc::clone(&self.drained));
+            let outlet = Outlet::new(&self.unread);
             self.prime(stream, &outlet);
             stream.attach(&outlet);
         }
@@ -534,7 +528,7 @@ impl Session {
         let stream = self.calls.borrow().get(known).map(|call| Rc::clone(&call.stream));
         let Some(stream) = stream.filter(|stream| self.primes() && stream.is_attached()) else { return };
         if stream.is_waiting() {
-            stream.attach(&Outlet::new(Rc::clone(&self.drained)));
+            stream.attach(&Outlet::new(&self.unread));
         }
         let retry = retry.map(|retry| retry.as_millis() as u64);
         if let (Some(id), Some(outlet)) = (self.next_id(&stream), stream.outlet()) {
@@ -570,7 +564,7 @@ impl Session {
     /// Opens the stream that a GET asks for: the rest of one that broke, or the general one.
     pub fn open_stream(&self, exchange: u64, last: Option<EventId>) -> (Rc<Outlet>, Rc<Stream>) {
         self.used.set(self.beats.now());
-        let outlet = Outlet::new(Rc::clone(&self.drained));
+        let outlet = Outlet::new(&self.unread);
         let resumed = last.and_then(|last| self.resume(last, &outlet));
         let stream = resumed.unwrap_or_else(|| {
             let stream = Stream::streaming(self.next_stream(), exchange, &outlet);
@@ -582,8 +576,6 @@ impl Session {
             stream
         });
         stream.exchange.set(exchange);
-        // Nothing waits for what an abandoned stream still holds.
-        self.drained.notify_waiters();
         if self.listening().is_some_and(|general| Rc::ptr_eq(&general, &stream)) {
             let backlog = std::mem::take(&mut *self.backlog.borrow_mut());
             backlog.iter().for_each(|message| self.send_event(&stream, message));
@@ -651,17 +643,12 @@ impl Session {
 
     /// Waits until no more than `most` bytes wait for the client, on all of its streams.
     pub async fn room(&self, most: usize) {
-        while self.waiting_bytes() > most {
-            self.drained.notified().await;
-        }
+        self.unread.room(most).await;
     }
 
     /// Bytes that wait for the client, on all of its streams.
     pub fn waiting_bytes(&self) -> usize {
-        let calls = self.calls.borrow();
-        let general = self.general.borrow();
-        let streams = calls.all().map(|call| &call.stream).chain(general.as_ref());
-        streams.map(|stream| stream.waiting_bytes()).sum::<usize>() + self.unread.bytes()
+        self.unread.bytes()
     }
 
     /// A large answer of its own, counted until its client has taken it.
@@ -674,7 +661,6 @@ impl Session {
         let calls = self.calls.borrow_mut().take_all();
         let general = self.general.take();
         calls.iter().map(|call| &call.stream).chain(general.as_ref()).for_each(|stream| stream.end());
-        self.drained.notify_waiters();
     }
 }
 

@@ -134,11 +134,6 @@ impl Stream {
         }
     }
 
-    /// Bytes that wait for its client.
-    pub fn waiting_bytes(&self) -> usize {
-        self.outlet().map_or(0, |outlet| outlet.waiting())
-    }
-
     pub fn push(&self, event: Bytes) {
         if let Some(outlet) = self.outlet() {
             outlet.push(event);
@@ -162,7 +157,7 @@ impl Stream {
     /// Its events go to `outlet` from now on; whatever they went to before is over.
     pub fn attach(&self, outlet: &Rc<Outlet>) {
         if let State::Streaming(before) = self.replace(State::Streaming(Rc::clone(outlet))) {
-            before.end();
+            before.abandon();
         }
     }
 
@@ -180,7 +175,7 @@ impl Stream {
     /// It is over, whoever waits for it.
     pub fn end(&self) {
         if let State::Streaming(outlet) = self.replace(State::Detached) {
-            outlet.end();
+            outlet.abandon();
         }
     }
 

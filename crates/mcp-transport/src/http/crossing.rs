@@ -21,7 +21,6 @@ use mcp_wire::framing::sse::encode_endpoint;
 use mcp_wire::reply::{self, Refusal, TurnedAway};
 use mcp_wire::revision::{self, Era, Revision};
 use mcp_wire::{Gather, Kind, Message, scan};
-use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::body::ToClient;
@@ -702,7 +701,7 @@ fn leave(talk: &Rc<Talk>, stream: &Rc<Stream>, outlet: Option<&Rc<Outlet>>) {
 
 /// Opens an SSE connection.
 pub fn open_stream(site: &Rc<Site>, who: &Rc<Principal>, parts: &Parts) -> Response<ToClient> {
-    let outlet = Outlet::new(Rc::new(Notify::new()));
+    let outlet = Rc::<Outlet>::default();
     let talk = match begin(site, Some(who), ClientEnd::Stream(Rc::clone(&outlet))) {
         Ok(talk) => talk,
         Err(refused) => return refusal_response(&refused),

@@ -55,7 +55,7 @@ impl Session {
     /// Whoever waits on `stream` hears no more; an answer would be to nothing.
     fn end_quietly(&self, stream: &Stream) {
         if stream.is_waiting() {
-            stream.attach(&Outlet::new(Rc::clone(&self.drained)));
+            stream.attach(&Outlet::new(&self.unread));
         }
         stream.end_events();
     }

@@ -13,7 +13,7 @@ use mcp_engine::{Release, Side};
 use mcp_wire::framing::sse::encode_event;
 use mcp_wire::reply::Refusal;
 use mcp_wire::{Gather, Message};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 
 use super::held::{adapt, answer as held_answer};
 use super::{Answer, unreachable};
@@ -33,7 +33,7 @@ pub(super) fn ask(
     question: &Bytes,
     released: oneshot::Receiver<Release>,
 ) -> Response<ToClient> {
-    let outlet = Outlet::new(Rc::new(Notify::new()));
+    let outlet = Rc::<Outlet>::default();
     outlet.push(event(question));
     let exchange = Rc::clone(&answer.exchange);
     let body = OutletBody::new(Rc::clone(&outlet), move || exchange.ended("client left"));
