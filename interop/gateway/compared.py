@@ -13,6 +13,8 @@ OF_ONE_ERA = {"resultType", "ttlMs", "cacheScope", "io.modelcontextprotocol/serv
 HEARD_ANY_TIME = {f"notifications/{kind}/list_changed" for kind in ("tools", "resources", "prompts")} | {"roots/list"}
 HOME = re.compile(rf"{re.escape(tempfile.gettempdir())}/mcp-interop-\w+")
 HEARD_IN_ONE_ERA = {"notifications/subscriptions/acknowledged"}
+# Server-everything lists these to clients that it can ask, and a server of the older era cannot ask one of the newer.
+ASKING = re.compile("get-roots-list|trigger-.*")
 
 
 def comparable(features, wanted, is_crossed, is_printed):
@@ -50,6 +52,8 @@ def compared(feature, entry, is_crossed):
 def across(feature, observed):
     """What two eras have in common."""
     match feature:
+        case "tools-list":
+            return {kind: [tool for tool in tools if not ASKING.fullmatch(tool["name"])] for kind, tools in observed.items()}
         case "prompt-get" if isinstance(observed, list):
             return observed[:1]  # the others may be questions
         case "subscription":
