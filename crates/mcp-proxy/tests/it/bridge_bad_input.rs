@@ -237,6 +237,11 @@ fn a_request_of_the_newest_revision_says_so_itself() {
     }
     let passed = proxy.client().ask(&post("/mcp", &headers, modern("7", "good", json!({}))));
     assert_eq!((passed.status(), &passed.json()["result"]["method"]), (200, &json!("good")));
+    // A version that the proxy does not know is the server's to refuse, under the id of the request.
+    let unknown = modern("8", "good", json!({})).replace("2026-07-28", "of-the-house");
+    let headers = ["MCP-Protocol-Version: of-the-house", "Mcp-Method: good"];
+    let passed = proxy.client().ask(&post("/mcp", &headers, unknown));
+    assert_eq!((passed.status(), &passed.json()["id"]), (200, &json!(8)));
     proxy.end();
 }
 

@@ -318,8 +318,12 @@ fn open(
 ) -> Result<Opened, Refused> {
     let message = Message::new(body.clone());
     let era = Era::of_header(parts.headers.get(&VERSION).map(|value| value.as_bytes()));
-    if !parts.headers.contains_key(&SESSION) {
-        check_version(&parts.headers, None)?;
+    // The server refuses an unknown version that the request itself names, too.
+    if !parts.headers.contains_key(&SESSION)
+        && let Err(refused) = check_version(&parts.headers, None)
+        && !scan::mentions(body, &scan::PROTOCOL_VERSION)
+    {
+        return Err(refused);
     }
     let (talk, is_new) = match era {
         Era::Modern => (shared_talk(site, (peer, who), &parts.headers, body)?, false),
