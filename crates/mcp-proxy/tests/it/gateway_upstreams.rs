@@ -81,7 +81,7 @@ fn a_session_that_a_server_lost_is_opened_again_with_what_was_subscribed_to() {
         let uri = names_in(&client.ask("resources/list", json!({})), "resources", "uri").remove(0);
         assert_eq!(client.ask("resources/subscribe", json!({ "uri": uri }))["result"], json!({}));
         assert_eq!(client.ask("logging/setLevel", json!({ "level": "error" }))["result"], json!({}));
-        // Its session ends with its process, and nobody knows it any more.
+        // Its session ends with its process, and its id is unknown from then on.
         let process = sandbox.starts("a")[0];
         signal(process, Signal::KILL);
         until("the process is gone", || !sandbox.left_over().contains(&process));
