@@ -17,7 +17,6 @@ pub mod policy;
 pub mod record;
 pub mod replay;
 pub mod resolve;
-pub mod router;
 pub mod transcript;
 
 pub use bus::{Bus, Event, Subscription};

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use mcp_store::redact::Redactor;
-use mcp_transport::gateway::settings::ServerTarget;
+use mcp_transport::connect::ServerTarget;
 use mcp_wire::visible::visible;
 
 use crate::cli::pair;

@@ -21,11 +21,16 @@ pub mod write;
 
 use std::process::ExitCode;
 
+use mcp_gateway::board::Board;
+use mcp_gateway::settings;
 use mcp_store::StateDir;
-use mcp_transport::gateway::board::Board;
-use mcp_transport::gateway::settings::{ServerSettings, ServerTarget, UrlTransport};
+use mcp_transport::connect::{ServerTarget, UrlTransport};
 
 pub use args::{ServeArgs, ServePlan, without_command};
+
+/// Settings of a gateway whose servers are reached as a configuration says.
+pub type Settings = settings::Settings<ServerTarget>;
+pub type ServerSettings = settings::ServerSettings<ServerTarget>;
 
 use crate::cli::{Listen, RecordingArgs};
 use crate::failure::Failure;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use mcp_engine::{Pipeline, StoreFailed};
 use mcp_store::{End, SessionHeader, Transport};
-use mcp_transport::bridge::serve as bridge;
-use mcp_transport::child::ServerCommand;
+use mcp_transport::child::{LAST_WORDS_LINES, ServerCommand};
+use mcp_transport::stdio::client;
 use mcp_transport::stdio::pipe::Pipe;
 use mcp_transport::stdio::{Options, serve};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -20,7 +20,7 @@ use crate::duplex::Duplex;
 use crate::failure::{Failure, exit};
 use crate::plan::ServerSide;
 use crate::report::say;
-use crate::run::{IDLE_GRACE, LAST_WORDS_LINES, not_recorded, not_started, upstream};
+use crate::run::{IDLE_GRACE, not_recorded, not_started, upstream};
 
 /// How the conversation with the server ended.
 pub struct Ended {
@@ -65,12 +65,13 @@ pub async fn stand_between(
             let upstream = upstream(target, args)?;
             let shown = upstream.target.to_string();
             let server = match transport {
-                Transport::Sse => bridge::Server::Sse(upstream),
-                Transport::StreamableHttp | Transport::Stdio => bridge::Server::Http(upstream),
+                Transport::Sse => client::Server::Sse(upstream),
+                Transport::StreamableHttp | Transport::Stdio => client::Server::Http(upstream),
             };
             let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
-            let ended = bridge::serve(pipes, server, pipeline, args.message_limit, signal_patience, tell).await?;
-            let missed = ended.missed.then(|| {
+            let serve = client::serve(pipes, |_| server, pipeline, args.message_limit, signal_patience, tell);
+            let (ended, missed) = serve.await?;
+            let missed = missed.then(|| {
                 Failure::new(exit::CANNOT_RUN, format!("the server at {shown} was never reached"))
                     .hint("try the address with `curl -v`")
             });

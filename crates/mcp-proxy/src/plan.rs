@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mcp_engine::entrance::Entrance;
+use mcp_gateway::board::Board;
 use mcp_store::Transport;
 use mcp_transport::child::ServerCommand;
-use mcp_transport::gateway::board::Board;
-use mcp_transport::gateway::settings::Settings;
 use mcp_transport::http::target::{HeaderMap, Target};
 
 use crate::cli::{LISTEN_PORT, Listen, ProxyArgs, RecordingArgs, RunArgs, TargetArgs, TransportArg, UrlTransportArg};
 use crate::failure::{Failure, exit, quoted};
+use crate::gateway::Settings;
 use crate::gateway::flags::check_names;
 
 pub struct Plan {

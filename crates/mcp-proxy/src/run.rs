@@ -9,19 +9,19 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use mcp_engine::{Bus, Pipeline, StoreFailed};
+use mcp_gateway::Gateway;
 use mcp_store::{End, StateDir, Transport};
-use mcp_transport::bridge::serve as bridge;
-use mcp_transport::child::{ExitStatus, ServerCommand};
-use mcp_transport::gateway::{self, Gateway};
-use mcp_transport::http::hub::Hub;
+use mcp_transport::child::{ExitStatus, LAST_WORDS_LINES, ServerCommand};
+use mcp_transport::connect::connector;
 use mcp_transport::http::serve::{self as http, Parting};
 use mcp_transport::http::site::{ENDPOINT, STREAM, Server};
+use mcp_transport::http::state::HttpState;
 use mcp_transport::http::target::Target;
 use mcp_transport::http::tls;
 use mcp_transport::http::upstream::Upstream;
 use mcp_transport::stdio::pipe::Pipe;
 use mcp_transport::stdio::session::ServeError;
-use mcp_transport::stdio::{Ended, Options, relay, serve};
+use mcp_transport::stdio::{Ended, Options, client, relay, serve};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::oneshot;
@@ -45,8 +45,6 @@ const SIGTERM: i32 = 15;
 const SIGKILL: i32 = 9;
 /// The greeting of a terminal in a client's place, unless the plan has one of its own.
 const TYPE_HERE: &str = "standard input is a terminal; type JSON-RPC messages, one a line, and end with Ctrl-D";
-/// Lines of a server's last words that are quoted and kept.
-pub const LAST_WORDS_LINES: usize = 20;
 
 /// `mcp-proxy proxy`
 pub fn proxy(args: &ProxyArgs, state: Result<StateDir, Failure>, color: ColorChoice) -> Result<ExitCode, Failure> {
@@ -153,8 +151,7 @@ fn carry_out_drawn(
             runtime.block_on(gateway_stdio(*gateway, plan.heard, pipeline, args))
         }
         (Some(listener), ServerSide::Gateway(gateway), _) => {
-            let GatewaySide { settings, entrance, board, .. } = *gateway;
-            let serve = |hub: &Rc<_>| Server::Gateway(Gateway::new(hub, settings, Rc::new(entrance), board));
+            let serve = |state: &Rc<_>| Server::Many(start(*gateway, state));
             runtime.block_on(listen(listener, serve, front, pipeline, args))
         }
         (None, server, Some(upstream)) => {
@@ -223,16 +220,15 @@ async fn bridge_stdio(
 ) -> Result<ExitCode, Failure> {
     let shown = upstream.target.to_string();
     let server = match transport {
-        Transport::Sse => bridge::Server::Sse(upstream),
-        Transport::StreamableHttp | Transport::Stdio => bridge::Server::Http(upstream),
+        Transport::Sse => client::Server::Sse(upstream),
+        Transport::StreamableHttp | Transport::Stdio => client::Server::Http(upstream),
     };
-    let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
-    let ended = bridge::serve(client_pipes(heard)?, server, pipeline, args.message_limit, Duration::ZERO, tell).await?;
+    let (ended, missed) = serve_stdio(heard, |_| server, pipeline, args).await?;
     let code = wind_up_recording(ended.pipeline, ended.store_failed, args)?;
     if ended.interrupted {
         return Ok(ExitCode::from(exit::INTERRUPTED));
     }
-    if ended.missed {
+    if missed {
         return Err(Failure::new(exit::CANNOT_RUN, format!("the server at {shown} was never reached"))
             .hint("look at the recording with `mcp-proxy inspect`, and try the address with `curl -v`"));
     }
@@ -264,18 +260,35 @@ async fn gateway_stdio(
     pipeline: Pipeline,
     args: &RecordingArgs,
 ) -> Result<ExitCode, Failure> {
-    let GatewaySide { settings, entrance, board, .. } = gateway;
-    let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
-    let parts = (settings, Rc::new(entrance), board);
-    let ended = gateway::serve::serve(client_pipes(heard)?, parts, pipeline, args.message_limit, tell).await?;
+    let drain = gateway.settings.drain;
+    let server = |state: &Rc<_>| client::Server::Many { backend: start(gateway, state), drain };
+    let (ended, _) = serve_stdio(heard, server, pipeline, args).await?;
     let code = wind_up_recording(ended.pipeline, ended.store_failed, args)?;
     Ok(if ended.interrupted { ExitCode::from(exit::INTERRUPTED) } else { code })
+}
+
+/// The gateway of a configuration.
+fn start(gateway: GatewaySide, state: &Rc<HttpState>) -> Rc<Gateway> {
+    let GatewaySide { settings, entrance, board, .. } = gateway;
+    let settings = settings.connected(|server| connector(state, &server.target, &server.id, server.shutdown_grace));
+    Gateway::new(&state.runtime, settings, Rc::new(entrance), board)
+}
+
+/// Serves the client on our standard input and output. True beside the end if its server was never reached.
+async fn serve_stdio(
+    heard: Vec<u8>,
+    server: impl FnOnce(&Rc<HttpState>) -> client::Server,
+    pipeline: Pipeline,
+    args: &RecordingArgs,
+) -> std::io::Result<(mcp_link::Ended, bool)> {
+    let tell = Box::new(|text: String| say(&format!("mcp-proxy: {text}")));
+    client::serve(client_pipes(heard)?, server, pipeline, args.message_limit, Duration::ZERO, tell).await
 }
 
 /// Serves clients that connect to `listener`.
 async fn listen(
     listener: TcpListener,
-    server: impl FnOnce(&Rc<Hub>) -> Server,
+    server: impl FnOnce(&Rc<HttpState>) -> Server,
     front: Front,
     pipeline: Pipeline,
     args: &RecordingArgs,
@@ -383,8 +396,8 @@ fn plainly(error: &std::io::Error) -> String {
 /// The conversation is over: ends the recording, writes the session file, says how it ended.
 fn wind_up(ended: Ended, program: &str, args: &RecordingArgs) -> Result<ExitCode, Failure> {
     let last_words = ended.last_words.text(LAST_WORDS_LINES);
-    let noise = ended.talk.noise();
-    let answered_nothing = !ended.talk.server_spoke();
+    let noise = ended.conversation.noise();
+    let answered_nothing = !ended.conversation.server_spoke();
     let end = End { server: Some(ended.status.to_string()), last_words: last_words.clone(), ..End::default() };
     let (sessions, finished) = ended.pipeline.finish(&end);
     if let Err(error) = finished {

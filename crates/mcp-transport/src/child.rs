@@ -3,6 +3,7 @@
 //! is gone. The server's pipes lead straight to the proxy; the guard is off the data path.
 
 pub mod guard;
+pub mod side;
 mod tree;
 
 use std::ffi::OsString;
@@ -12,11 +13,20 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
 use crate::os;
+
+/// For the guard to say that the tree is gone; it kills orphans well before.
+pub const TREE_GONE_FOR: Duration = Duration::from_secs(6);
+/// For what a server wrote last, when something it left behind still holds its output open: longer than the guard leaves
+/// orphans alive.
+pub const DRAIN_FOR: Duration = Duration::from_millis(600);
+/// Lines of a server's last words that are kept.
+pub const LAST_WORDS_LINES: usize = 20;
 
 /// The word that makes this program a guard instead.
 pub const GUARD_WORD: &str = "__guard";

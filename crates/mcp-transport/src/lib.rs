@@ -1,9 +1,8 @@
 //! Every byte that crosses the process boundary. Owns the read and write loops, and the processes
 //! that servers are.
 
-pub mod bridge;
 pub mod child;
-pub mod gateway;
+pub mod connect;
 pub mod http;
 mod os;
 pub mod peer;

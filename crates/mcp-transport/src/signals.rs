@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use mcp_link::Interrupts;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until};
 
@@ -83,5 +84,11 @@ impl Signals {
                 },
             };
         }
+    }
+}
+
+impl Interrupts for Signals {
+    async fn next(&mut self) -> bool {
+        self.next().await
     }
 }

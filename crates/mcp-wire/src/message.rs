@@ -8,6 +8,7 @@ use once_cell::race::OnceBox;
 
 use crate::id::Id;
 use crate::scan::{self, Glance, Kind, Peek, Span};
+use crate::splice::splice;
 
 /// One message, verbatim. Cloning shares the bytes.
 #[derive(Clone, Debug)]
@@ -70,6 +71,19 @@ impl Message {
     /// The JSON-RPC id, if the message carries one (`null` included: it is an id, not an absence).
     pub fn id(&self) -> Option<Id> {
         self.id_at(self.glance.id)
+    }
+
+    /// The message with `id` in place of its own.
+    pub fn with_id(self, id: &Id) -> Self {
+        let id = id.to_string();
+        match self.glance.id {
+            Some(span) => Self::new(splice(&self.bytes, span, id.as_bytes())),
+            None => {
+                let Some(open) = self.bytes.iter().position(|&byte| byte == b'{') else { return self };
+                let (before, after) = self.bytes.split_at(open + 1);
+                Self::new([before, b"\"id\":", id.as_bytes(), b",", after].concat().into())
+            }
+        }
     }
 
     /// Whether it is an error to a message whose id could not be told.

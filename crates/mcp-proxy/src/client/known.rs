@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use mcp_transport::gateway::settings::{ServerSettings, ServerTarget};
+use mcp_transport::connect::ServerTarget;
 
 use crate::config::expand_home;
 use crate::failure::{Failure, quoted};
-use crate::gateway::load;
 use crate::gateway::world::World;
+use crate::gateway::{ServerSettings, load};
 
 /// Where clients keep their servers.
 const FILES: [&str; 18] = [

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::State;
 use mcp_control::api::{self, ApiError, Hand, Server, ServerCalls, ServerEra, ServerState, Servers, Transport};
-use mcp_transport::gateway::board::{self, Board, NotTaken, Order, ServerOrder, ServerView};
+use mcp_gateway::board::{self, Board, NotTaken, Order, ServerOrder, ServerView};
 use mcp_wire::revision::Era;
 use mcp_wire::visible::visible;
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use mcp_control::api;
 use mcp_engine::intercept::Owner;
 use mcp_engine::{Orders, Pipeline, Status};
+use mcp_gateway::board::Board;
 use mcp_store::{SessionHeader, Transport};
-use mcp_transport::gateway::board::Board;
 use tokio::sync::{Mutex, Semaphore, watch};
 use uuid::Uuid;
 

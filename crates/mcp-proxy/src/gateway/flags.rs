@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
+use mcp_gateway::settings::{ProxyToolMode, ProxyToolSettings, UnwrapTool};
 use mcp_proxy_tool::definition::DEFAULT_NAME;
 use mcp_proxy_tool::shape::Dialect;
-use mcp_transport::gateway::settings::{ProxyToolMode, ProxyToolSettings, UnwrapTool};
 
 use super::ids;
 use crate::failure::Failure;

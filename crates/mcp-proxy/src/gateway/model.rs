@@ -7,15 +7,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mcp_engine::entrance::{EntranceSettings, NamedToken, ServerLimit, ToolLimit};
+use mcp_gateway::settings::{Instance, Notifications, ProxyToolSettings, Speaks, Start, UnwrapTool};
 use mcp_transport::child::ServerCommand;
-use mcp_transport::gateway::settings::{
-    Instance, Notifications, ProxyToolSettings, ServerSettings, ServerTarget, Settings, Speaks, Start, StdioMode,
-    UnwrapTool, UrlTransport,
-};
+use mcp_transport::connect::{ServerTarget, StdioMode, UrlTransport};
 use mcp_transport::http::target::{HeaderMap, Target};
 
 use super::expand::Text;
 use super::world::World;
+use super::{ServerSettings, Settings};
 use crate::cli::Listen;
 use crate::config::Located;
 use crate::report::Level;

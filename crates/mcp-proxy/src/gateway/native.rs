@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_engine::entrance::{ANONYMOUS, SHARED};
-use mcp_transport::gateway::settings::Notifications;
+use mcp_gateway::settings::Notifications;
 use mcp_wire::framing::MESSAGE_BYTES_MAX;
 
 use super::expand::Text;

@@ -4,11 +4,10 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use mcp_gateway::settings::{Instance, Notifications, ProxyToolMode, ProxyToolSettings, Speaks, Start, UnwrapTool};
 use mcp_proxy_tool::shape::Dialect;
 use mcp_store::redact::{MASK, Redactor};
-use mcp_transport::gateway::settings::{
-    Instance, Notifications, ProxyToolMode, ProxyToolSettings, Speaks, Start, StdioMode, UnwrapTool, UrlTransport,
-};
+use mcp_transport::connect::{StdioMode, UrlTransport};
 
 use super::expand::{Text, has_reference};
 use super::model::{At, Gateway, LogLevel, RulesAt, Server, TokenOf};

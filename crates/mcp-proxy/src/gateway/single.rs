@@ -2,15 +2,14 @@
 //! server's own names.
 
 use mcp_engine::entrance::{Entrance, EntranceSettings};
+use mcp_gateway::board::Board;
+use mcp_gateway::settings::{Instance, Notifications, Speaks, Start};
 use mcp_store::Transport;
-use mcp_transport::gateway::board::Board;
-use mcp_transport::gateway::settings::{
-    Instance, Notifications, ServerSettings, ServerTarget, Settings, Speaks, Start, StdioMode, UrlTransport,
-};
+use mcp_transport::connect::{ServerTarget, StdioMode, UrlTransport};
 use mcp_transport::http::tls;
 
 use super::flags::{ProxyToolArgs, UnwrapArgs};
-use super::{ids, model, program};
+use super::{ServerSettings, Settings, ids, model, program};
 use crate::cli::RecordingArgs;
 use crate::failure::{Failure, exit};
 use crate::plan::{GatewaySide, ServerSide};

@@ -7,11 +7,9 @@ mod mutations;
 use std::time::Duration;
 
 use mcp_engine::entrance::Entrance;
+use mcp_gateway::settings::{Instance, Notifications, ProxyToolMode, ProxyToolSettings, Speaks, Start, UnwrapTool};
 use mcp_proxy_tool::shape::Dialect;
-use mcp_transport::gateway::settings::{
-    Instance, Notifications, ProxyToolMode, ProxyToolSettings, ServerSettings, ServerTarget, Speaks, Start, StdioMode,
-    UnwrapTool, UrlTransport,
-};
+use mcp_transport::connect::{ServerTarget, StdioMode, UrlTransport};
 
 use super::load::{self, Loaded};
 use super::model::LogLevel;

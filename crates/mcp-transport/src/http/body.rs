@@ -9,7 +9,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::exchange::Upload;
 use super::relay::RelayBody;
-use crate::bridge::outlet::{OutletBody, PacedBody};
+use super::response_stream::{PacedBody, ResponseStreamBody};
 
 /// Why a body could not be passed on to its end.
 pub type BodyError = Box<dyn Error + Send + Sync>;
@@ -58,7 +58,7 @@ pub enum ToClient {
     Whole(Option<Bytes>),
     Relay(Box<RelayBody>),
     /// A stream of our own.
-    Outlet(Box<OutletBody>),
+    ResponseStream(Box<ResponseStreamBody>),
     /// A large answer of our own.
     Paced(Box<PacedBody>),
 }
@@ -70,7 +70,7 @@ impl ToClient {
 
     /// Whether a client that takes none of it is closed. The relay of one transport waits for its client instead.
     pub fn needs_reader(&self) -> bool {
-        matches!(self, Self::Outlet(_) | Self::Paced(_))
+        matches!(self, Self::ResponseStream(_) | Self::Paced(_))
     }
 }
 
@@ -82,7 +82,7 @@ impl Body for ToClient {
         match self.get_mut() {
             Self::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Self::Relay(body) => body.poll_data(cx).map(|data| data.map(|data| data.map(Frame::data))),
-            Self::Outlet(body) => body.poll_data(cx).map(|data| data.map(|data| Ok(Frame::data(data)))),
+            Self::ResponseStream(body) => body.poll_data(cx).map(|data| data.map(|data| Ok(Frame::data(data)))),
             Self::Paced(body) => Poll::Ready(body.next_piece().map(|data| Ok(Frame::data(data)))),
         }
     }
@@ -91,7 +91,7 @@ impl Body for ToClient {
         match self {
             Self::Whole(bytes) => bytes.is_none(),
             Self::Relay(body) => body.is_end(),
-            Self::Outlet(body) => body.is_end(),
+            Self::ResponseStream(body) => body.is_end(),
             Self::Paced(body) => body.left() == 0,
         }
     }
@@ -100,7 +100,7 @@ impl Body for ToClient {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64)),
             Self::Relay(body) => body.size_hint(),
-            Self::Outlet(_) => SizeHint::default(),
+            Self::ResponseStream(_) => SizeHint::default(),
             Self::Paced(body) => SizeHint::with_exact(body.left() as u64),
         }
     }

@@ -14,7 +14,7 @@ use mcp_wire::revision::{self, Era};
 
 use super::beats::Beat;
 use super::exchange::Received;
-use super::hub::Hub;
+use super::state::HttpState;
 
 const SESSION_ID: HeaderName = HeaderName::from_static(revision::SESSION_HEADER);
 /// Conversations remembered; past this the one that was silent longest is forgotten, which costs no
@@ -33,19 +33,19 @@ pub struct Conversations {
 }
 
 struct Known {
-    talk: Rc<RefCell<Conversation>>,
+    conversation: Rc<RefCell<Conversation>>,
     used: Beat,
 }
 
 impl Conversations {
-    pub fn new_one(&self, hub: &Hub) -> Rc<RefCell<Conversation>> {
-        Rc::new(RefCell::new(hub.look(|pipeline| pipeline.begin_conversation())))
+    pub fn new_one(&self, state: &HttpState) -> Rc<RefCell<Conversation>> {
+        Rc::new(RefCell::new(state.look(|pipeline| pipeline.begin_conversation())))
     }
 
     /// The conversation that a request belongs to.
     pub fn of_request(
         &self,
-        hub: &Hub,
+        state: &HttpState,
         peer: IpAddr,
         headers: &HeaderMap,
         era: Era,
@@ -64,17 +64,20 @@ impl Conversations {
             }
             (Era::Modern, _) => client_key(b"m", peer, body.client_info(), key),
         }
-        self.find(hub, key)
+        self.find(state, key)
     }
 
     /// The server gave a conversation a session id.
-    pub fn bind(&self, hub: &Hub, session: &[u8], talk: &Rc<RefCell<Conversation>>) {
+    pub fn bind(&self, state: &HttpState, session: &[u8], conversation: &Rc<RefCell<Conversation>>) {
         let mut known = self.known.borrow_mut();
         let key = &mut *self.key.borrow_mut();
         session_key(session, key);
         if !known.contains_key(&**key) {
             make_room(&mut known);
-            known.insert(key.as_slice().into(), Known { talk: Rc::clone(talk), used: hub.beats.now() });
+            known.insert(
+                key.as_slice().into(),
+                Known { conversation: Rc::clone(conversation), used: state.beats.now() },
+            );
         }
     }
 
@@ -83,7 +86,7 @@ impl Conversations {
         let key = &mut *self.key.borrow_mut();
         session_key(session, key);
         if let Some(ended) = self.known.borrow_mut().remove(&**key) {
-            ended.talk.borrow().client_left();
+            ended.conversation.borrow().client_left();
         }
     }
 
@@ -93,20 +96,20 @@ impl Conversations {
     }
 
     /// Forgets conversations that are over.
-    pub fn sweep(&self, hub: &Hub) {
-        self.known.borrow_mut().retain(|_, known| hub.beats.since(known.used) < IDLE_FOR);
+    pub fn sweep(&self, state: &HttpState) {
+        self.known.borrow_mut().retain(|_, known| state.beats.since(known.used) < IDLE_FOR);
     }
 
-    fn find(&self, hub: &Hub, key: &[u8]) -> Rc<RefCell<Conversation>> {
+    fn find(&self, state: &HttpState, key: &[u8]) -> Rc<RefCell<Conversation>> {
         let mut known = self.known.borrow_mut();
         if let Some(known) = known.get_mut(key) {
-            known.used = hub.beats.now();
-            return Rc::clone(&known.talk);
+            known.used = state.beats.now();
+            return Rc::clone(&known.conversation);
         }
         make_room(&mut known);
-        let talk = self.new_one(hub);
-        known.insert(key.into(), Known { talk: Rc::clone(&talk), used: hub.beats.now() });
-        talk
+        let conversation = self.new_one(state);
+        known.insert(key.into(), Known { conversation: Rc::clone(&conversation), used: state.beats.now() });
+        conversation
     }
 }
 

@@ -16,6 +16,7 @@ use hyper::{Method, StatusCode};
 use mcp_engine::conversation::Renamed;
 use mcp_engine::pipeline::{Injection, Outgoing};
 use mcp_engine::{Asked, Conversation, ExchangeMark, Lane, Outbox, Release, Side};
+use mcp_link::runtime::OpenCall;
 use mcp_store::exchange::NO_MESSAGE;
 use mcp_store::{HeadKey, Transport};
 use mcp_wire::reply::Refusal;
@@ -28,7 +29,7 @@ use super::bodies::Held;
 use super::body::{BodyError, poll_client_data};
 use super::gate::{Refused, refused};
 use super::heads;
-use super::hub::{Hub, OpenCall, PlainHead};
+use super::state::{HttpState, PlainHead};
 
 /// A body up to this size is waited for: it leaves in one write with its head. A larger one passes
 /// as it comes.
@@ -41,10 +42,10 @@ const BODY_FOR: Duration = Duration::from_secs(30);
 const SLOWEST: u64 = 16 * 1024;
 
 pub struct Exchange {
-    pub hub: Rc<Hub>,
-    pub talk: Rc<RefCell<Conversation>>,
+    pub state: Rc<HttpState>,
+    pub conversation: Rc<RefCell<Conversation>>,
     pub number: u64,
-    conversation: u32,
+    conversation_number: u32,
     /// The transport it belongs to.
     pub transport: Transport,
     pub era: Era,
@@ -69,14 +70,19 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    pub fn open(hub: &Rc<Hub>, talk: Rc<RefCell<Conversation>>, transport: Transport, era: Era) -> Rc<Self> {
-        let number = hub.look(|pipeline| pipeline.number_exchange());
-        let conversation = talk.borrow().number();
+    pub fn open(
+        state: &Rc<HttpState>,
+        conversation: Rc<RefCell<Conversation>>,
+        transport: Transport,
+        era: Era,
+    ) -> Rc<Self> {
+        let number = state.look(|pipeline| pipeline.number_exchange());
+        let conversation_number = conversation.borrow().number();
         Rc::new(Self {
-            hub: Rc::clone(hub),
-            talk,
-            number,
+            state: Rc::clone(state),
             conversation,
+            number,
+            conversation_number,
             transport,
             era,
             asked: RefCell::default(),
@@ -115,16 +121,16 @@ impl Exchange {
     }
 
     fn head(&self, from: Side, key: impl FnOnce() -> HeadKey, text: impl FnOnce() -> Vec<u8>, is_over: bool) {
-        if self.hub.look(|pipeline| pipeline.keeps_exchanges()) {
+        if self.state.look(|pipeline| pipeline.keeps_exchanges()) {
             let key = key();
-            self.hub.note(|pipeline| pipeline.exchange_head(&self.mark(from), key, text, is_over));
+            self.state.note(|pipeline| pipeline.exchange_head(&self.mark(from), key, text, is_over));
         }
     }
 
     fn answer_key(&self, status: StatusCode, headers: &HeaderMap) -> HeadKey {
         let key = || self.key_of(&[status.as_str()], headers);
         let Some(media_type) = headers.get(header::CONTENT_TYPE).filter(|_| headers.len() == 1) else { return key() };
-        let mut known = self.hub.plain_head.borrow_mut();
+        let mut known = self.state.plain_head.borrow_mut();
         match &*known {
             Some(known) if known.status == status && known.media_type == media_type => known.key,
             _ => known.insert(PlainHead { status, media_type: media_type.clone(), key: key() }).key,
@@ -132,11 +138,11 @@ impl Exchange {
     }
 
     fn key_of(&self, start: &[&str], headers: &HeaderMap) -> HeadKey {
-        heads::key(&self.hub.hash_state, &mut self.hub.scratch.borrow_mut(), start, headers)
+        heads::key(&self.state.hash_state, &mut self.state.scratch.borrow_mut(), start, headers)
     }
 
     fn mark(&self, from: Side) -> ExchangeMark {
-        ExchangeMark { number: self.number, conversation: self.conversation, from, transport: self.transport }
+        ExchangeMark { number: self.number, conversation: self.conversation_number, from, transport: self.transport }
     }
 
     /// Passes the message that a client's body held.
@@ -147,14 +153,14 @@ impl Exchange {
             let method = message.glance().method.map(|span| message.slice(span));
             self.lists_tools.set(method == Some(b"\"tools/list\""));
         }
-        let talk = &mut self.talk.borrow_mut();
-        let (asked, out) = self.hub.pass(|pipeline, out| pipeline.pass_opening(talk, lane, message, out));
+        let conversation = &mut self.conversation.borrow_mut();
+        let (asked, out) = self.state.pass(|pipeline, out| pipeline.pass_opening(conversation, lane, message, out));
         if let Some(asked) = asked.as_ref().filter(|_| !self.is_answered_here()) {
             // The answer may overtake the word that the message was taken.
-            talk.remember(asked.clone());
+            conversation.remember(asked.clone());
         }
         *self.asked.borrow_mut() = asked;
-        *self.call.borrow_mut() = Some(self.hub.open_call());
+        *self.call.borrow_mut() = Some(self.state.open_call());
         self.is_refused.set(out.parked.first().is_some_and(|parked| parked.is_refused));
         *self.question.borrow_mut() = out.to_client.first().map(|question| question.frame().bytes.clone());
         Passed::of(&out, &out.to_server)
@@ -163,8 +169,8 @@ impl Exchange {
     /// Refuses the message that a client's body held, for what stands beside it. What the client is told
     /// comes back.
     pub fn refuse_opening(&self, message: Bytes, refusal: &Refusal) -> Bytes {
-        let (lane, talk) = (self.lane(b"", None), &mut self.talk.borrow_mut());
-        self.hub.pass(|pipeline, out| pipeline.refuse_opening(talk, lane, message.into(), refusal, out)).0
+        let (lane, conversation) = (self.lane(b"", None), &mut self.conversation.borrow_mut());
+        self.state.pass(|pipeline, out| pipeline.refuse_opening(conversation, lane, message.into(), refusal, out)).0
     }
 
     /// Whether what opened this exchange was refused, and there is an answer that says so.
@@ -179,11 +185,11 @@ impl Exchange {
 
     /// Passes a message that no client sent, which is to leave in this exchange.
     pub fn inject(&self, injection: Injection) -> Option<Bytes> {
-        let talk = &mut self.talk.borrow_mut();
+        let conversation = &mut self.conversation.borrow_mut();
         // On the older transport the answer comes elsewhere, among those to the client.
         let lane =
             if self.is_answered_here() { self.lane(b"", None) } else { Lane { exchange: 0, ..self.lane(b"", None) } };
-        let (asked, out) = self.hub.pass(|pipeline, out| pipeline.pass_injected(talk, lane, injection, out));
+        let (asked, out) = self.state.pass(|pipeline, out| pipeline.pass_injected(conversation, lane, injection, out));
         *self.asked.borrow_mut() = asked.filter(|_| self.is_answered_here());
         out.to_server.first().map(|outgoing| outgoing.frame().bytes.clone())
     }
@@ -191,23 +197,23 @@ impl Exchange {
     /// Takes note of a message that goes nowhere.
     pub fn keep_from_client(&self, message: Bytes) {
         if let Passed::Parked(sequence) = self.from_client(message) {
-            self.hub.discard(sequence);
+            self.state.discard(sequence);
         }
     }
 
     /// Takes note of what became of the parked message that opened this exchange.
     pub fn settle(&self, release: &Release) {
-        let talk = &mut self.talk.borrow_mut();
+        let conversation = &mut self.conversation.borrow_mut();
         if !self.is_answered_here() {
-            return talk.settle(release);
+            return conversation.settle(release);
         }
-        talk.settle_items(release);
+        conversation.settle_items(release);
         let mut asked = self.asked.borrow_mut();
         let left = release.onward.as_ref().map(|outgoing| Message::new(outgoing.frame().bytes.clone()));
         match (&mut *asked, left.and_then(|left| left.id().filter(|_| left.glance().kind == Kind::Request))) {
             (Some(asked), Some(now)) if now != asked.id => {
                 let known = std::mem::replace(&mut asked.id, now.clone());
-                talk.rename(Renamed { from: Side::Client, now, known, sequence: asked.sequence });
+                conversation.rename(Renamed { from: Side::Client, now, known, sequence: asked.sequence });
             }
             (_, Some(_)) => {}
             (asked, None) => *asked = None,
@@ -224,13 +230,14 @@ impl Exchange {
         let asked = self.asked.borrow();
         let lane = self.lane(event_id, asked.as_ref().filter(|_| self.is_answered_here()));
         let lane = Lane { since, ..lane };
-        let talk = &mut self.talk.borrow_mut();
-        let ((), out) = self.hub.pass(|pipeline, out| pipeline.pass_one(talk, Side::Server, lane, message, out));
+        let conversation = &mut self.conversation.borrow_mut();
+        let ((), out) =
+            self.state.pass(|pipeline, out| pipeline.pass_one(conversation, Side::Server, lane, message, out));
         let passed = Passed::of(&out, &out.to_client);
         if self.lists_tools.get()
             && let Passed::Onward(bytes) = &passed
         {
-            self.hub.tools.borrow_mut().learn(bytes);
+            self.state.tools.borrow_mut().learn(bytes);
         }
         // An answer that is parked has come as well.
         let answers = match out.to_client.first() {
@@ -247,35 +254,37 @@ impl Exchange {
 
     /// An event of the server was too large to hold; whoever waits for it is told.
     pub fn too_large(&self, (size, head, tail): (u64, &[u8], &[u8])) -> Option<Bytes> {
-        let talk = &mut self.talk.borrow_mut();
+        let conversation = &mut self.conversation.borrow_mut();
         if let Some(asked) = self.asked.take().filter(|_| self.is_answered_here()) {
-            talk.remember(asked);
+            conversation.remember(asked);
         }
-        let ((), out) =
-            self.hub.pass(|pipeline, out| pipeline.refuse_too_large(talk, Side::Server, (size, head, tail), out));
+        let ((), out) = self
+            .state
+            .pass(|pipeline, out| pipeline.refuse_too_large(conversation, Side::Server, (size, head, tail), out));
         out.to_client.first().map(|outgoing| outgoing.frame().bytes.clone())
     }
 
     /// Notes something that stands where a message should have been.
     pub fn note(&self, from: Side, text: &str) {
-        self.hub.note(|pipeline| pipeline.note(&self.talk.borrow(), from, text));
+        self.state.note(|pipeline| pipeline.note(&self.conversation.borrow(), from, text));
     }
 
     /// Composes the answer to the request of this exchange, if it was opened by one that waits.
     pub fn refuse(&self, refusal: &Refusal) -> Option<Bytes> {
         let asked = self.asked.take()?;
-        let talk = &mut self.talk.borrow_mut();
-        let ((), out) = self.hub.pass(|pipeline, out| match self.is_answered_here() {
-            true => pipeline.answer_asked(talk, &asked, refusal, self.lane(b"", None), out),
-            false => pipeline.answer_one(talk, Side::Client, &asked.id, refusal, out),
+        let conversation = &mut self.conversation.borrow_mut();
+        let ((), out) = self.state.pass(|pipeline, out| match self.is_answered_here() {
+            true => pipeline.answer_asked(conversation, &asked, refusal, self.lane(b"", None), out),
+            false => pipeline.answer_one(conversation, Side::Client, &asked.id, refusal, out),
         });
         out.to_client.first().map(|outgoing| outgoing.frame().bytes.clone())
     }
 
     /// Composes the answers to every call of the conversation that is open elsewhere than in an exchange of its own.
     pub fn refuse_all(&self, refusal: &Refusal) -> Vec<Bytes> {
-        let talk = &mut self.talk.borrow_mut();
-        let ((), out) = self.hub.pass(|pipeline, out| pipeline.answer_pending(talk, Side::Client, refusal, out));
+        let conversation = &mut self.conversation.borrow_mut();
+        let ((), out) =
+            self.state.pass(|pipeline, out| pipeline.answer_pending(conversation, Side::Client, refusal, out));
         out.to_client.iter().map(|outgoing| outgoing.frame().bytes.clone()).collect()
     }
 
@@ -286,7 +295,7 @@ impl Exchange {
 
     /// Whether messages must be whole, and may be held or changed, before anything of them leaves.
     pub fn looks_first(&self) -> bool {
-        self.hub.watches() || self.talk.borrow().is_particular()
+        self.state.watches() || self.conversation.borrow().is_particular()
     }
 
     pub fn ended(&self, how: &'static str) {
@@ -331,13 +340,13 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if let Some(asked) = self.asked.take().filter(|_| self.is_answered_here()) {
-            self.talk.borrow_mut().remember(asked);
+            self.conversation.borrow_mut().remember(asked);
         }
         if self.is_over.get() {
             return;
         }
         let how = self.ended.take();
-        self.hub.note(|pipeline| pipeline.exchange_end(&self.mark(Side::Server), &how));
+        self.state.note(|pipeline| pipeline.exchange_end(&self.mark(Side::Server), &how));
     }
 }
 
@@ -388,8 +397,8 @@ impl Received {
 }
 
 /// Reads a client's body: all of it, or as much as is waited for.
-pub async fn receive(mut body: Incoming, hub: &Hub) -> Result<Received, Refused> {
-    let limit = hub.message_bytes_max;
+pub async fn receive(mut body: Incoming, state: &HttpState) -> Result<Received, Refused> {
+    let limit = state.message_bytes_max;
     let hint = body.size_hint();
     if hint.lower() > limit as u64 {
         return Err(too_large(limit));
@@ -401,18 +410,18 @@ pub async fn receive(mut body: Incoming, hub: &Hub) -> Result<Received, Refused>
         Poll::Ready(first) => first.map(|first| first.map_err(BodyFault::Broken)),
         Poll::Pending => None,
     };
-    Box::pin(receive_more(body, first, hint, hub)).await
+    Box::pin(receive_more(body, first, hint, state)).await
 }
 
 async fn receive_more(
     body: Incoming,
     first: Option<Result<Bytes, BodyFault>>,
     hint: SizeHint,
-    hub: &Hub,
+    state: &HttpState,
 ) -> Result<Received, Refused> {
-    let limit = hub.message_bytes_max;
+    let limit = state.message_bytes_max;
     let (seen, exchange, patience) = (Vec::new(), None, Patience::default());
-    let held = hub.bodies.begin();
+    let held = state.bodies.begin();
     let mut upload = Upload { first: VecDeque::new(), rest: body, seen, held, hint, limit, exchange, patience };
     let first = match first {
         Some(first) => {
@@ -428,7 +437,7 @@ async fn receive_more(
     if upload.rest.is_end_stream() {
         return Ok(Received::Whole(first));
     }
-    let wait_for = if hub.records_first || hub.watches() { limit } else { WAITED_FOR.min(limit) };
+    let wait_for = if state.records_first || state.watches() { limit } else { WAITED_FOR.min(limit) };
     upload.keep(&first)?;
     upload.first.push_back(first);
     while upload.seen.len() <= wait_for {

@@ -1,4 +1,4 @@
-//! Who may talk to a listener at all. A page in somebody's browser must not reach a server through
+//! Who may link to a listener at all. A page in somebody's browser must not reach a server through
 //! us, neither directly nor under a name of its own that it points at this machine.
 
 use std::cell::RefCell;

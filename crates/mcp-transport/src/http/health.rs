@@ -4,22 +4,22 @@
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
+use mcp_link::Backend;
 use serde_json::json;
 
 use super::body::ToClient;
 use super::relay::json_response;
 use super::site::{not_allowed, plain};
-use crate::gateway::Gateway;
 
 pub const ALIVE: &str = "/healthz";
 pub const READY: &str = "/readyz";
 
-pub fn answer(gateway: &Gateway, parts: &Parts) -> Response<ToClient> {
+pub fn answer(backend: &dyn Backend, parts: &Parts) -> Response<ToClient> {
     if !matches!(parts.method, Method::GET | Method::HEAD) {
         return not_allowed("GET, HEAD");
     }
     let mut response = match parts.uri.path() {
-        READY => ready(gateway),
+        READY => ready(backend),
         _ => plain(StatusCode::OK, "ok"),
     };
     // How it is now is no answer to who asks later.
@@ -27,13 +27,9 @@ pub fn answer(gateway: &Gateway, parts: &Parts) -> Response<ToClient> {
     response
 }
 
-fn ready(gateway: &Gateway) -> Response<ToClient> {
-    let missing: Vec<_> = gateway
-        .not_ready()
-        .map(|server| {
-            let view = server.view();
-            json!({ "id": view.id, "state": view.state.as_str(), "retry_after_ms": view.retry_after_ms })
-        })
+fn ready(backend: &dyn Backend) -> Response<ToClient> {
+    let missing: Vec<_> = (backend.unready().into_iter())
+        .map(|server| json!({ "id": server.id, "state": server.state, "retry_after_ms": server.retry_after_ms }))
         .collect();
     let status = if missing.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = json!({ "ready": missing.is_empty(), "servers": missing });

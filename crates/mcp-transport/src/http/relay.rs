@@ -55,7 +55,7 @@ pub enum Route {
 /// An SSE connection: the stream's conversation, and where its messages go.
 #[derive(Debug)]
 pub struct Connection {
-    pub talk: Rc<RefCell<Conversation>>,
+    pub conversation: Rc<RefCell<Conversation>>,
     pub endpoint: Uri,
     /// What we have to say on its stream ourselves.
     inbox: Rc<Inbox>,
@@ -74,8 +74,8 @@ pub async fn relay(
         Route::Endpoint | Route::Metadata => Transport::StreamableHttp,
         Route::Stream | Route::Message(_) => Transport::Sse,
     };
-    let is_governed = site.hub.is_governed();
-    let received = match receive(body, &site.hub).await {
+    let is_governed = site.state.is_governed();
+    let received = match receive(body, &site.state).await {
         // Nothing leaves before all of it was judged.
         Ok(Received::Rest(upload)) if is_governed => Box::pin(upload.whole()).await.map(Received::Whole),
         received => received,
@@ -87,14 +87,14 @@ pub async fn relay(
     if is_governed && let Err(refused) = strict::check_body(&parts.method, received.is_empty()) {
         return refusal_response(&refused);
     }
-    let talk = match &route {
-        Route::Message(connection) => Rc::clone(&connection.talk),
+    let conversation = match &route {
+        Route::Message(connection) => Rc::clone(&connection.conversation),
         Route::Endpoint | Route::Metadata => {
-            site.conversations.of_request(&site.hub, peer, &parts.headers, era, &received)
+            site.conversations.of_request(&site.state, peer, &parts.headers, era, &received)
         }
-        Route::Stream => site.conversations.new_one(&site.hub),
+        Route::Stream => site.conversations.new_one(&site.state),
     };
-    let exchange = Exchange::open(&site.hub, talk, transport, era);
+    let exchange = Exchange::open(&site.state, conversation, transport, era);
     exchange.can_ask.set(match route {
         Route::Endpoint => era == Era::Legacy && accepts_events(&parts.headers),
         Route::Message(_) => true,
@@ -104,7 +104,7 @@ pub async fn relay(
     exchange.request_head(&parts.method, target, &parts.headers);
     if is_governed
         && let Received::Whole(body) = &received
-        && let Err(what) = strict::check_mirrored(&site.hub.tools.borrow(), &body.clone().into(), &parts.headers, era)
+        && let Err(what) = strict::check_mirrored(&site.state.tools.borrow(), &body.clone().into(), &parts.headers, era)
     {
         return mismatched(&exchange, body.clone(), what);
     }
@@ -125,7 +125,7 @@ pub async fn relay(
         parts.headers.remove(header::AUTHORIZATION);
     }
     upstream.target.add_headers(&mut parts.headers);
-    if exchange.talk.borrow().is_new() && !matches!(route, Route::Metadata) {
+    if exchange.conversation.borrow().is_new() && !matches!(route, Route::Metadata) {
         site.voices.keep(&exchange, &parts);
     }
     let ends_session = if parts.method == Method::DELETE { parts.headers.get(&SESSION_ID).cloned() } else { None };
@@ -202,7 +202,7 @@ fn unreachable(exchange: &Exchange, error: &UpstreamError) -> Response<ToClient>
         exchange.ended("message refused");
         return refusal_response(&refused);
     }
-    let (why, refusal) = error.explain(&exchange.hub);
+    let (why, refusal) = error.explain(&exchange.state);
     exchange.note(Side::Server, &why);
     exchange.ended(match error {
         UpstreamError::Broken(_) => "server broke off",
@@ -284,7 +284,7 @@ impl Answer {
     fn is_to_be_seen(&self, parts: &Parts, body: &ServerBody) -> bool {
         self.exchange.looks_first()
             && (matches!(self.route, Route::Endpoint)
-                || self.site.hub.is_governed() && !matches!(self.route, Route::Metadata))
+                || self.site.state.is_governed() && !matches!(self.route, Route::Metadata))
             && !body.is_end()
             && encoding(&parts.headers).is_none()
             && is_media_type(&parts.headers, "application/json")
@@ -300,7 +300,7 @@ impl Answer {
         let Self { exchange, route, .. } = self;
         exchange.response_head(parts.status, &parts.headers);
         if let (Route::Endpoint, Some(id)) = (route, parts.headers.get(&SESSION_ID)) {
-            self.site.conversations.bind(&exchange.hub, id.as_bytes(), &exchange.talk);
+            self.site.conversations.bind(&exchange.state, id.as_bytes(), &exchange.conversation);
             self.site.voices.name_session(exchange, id);
         }
         if parts.status.is_success()
@@ -331,7 +331,7 @@ impl Answer {
 
     /// How the body is looked at.
     fn tee(&self, headers: &HeaderMap) -> Tee {
-        let limit = self.site.hub.message_bytes_max;
+        let limit = self.site.state.message_bytes_max;
         if let Some(coding) = encoding(headers) {
             let coding = visible_bytes(coding.as_bytes()).to_string();
             self.exchange.note(Side::Server, &format!("a body that is encoded ({coding}) was passed on unread"));

@@ -1,21 +1,24 @@
 //! A listener from its first connection to its last.
 
+use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
 use std::rc::Rc;
 use std::time::Duration;
 
-use mcp_engine::{Pipeline, StoreFailed};
+use mcp_engine::Pipeline;
+use mcp_link::serve::Closing;
+use mcp_link::{Ended, Front, Runtime};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::front::Front;
+use super::door;
 use super::gate::Gate;
-use super::hub::Hub;
+use super::listener::Listener;
 use super::site::{Server, Site};
-use crate::bridge::door;
+use super::state::HttpState;
 use crate::signals::Signals;
 
 /// How many clients may wait to be taken.
@@ -47,18 +50,10 @@ pub enum Parting {
     },
 }
 
-/// How a listener ended.
-pub struct Ended {
-    pub pipeline: Pipeline,
-    pub store_failed: Option<StoreFailed>,
-    /// A person interrupted us.
-    pub interrupted: bool,
-}
-
 /// What a listener without a terminal says to SIGHUP.
 const HANG_UP_IGNORED: &str = "SIGHUP is ignored: nothing is reloaded. Send SIGTERM to end the proxy";
 
-/// Takes the address, or says why it cannot be had. Must be called inside a tokio runtime.
+/// Takes the address, or says why it cannot be had. Must be called inside a tokio state.
 pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { tokio::net::TcpSocket::new_v4() } else { tokio::net::TcpSocket::new_v6() }?;
     // A listener that was closed a moment ago leaves connections behind that keep its address.
@@ -70,7 +65,7 @@ pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 /// Serves clients until a signal says otherwise. Must be called where tasks can stay on their thread.
 pub async fn serve(
     listener: TcpListener,
-    server: impl FnOnce(&Rc<Hub>) -> Server,
+    server: impl FnOnce(&Rc<HttpState>) -> Server,
     pipeline: Pipeline,
     options: Options,
     tell: Box<dyn Fn(String)>,
@@ -79,54 +74,67 @@ pub async fn serve(
     let told = Rc::clone(&tell);
     let mut signals = Signals::of_listener(move || told(HANG_UP_IGNORED.into()))?;
     options.greeting.into_iter().for_each(&*tell);
-    let hub = Hub::new(pipeline, options.message_bytes_max, Box::new(move |text| tell(text)));
-    let committer = tokio::task::spawn_local(Rc::clone(&hub).keep_committing());
-    let obeyer = tokio::task::spawn_local(Rc::clone(&hub).keep_obeying());
-    let server = server(&hub);
+    let runtime = Runtime::new(pipeline, options.message_bytes_max, Box::new(move |text| tell(text)));
+    let state = HttpState::new(&runtime);
+    let server = server(&state);
     let entrance = match &server {
-        Server::Gateway(gateway) => Some(Rc::clone(&gateway.entrance)),
+        Server::Many(backend) => Some(Rc::clone(backend.entrance())),
         _ => None,
     };
     let gate = Gate::new(listener.local_addr()?, options.token, entrance);
-    let site = Site::new(Rc::clone(&hub), gate, server, options.own_resource);
-    if let Server::Gateway(gateway) = &site.server {
-        gateway.start_early();
+    let site = Site::new(Rc::clone(&state), gate, server, options.own_resource);
+    if let Server::Many(backend) = &site.server {
+        backend.start_early();
     }
     let injected = Rc::downgrade(&site);
-    hub.inject_with(move |injection| {
+    runtime.inject_with(move |injection| {
         if let Some(site) = injected.upgrade() {
             site.inject(injection);
         }
     });
-    let door = options.door.map(|door| tokio::task::spawn_local(door::serve(Rc::clone(&site), door)));
-    let front = Front::new(listener, Rc::clone(&site));
-    let mut interrupted = false;
-    tokio::select! {
-        () = front.serve() => {}
-        () = hub.stopped() => {}
-        interrupt = signals.next() => interrupted = interrupt,
-        () = parted(&site, options.parting) => {}
+    let front = ListenerFront {
+        door: options.door.map(|door| tokio::task::spawn_local(door::serve(Rc::clone(&site), door))),
+        listener: Listener::new(listener, Rc::clone(&site)),
+        site,
+        drain: options.drain,
+        parting: RefCell::new(options.parting),
+    };
+    Ok(mcp_link::serve(&runtime, front, &mut signals).await)
+}
+
+struct ListenerFront {
+    site: Rc<Site>,
+    listener: Listener,
+    door: Option<JoinHandle<()>>,
+    drain: Duration,
+    parting: RefCell<Option<oneshot::Receiver<Parting>>>,
+}
+
+impl Front for ListenerFront {
+    async fn serve(&self) {
+        let parting = self.parting.take();
+        tokio::select! {
+            () = self.listener.serve() => {}
+            () = parted(&self.site, parting) => {}
+        }
     }
-    // Nobody comes in any more.
-    door.iter().for_each(JoinHandle::abort);
-    hub.end_holds();
-    if let Server::Gateway(gateway) = &site.server {
-        gateway.stop();
-        gateway.end_listening();
+
+    fn close(&self, _why: Closing) {
+        self.door.iter().for_each(JoinHandle::abort);
+        if let Server::Many(backend) = &self.site.server {
+            backend.stop();
+        }
     }
-    tokio::select! {
-        () = front.drain(options.drain) => {}
-        // Whoever asks twice means now.
-        _ = signals.next() => {}
+
+    async fn drain(&self) {
+        self.listener.drain(self.drain).await;
     }
-    front.end_servers().await;
-    drop((front, site));
-    for task in [committer, obeyer] {
-        task.abort();
-        let _ = task.await;
+
+    async fn end(&self) {
+        self.listener.end_servers().await;
     }
-    let (pipeline, store_failed) = hub.take_back();
-    Ok(Ended { pipeline, store_failed, interrupted })
+
+    async fn flush(&self) {}
 }
 
 /// Comes when the user is done and nobody else needs us.
@@ -138,7 +146,7 @@ async fn parted(site: &Site, parting: Option<oneshot::Receiver<Parting>>) {
     match wished {
         Some(Parting::End) => return,
         Some(Parting::EndUnlessServing { .. }) if !site.is_serving() => return,
-        Some(Parting::EndUnlessServing { stays }) => site.hub.tell(stays),
+        Some(Parting::EndUnlessServing { stays }) => site.state.tell(stays),
         // Whoever would have said so is gone, or never was.
         None => {}
     }

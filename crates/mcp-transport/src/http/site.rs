@@ -13,23 +13,23 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use mcp_engine::Side;
 use mcp_engine::pipeline::Injection;
+use mcp_link::Backend;
 use mcp_wire::reply::{self, TurnedAway};
 use pin_project_lite::pin_project;
 use uuid::Uuid;
 
 use super::body::ToClient;
 use super::conversations::Conversations;
-use super::crossing::{self, Crossings};
 use super::gate::{Gate, Refused, unauthorized};
 use super::health;
-use super::hub::Hub;
 use super::relay::voice::{self, Voices};
 use super::relay::{Connection, Route, json_response, relay};
 use super::resource::OwnResource;
+use super::sessions::{self, Sessions};
+use super::state::HttpState;
 use super::strict;
 use super::upstream::Upstream;
 use crate::child::ServerCommand;
-use crate::gateway::Gateway;
 
 /// Where clients of Streamable HTTP, clients of the older SSE transport, and their messages go.
 pub const ENDPOINT: &str = "/mcp";
@@ -50,15 +50,15 @@ pub enum Server {
     Sse(Rc<Upstream>),
     Command(ServerCommand),
     /// Many of them.
-    Gateway(Rc<Gateway>),
+    Many(Rc<dyn Backend>),
 }
 
 pub struct Site {
-    pub hub: Rc<Hub>,
+    pub state: Rc<HttpState>,
     pub gate: Gate,
     pub server: Server,
     pub conversations: Conversations,
-    pub crossings: Crossings,
+    pub sessions: Sessions,
     own_resource: bool,
     connections: RefCell<HashMap<Uuid, Rc<Connection>>>,
     /// How to speak to the server in a client's place.
@@ -67,13 +67,13 @@ pub struct Site {
 }
 
 impl Site {
-    pub fn new(hub: Rc<Hub>, gate: Gate, server: Server, own_resource: bool) -> Rc<Self> {
+    pub fn new(state: Rc<HttpState>, gate: Gate, server: Server, own_resource: bool) -> Rc<Self> {
         Rc::new(Self {
-            hub,
+            state,
             gate,
             server,
             conversations: Conversations::default(),
-            crossings: Crossings::default(),
+            sessions: Sessions::default(),
             own_resource,
             connections: RefCell::default(),
             voices: Voices::default(),
@@ -92,12 +92,12 @@ impl Site {
             Ok(caller) => caller,
             Err(refused) => return Answering::now(refusal_response(&refused)),
         };
-        if self.hub.has_failed() {
+        if self.state.has_failed() {
             let text = "the recording cannot be written; nothing passes\n";
             return Answering::now(plain(StatusCode::SERVICE_UNAVAILABLE, text));
         }
         let (parts, body) = request.into_parts();
-        if self.hub.is_governed()
+        if self.state.is_governed()
             && let Err(refused) = strict::check_head(&parts)
         {
             return Answering::now(refusal_response(&refused));
@@ -107,19 +107,19 @@ impl Site {
             (Way::Answer(response), _) => Answering::now(*response),
             // Only where messages are looked at can they show who sent them.
             (Way::Post, caller) => {
-                Answering::Post { post: Box::pin(crossing::post(self, (peer, caller), parts, body)) }
+                Answering::Post { post: Box::pin(sessions::post(self, (peer, caller), parts, body)) }
             }
             (Way::PostToStream, caller) => {
-                let rare = async move { crossing::post_to_stream(&self, caller, parts, body).await };
+                let rare = async move { sessions::post_to_stream(&self, caller, parts, body).await };
                 Answering::Rare { rare: Box::pin(rare) }
             }
             (_, None) => Answering::now(refusal_response(&unauthorized())),
             (Way::Relay(upstream, route), Some(_)) => {
                 Answering::Relay { relay: Box::pin(relay(self, upstream, peer, (parts, body), route)) }
             }
-            (Way::Get, Some(who)) => Answering::now(crossing::get(&self, &who, &parts)),
-            (Way::Delete, Some(who)) => Answering::now(crossing::delete(&self, &who, &parts)),
-            (Way::OpenStream, Some(who)) => Answering::now(crossing::open_stream(&self, &who, &parts)),
+            (Way::Get, Some(who)) => Answering::now(sessions::get(&self, &who, &parts)),
+            (Way::Delete, Some(who)) => Answering::now(sessions::delete(&self, &who, &parts)),
+            (Way::OpenStream, Some(who)) => Answering::now(sessions::open_stream(&self, &who, &parts)),
         }
     }
 
@@ -153,7 +153,7 @@ impl Site {
             (MESSAGE, _) if *method == Method::POST => Way::PostToStream,
             (STREAM, _) => not_allowed("GET").into(),
             (MESSAGE, _) => not_allowed("POST").into(),
-            (health::ALIVE | health::READY, Server::Gateway(gateway)) => health::answer(gateway, parts).into(),
+            (health::ALIVE | health::READY, Server::Many(backend)) => health::answer(&**backend, parts).into(),
             (path, Server::Http(upstream) | Server::Sse(upstream)) if path.starts_with("/.well-known/") => {
                 match *method {
                     Method::GET | Method::HEAD => relay(upstream, Route::Metadata),
@@ -188,19 +188,19 @@ impl Site {
 
     /// Sends the server something that no client sent.
     pub fn inject(self: &Rc<Self>, mut injection: Injection) {
-        if let Server::Gateway(gateway) = &self.server {
-            match gateway.inject(injection) {
+        if let Server::Many(backend) = &self.server {
+            match backend.inject(injection) {
                 Ok(()) => return,
                 Err(of_client) => injection = of_client,
             }
         }
         match &self.server {
-            Server::Http(upstream) | Server::Sse(upstream) if self.crossings.talk(injection.conversation).is_none() => {
+            Server::Http(upstream) | Server::Sse(upstream) if self.sessions.link(injection.conversation).is_none() => {
                 voice::inject(self, upstream, injection);
             }
             _ => {
-                if let Some(talk) = self.crossings.talk(injection.conversation) {
-                    talk.inject(injection);
+                if let Some(link) = self.sessions.link(injection.conversation) {
+                    link.inject(injection);
                 }
             }
         }
@@ -208,14 +208,15 @@ impl Site {
 
     /// Whether there are clients that may still want something.
     pub fn is_serving(&self) -> bool {
-        !self.connections.borrow().is_empty() || !self.conversations.is_empty() || self.crossings.is_any_open()
+        !self.connections.borrow().is_empty() || !self.conversations.is_empty() || self.sessions.is_any_open()
     }
 
     /// Calls that somebody waits for, in an exchange of their own or on the stream of a connection.
     pub fn open_calls(&self) -> usize {
         let connections = self.connections.borrow();
-        let on_streams = connections.values().map(|connection| connection.talk.borrow().open_calls(Side::Client));
-        self.hub.open_calls() + on_streams.sum::<usize>() + self.crossings.open_calls()
+        let on_streams =
+            connections.values().map(|connection| connection.conversation.borrow().open_calls(Side::Client));
+        self.state.open_calls() + on_streams.sum::<usize>() + self.sessions.open_calls()
     }
 
     /// A place for a call that goes on without its client, if there is one left.
@@ -229,8 +230,8 @@ impl Site {
 
     /// Gives up what nobody uses any more.
     pub fn sweep(&self) {
-        self.conversations.sweep(&self.hub);
-        self.crossings.sweep(&self.hub);
+        self.conversations.sweep(&self.state);
+        self.sessions.sweep(&self.state);
         if let Server::Http(upstream) | Server::Sse(upstream) = &self.server {
             upstream.close_idle();
         }

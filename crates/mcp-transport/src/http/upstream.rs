@@ -17,6 +17,7 @@ use hyper::http::response::Parts;
 use hyper::rt::ReadBufCursor;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use mcp_link::Runtime;
 use mcp_wire::reply::Refusal;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -26,7 +27,6 @@ use tokio_rustls::client::TlsStream;
 
 use super::body::ToServer;
 use super::certificate;
-use super::hub::Hub;
 use super::nearby;
 use super::target::Target;
 
@@ -56,7 +56,7 @@ pub enum UpstreamError {
 impl UpstreamError {
     /// What happened, for the recording, and what a client is told of it. Whoever runs us hears of a
     /// server that is not reached, once.
-    pub fn explain(&self, hub: &Hub) -> (String, Refusal) {
+    pub fn explain(&self, runtime: &Runtime) -> (String, Refusal) {
         let wrong = match self {
             Self::Connect { source, .. } => certificate::what_is_wrong(source),
             _ => None,
@@ -67,7 +67,7 @@ impl UpstreamError {
             (_, None) => self.to_string(),
         };
         if !matches!(self, Self::Broken(_)) {
-            hub.tell_once(&why);
+            runtime.tell_once(&why);
         }
         let refusal = match self {
             Self::Connect { .. } => Refusal::Unreachable { what: wrong.unwrap_or("no connection").into() },

@@ -21,10 +21,6 @@ const READ_AT_LEAST: usize = 64 * 1024;
 /// share an allowance, and one who runs a hundred proxies must not run out of it.
 const PIPE_BYTES: usize = 256 * 1024;
 
-/// Of many messages that one read brought this many are passed on before the next are looked at, so that whoever gets
-/// them works on them meanwhile, and sleeps less. Fewer would mean more reads for peers that are slow at those.
-pub const PASSED_TOGETHER: usize = 32;
-
 /// One end of a stream.
 pub struct Pipe {
     way: Way,

@@ -10,13 +10,15 @@ use mcp_wire::framing::encode;
 use mcp_wire::reply::Refusal;
 use mcp_wire::{Cut, Deframer, Ending, FrameRef, Framing, Gather};
 
-use super::pipe::{PASSED_TOGETHER, Pipe};
+use mcp_link::PASSED_TOGETHER;
+
+use super::pipe::Pipe;
 
 pub struct Relay {
     client: Peer,
     server: Peer,
     pub pipeline: Pipeline,
-    pub talk: Conversation,
+    pub conversation: Conversation,
     cuts: Vec<Cut>,
     outbox: Outbox,
     /// The last read brought several messages, so the next is likely to find some without waiting.
@@ -114,7 +116,7 @@ impl Relay {
         Self {
             client: Peer::new(client.0, client.1, message_bytes_max),
             server: Peer::new(server.0, server.1, message_bytes_max),
-            talk: Conversation::only(),
+            conversation: Conversation::only(),
             pipeline,
             cuts: Vec::new(),
             outbox: Outbox::default(),
@@ -220,7 +222,7 @@ impl Relay {
             self.pass(side, cx)?;
         }
         if is_end && side == Side::Client {
-            self.pipeline.client_is_silent(self.talk.number());
+            self.pipeline.client_is_silent(self.conversation.number());
             self.dispatch(cx)?;
         }
         Ok(true)
@@ -229,14 +231,14 @@ impl Relay {
     /// Passes on what one read brought, a few messages at a time: whoever gets them works on them meanwhile.
     fn pass(&mut self, side: Side, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
         if self.pipeline.records_first() {
-            self.pipeline.pass(&mut self.talk, side, self.cuts.drain(..), &mut self.outbox);
+            self.pipeline.pass(&mut self.conversation, side, self.cuts.drain(..), &mut self.outbox);
             return self.dispatch(cx);
         }
         let mut all = std::mem::take(&mut self.cuts);
         let mut cuts = all.drain(..);
         while cuts.len() > 0 {
             let few = cuts.by_ref().take(PASSED_TOGETHER);
-            self.pipeline.pass(&mut self.talk, side, few, &mut self.outbox);
+            self.pipeline.pass(&mut self.conversation, side, few, &mut self.outbox);
             self.take_released();
             self.send(cx);
         }
@@ -250,7 +252,7 @@ impl Relay {
     /// Sends what is parked no more, after somebody decided or enough time passed.
     pub fn dispatch_released(&mut self, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
         for injection in self.pipeline.take_injected() {
-            self.pipeline.pass_injected(&mut self.talk, Lane::PIPE, injection, &mut self.outbox);
+            self.pipeline.pass_injected(&mut self.conversation, Lane::PIPE, injection, &mut self.outbox);
         }
         self.dispatch(cx)
     }
@@ -261,7 +263,7 @@ impl Relay {
             return;
         }
         for release in self.pipeline.take_released() {
-            self.talk.settle(&release);
+            self.conversation.settle(&release);
             self.outbox.to_client.extend(release.unasks);
             let (onward, back) = match release.from {
                 Side::Client => (&mut self.outbox.to_server, &mut self.outbox.to_client),
@@ -280,7 +282,7 @@ impl Relay {
             recorded = self
                 .pipeline
                 .commit()
-                .inspect_err(|_| self.pipeline.hold_back_unrecorded(&self.talk, &mut self.outbox));
+                .inspect_err(|_| self.pipeline.hold_back_unrecorded(&self.conversation, &mut self.outbox));
         }
         self.send(cx);
         if !self.pipeline.records_first() {
@@ -329,7 +331,7 @@ impl Relay {
         if client.input.is_none()
             && server.waiting.is_empty()
             && !client.input_end_told
-            && !self.pipeline.holds_from(self.talk.number(), Side::Client)
+            && !self.pipeline.holds_from(self.conversation.number(), Side::Client)
         {
             client.input_end_told = true;
             return Some(Stop::ClientDone);
@@ -371,13 +373,13 @@ impl Relay {
     /// The server will take nothing and say nothing more: what is parked for it goes nowhere, what it
     /// said goes on.
     pub fn server_is_gone(&mut self, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
-        self.pipeline.server_is_gone(self.talk.number());
+        self.pipeline.server_is_gone(self.conversation.number());
         self.dispatch_released(cx)
     }
 
     /// Answers the calls that are still open, because the server will not.
     pub fn answer_open_calls(&mut self, refusal: &Refusal, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
-        self.pipeline.answer_pending(&mut self.talk, Side::Client, refusal, &mut self.outbox);
+        self.pipeline.answer_pending(&mut self.conversation, Side::Client, refusal, &mut self.outbox);
         self.dispatch(cx)
     }
 

@@ -11,21 +11,15 @@ use mcp_engine::{Pipeline, Side, StoreFailed};
 use mcp_wire::reply::Refusal;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::client::CLIENT_STALLED_FOR;
 use super::pipe::Pipe;
 use super::relay::{Relay, Stop};
 use super::stderr::{self, LastWords};
-use crate::child::{self, Child, ChildEvent, ExitStatus, ServerCommand};
+use crate::child::{self, Child, ChildEvent, DRAIN_FOR, ExitStatus, ServerCommand, TREE_GONE_FOR};
 use crate::signals::Signals;
 
 /// How often a server that still works on calls is looked at after it was asked to end.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// For what a server wrote last, when something it left behind still holds its output open.
-const DRAIN_FOR: Duration = Duration::from_millis(600);
-/// For a client that takes nothing of what an ended server left for it.
-const CLIENT_STALLED_FOR: Duration = Duration::from_secs(30);
-/// For the guard to say that the tree is gone.
-const TREE_GONE_FOR: Duration = Duration::from_secs(5);
-
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub message_bytes_max: usize,
@@ -45,7 +39,7 @@ pub struct Ended {
     pub not_started: Option<io::Error>,
     pub last_words: LastWords,
     pub pipeline: Pipeline,
-    pub talk: mcp_engine::Conversation,
+    pub conversation: mcp_engine::Conversation,
     /// The user interrupted us.
     pub interrupted: bool,
     pub store_failed: Option<StoreFailed>,
@@ -105,7 +99,7 @@ pub async fn serve(
         not_started,
         last_words,
         pipeline: conversation.relay.pipeline,
-        talk: conversation.relay.talk,
+        conversation: conversation.relay.conversation,
         interrupted: conversation.interrupted,
         store_failed: conversation.store_failed,
         server_left_first,
@@ -213,8 +207,9 @@ impl Conversation {
     /// The server was asked to end and has not yet: wait on for open calls, or end it.
     fn look(&mut self, child: &Child) -> Option<Instant> {
         let asked_at = self.asked_at?;
-        let works =
-            self.relay.client_reads() && self.relay.server_speaks() && self.relay.talk.open_calls(Side::Client) > 0;
+        let works = self.relay.client_reads()
+            && self.relay.server_speaks()
+            && self.relay.conversation.open_calls(Side::Client) > 0;
         if works && asked_at.elapsed() < self.options.call_grace {
             return Some(Instant::now() + LOOK_AGAIN);
         }
@@ -230,7 +225,7 @@ impl Conversation {
             self.store_failed.get_or_insert(failed);
         }
         self.while_anything_moves(signals, Self::poll_drained).await;
-        let unanswered = self.relay.talk.open_calls(Side::Client);
+        let unanswered = self.relay.conversation.open_calls(Side::Client);
         let refusal = Refusal::ServerGone { status: status.to_string() };
         if let Err(failed) = poll_fn(|cx| Poll::Ready(self.relay.answer_open_calls(&refusal, cx))).await {
             self.store_failed.get_or_insert(failed);

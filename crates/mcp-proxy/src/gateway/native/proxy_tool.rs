@@ -1,8 +1,8 @@
 //! The tool that reaches everything, and those of servers that are looked behind.
 
+use mcp_gateway::settings::{ProxyToolMode, ProxyToolSettings, UnwrapTool};
 use mcp_proxy_tool::definition::DEFAULT_NAME;
 use mcp_proxy_tool::shape::Dialect;
-use mcp_transport::gateway::settings::{ProxyToolMode, ProxyToolSettings, UnwrapTool};
 
 use crate::config::{Located, Value, said};
 use crate::gateway::fields::{Fields, Reader};

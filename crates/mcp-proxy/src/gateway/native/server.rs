@@ -4,7 +4,8 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::time::Duration;
 
-use mcp_transport::gateway::settings::{Instance, Speaks, Start, StdioMode, UrlTransport};
+use mcp_gateway::settings::{Instance, Speaks, Start};
+use mcp_transport::connect::{StdioMode, UrlTransport};
 use mcp_transport::http::target::{BadTarget, Target};
 
 use super::{grace, per_minute, proxy_tool, whole};

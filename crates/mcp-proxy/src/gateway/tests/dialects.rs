@@ -9,7 +9,7 @@ fn servers(loaded: &Loaded) -> Vec<String> {
     let mut lines = Vec::new();
     for server in &loaded.config.settings.servers {
         let reached = reached(server);
-        let is_command = matches!(server.target, mcp_transport::gateway::settings::ServerTarget::Command { .. });
+        let is_command = matches!(server.target, mcp_transport::connect::ServerTarget::Command { .. });
         let env = if is_command { own_environment(server).join(" ") } else { String::new() };
         let off = if server.enabled { "" } else { " (off)" };
         lines.push(format!("{}: {reached} {env}", server.id).trim_end().to_owned() + off);

@@ -17,10 +17,10 @@ use tokio::sync::oneshot;
 
 use super::held::{adapt, answer as held_answer};
 use super::{Answer, unreachable};
-use crate::bridge::outlet::{Outlet, OutletBody};
 use crate::http::body::{ToClient, ToServer};
 use crate::http::exchange::Exchange;
 use crate::http::heads::is_media_type;
+use crate::http::response_stream::{ResponseStream, ResponseStreamBody};
 
 /// What waits for a client to read it, at most; then its server waits.
 const WAITING_MAX: usize = 1024 * 1024;
@@ -33,31 +33,36 @@ pub(super) fn ask(
     question: &Bytes,
     released: oneshot::Receiver<Release>,
 ) -> Response<ToClient> {
-    let outlet = Rc::<Outlet>::default();
-    outlet.push(event(question));
+    let response_stream = Rc::<ResponseStream>::default();
+    response_stream.push(event(question));
     let exchange = Rc::clone(&answer.exchange);
-    let body = OutletBody::new(Rc::clone(&outlet), move || exchange.ended("client left"));
+    let body = ResponseStreamBody::new(Rc::clone(&response_stream), move || exchange.ended("client left"));
     let (answer, parts) = (answer.without_client(), parts.clone());
-    let mut response = Response::new(ToClient::Outlet(Box::new(body)));
+    let mut response = Response::new(ToClient::ResponseStream(Box::new(body)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     answer.exchange.response_head(response.status(), response.headers());
     tokio::task::spawn_local(async move {
-        go_on(&answer, parts, released, &outlet).await;
-        outlet.end();
+        go_on(&answer, parts, released, &response_stream).await;
+        response_stream.end();
     });
     response
 }
 
 /// Waits for the decision about a call, and for what comes of it.
-async fn go_on(answer: &Answer, mut parts: request::Parts, released: oneshot::Receiver<Release>, outlet: &Outlet) {
+async fn go_on(
+    answer: &Answer,
+    mut parts: request::Parts,
+    released: oneshot::Receiver<Release>,
+    response_stream: &ResponseStream,
+) {
     let Ok(release) = released.await else { return };
     let exchange = &answer.exchange;
     exchange.settle(&release);
     for ours in [&release.unasks, &release.back].into_iter().flatten() {
-        outlet.push(event(ours.frame().bytes));
+        response_stream.push(event(ours.frame().bytes));
     }
     let Some(outgoing) = &release.onward else { return };
     let bytes = outgoing.frame().bytes.clone();
@@ -72,20 +77,20 @@ async fn go_on(answer: &Answer, mut parts: request::Parts, released: oneshot::Re
         Ok((parts, body)) => answer.begin(parts, body),
         Err(error) => unreachable(exchange, &error),
     };
-    pour(exchange, response, outlet).await;
+    pour(exchange, response, response_stream).await;
 }
 
 /// Puts a server's answer into a stream that has begun already: events as they come, a message as the
 /// last event. What is neither cannot be told here, but that there was something else can.
-async fn pour(exchange: &Exchange, response: Response<ToClient>, outlet: &Outlet) {
-    let (status, limit) = (response.status(), exchange.hub.message_bytes_max);
+async fn pour(exchange: &Exchange, response: Response<ToClient>, response_stream: &ResponseStream) {
+    let (status, limit) = (response.status(), exchange.state.message_bytes_max);
     let is_stream = status.is_success() && is_media_type(response.headers(), "text/event-stream");
     let mut body = response.into_body();
     let mut whole = BytesMut::new();
     while let Some(data) = next(&mut body).await {
         if is_stream {
-            outlet.push(data);
-            outlet.room(WAITING_MAX).await;
+            response_stream.push(data);
+            response_stream.until_room(WAITING_MAX).await;
         } else if whole.len() + data.len() <= limit {
             whole.extend_from_slice(&data);
         }
@@ -101,7 +106,7 @@ async fn pour(exchange: &Exchange, response: Response<ToClient>, outlet: &Outlet
             exchange.refuse(&Refusal::UpstreamStatus { status: status.as_u16() })
         }
     };
-    outlet.push(last.as_ref().map(event).unwrap_or_default());
+    response_stream.push(last.as_ref().map(event).unwrap_or_default());
 }
 
 async fn next(body: &mut ToClient) -> Option<Bytes> {

@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 
 use super::{Answer, Route, asked, json_response, not_recorded};
 use crate::http::body::{ToClient, ToServer};
-use crate::http::crossing::status_of_own;
 use crate::http::exchange::{Exchange, Passed};
+use crate::http::sessions::status_of_own;
 use crate::http::site::plain;
 use crate::http::upstream::ServerBody;
 
@@ -38,7 +38,7 @@ pub(super) async fn request(
 ) -> Result<Bytes, Response<ToClient>> {
     let exchange = &answer.exchange;
     let question = exchange.take_question();
-    let released = exchange.hub.released(sequence);
+    let released = exchange.state.released(sequence);
     if let (Some(question), Route::Endpoint) = (&question, &answer.route) {
         return Err(asked::ask(answer, parts, question, released));
     }
@@ -73,7 +73,7 @@ pub(super) async fn request(
 /// A request that nothing answers stays open until its client leaves, but not longer than it could
 /// have been held.
 async fn no_answer(exchange: &Exchange) -> Response<ToClient> {
-    match exchange.hub.look(|pipeline| pipeline.hold_limit()) {
+    match exchange.state.look(|pipeline| pipeline.hold_limit()) {
         Some(limit) => tokio::time::sleep(limit).await,
         None => std::future::pending().await,
     }
@@ -119,7 +119,7 @@ pub(super) fn mirror_headers(exchange: &Exchange, headers: &mut HeaderMap, messa
             None => drop(headers.remove(name)),
         }
     }
-    for (name, value) in exchange.hub.tools.borrow().headers(message) {
+    for (name, value) in exchange.state.tools.borrow().headers(message) {
         if let (Ok(name), Ok(value)) = (name.to_ascii_lowercase().parse(), HeaderValue::from_str(&value)) {
             headers.insert::<HeaderName>(name, value);
         }
@@ -158,7 +158,7 @@ impl Drop for Waiting<'_> {
         self.answer.exchange.ended("client left");
         match self.answer.carries_on {
             true => self.go_on_alone(),
-            false => self.answer.exchange.hub.discard(self.sequence),
+            false => self.answer.exchange.state.discard(self.sequence),
         }
     }
 }
@@ -182,7 +182,7 @@ async fn alone(answer: Answer, mut parts: request::Parts, released: oneshot::Rec
 pub(super) async fn answer(answer: &Answer, mut parts: response::Parts, mut body: ServerBody) -> Response<ToClient> {
     let exchange = &answer.exchange;
     answer.take_head(&mut parts);
-    let limit = exchange.hub.message_bytes_max;
+    let limit = exchange.state.message_bytes_max;
     let mut seen = BytesMut::new();
     while let Some(data) = body.data().await {
         let Ok(data) = data else {
@@ -211,7 +211,7 @@ pub(super) async fn answer(answer: &Answer, mut parts: response::Parts, mut body
 /// What is left of a parked answer.
 async fn decided(exchange: &Rc<Exchange>, sequence: u64) -> Option<Bytes> {
     let mut unread = Unread { exchange, sequence: Some(sequence) };
-    let release = exchange.hub.released(sequence).await.ok()?;
+    let release = exchange.state.released(sequence).await.ok()?;
     unread.sequence = None;
     release.onward.map(|outgoing| outgoing.frame().bytes.clone())
 }
@@ -226,7 +226,7 @@ impl Drop for Unread<'_> {
     fn drop(&mut self) {
         if let Some(sequence) = self.sequence.take() {
             self.exchange.ended("client left");
-            self.exchange.hub.discard(sequence);
+            self.exchange.state.discard(sequence);
         }
     }
 }

@@ -90,7 +90,7 @@ impl RelayBody {
             body: Some(body),
             tee,
             ready: VecDeque::new(),
-            holds: answer.site.hub.records_first || is_ours || answer.exchange.looks_first(),
+            holds: answer.site.state.records_first || is_ours || answer.exchange.looks_first(),
             is_stream,
             exchange: Rc::clone(&answer.exchange),
             site: Rc::clone(&answer.site),
@@ -211,13 +211,13 @@ impl RelayBody {
                     self.tee = Tee::Nothing;
                 }
             }
-            Tee::Json(seen) if seen.is_empty() && is_end && data.len() <= self.site.hub.message_bytes_max => {
+            Tee::Json(seen) if seen.is_empty() && is_end && data.len() <= self.site.state.message_bytes_max => {
                 let passed = self.answer(data);
                 self.let_out(passed);
             }
             Tee::Json(seen) => {
                 // Past the limit it is passed on, but no longer kept.
-                if seen.len() <= self.site.hub.message_bytes_max {
+                if seen.len() <= self.site.state.message_bytes_max {
                     seen.extend_from_slice(&data);
                 }
             }
@@ -293,7 +293,7 @@ impl RelayBody {
         if let Some(data) = event.data.filter(|data| !data.is_empty())
             && let Passed::Parked(sequence) = self.exchange.from_server(data, event.id.as_deref().unwrap_or_default())
         {
-            self.exchange.hub.release_late(sequence);
+            self.exchange.state.release_late(sequence);
         }
     }
 
@@ -331,7 +331,7 @@ impl RelayBody {
             Passed::Onward(bytes) if bytes == data => self.ready.push_back(event.raw),
             Passed::Onward(bytes) => self.ready.push_back(as_event(&event, &bytes)),
             Passed::Parked(sequence) => {
-                let released = self.exchange.hub.released(sequence);
+                let released = self.exchange.state.released(sequence);
                 self.aside.push(Aside { released, sequence, event });
             }
             Passed::Withheld | Passed::NotRecorded => {}
@@ -348,7 +348,7 @@ impl RelayBody {
         match self.exchange.from_server(message.clone(), b"") {
             Passed::Onward(bytes) => Some(bytes),
             Passed::Parked(sequence) => {
-                self.exchange.hub.release_late(sequence);
+                self.exchange.state.release_late(sequence);
                 Some(message)
             }
             Passed::Withheld => None,
@@ -375,14 +375,14 @@ impl RelayBody {
                 self.ready.push_back(told.unwrap_or(document));
             }
             Tee::Json(seen) if seen.is_empty() => {}
-            Tee::Json(seen) if seen.len() > self.site.hub.message_bytes_max && self.holds => {
-                let limit = self.site.hub.message_bytes_max;
+            Tee::Json(seen) if seen.len() > self.site.state.message_bytes_max && self.holds => {
+                let limit = self.site.state.message_bytes_max;
                 self.exchange.note(Side::Server, &format!("an answer of more than {limit} bytes was not passed on"));
                 let refused = self.exchange.refuse(&Refusal::TooLarge { limit });
                 self.let_out(refused);
             }
-            Tee::Json(seen) if seen.len() > self.site.hub.message_bytes_max => {
-                let limit = self.site.hub.message_bytes_max;
+            Tee::Json(seen) if seen.len() > self.site.state.message_bytes_max => {
+                let limit = self.site.state.message_bytes_max;
                 let text = format!("an answer of more than {limit} bytes was passed on unrecorded");
                 self.exchange.note(Side::Server, &text);
             }
@@ -440,7 +440,7 @@ impl Drop for RelayBody {
     fn drop(&mut self) {
         // Nobody is left for whom they could be kept.
         for aside in self.aside.drain(..) {
-            self.exchange.hub.discard(aside.sequence);
+            self.exchange.state.discard(aside.sequence);
         }
         if self.body.is_none() {
             return;
@@ -496,8 +496,8 @@ impl Stream {
             return None;
         };
         let endpoint_named = endpoint.clone();
-        let (talk, inbox) = (Rc::clone(&exchange.talk), Rc::clone(&self.inbox));
-        let registered = site.register(Connection { talk, endpoint, inbox })?;
+        let (conversation, inbox) = (Rc::clone(&exchange.conversation), Rc::clone(&self.inbox));
+        let registered = site.register(Connection { conversation, endpoint, inbox })?;
         let mut out = Gather::default();
         encode_endpoint(&registered.path(), &mut out);
         site.voices.name_endpoint(exchange, &endpoint_named);

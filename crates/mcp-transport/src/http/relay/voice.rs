@@ -32,7 +32,7 @@ const VOICES_MAX: usize = 10_000;
 pub struct Voices(RefCell<BTreeMap<u32, Voice>>);
 
 struct Voice {
-    talk: Rc<RefCell<Conversation>>,
+    conversation: Rc<RefCell<Conversation>>,
     transport: Transport,
     era: Era,
     uri: Uri,
@@ -57,9 +57,9 @@ impl Voices {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         let (transport, era, uri) = (exchange.transport, exchange.era, parts.uri.clone());
-        let voice = Voice { talk: Rc::clone(&exchange.talk), transport, era, uri, headers };
+        let voice = Voice { conversation: Rc::clone(&exchange.conversation), transport, era, uri, headers };
         let mut voices = self.0.borrow_mut();
-        voices.insert(exchange.talk.borrow().number(), voice);
+        voices.insert(exchange.conversation.borrow().number(), voice);
         if voices.len() > VOICES_MAX {
             voices.pop_first();
         }
@@ -67,7 +67,7 @@ impl Voices {
 
     /// The server has given a client a session.
     pub(super) fn name_session(&self, exchange: &Exchange, id: &HeaderValue) {
-        if let Some(voice) = self.0.borrow_mut().get_mut(&exchange.talk.borrow().number())
+        if let Some(voice) = self.0.borrow_mut().get_mut(&exchange.conversation.borrow().number())
             && !voice.headers.contains_key(&SESSION)
             && let Ok(copy) = HeaderValue::from_bytes(id.as_bytes())
         {
@@ -77,7 +77,7 @@ impl Voices {
 
     /// The server has said where the messages of a connection go.
     pub(super) fn name_endpoint(&self, exchange: &Exchange, endpoint: &Uri) {
-        if let Some(voice) = self.0.borrow_mut().get_mut(&exchange.talk.borrow().number()) {
+        if let Some(voice) = self.0.borrow_mut().get_mut(&exchange.conversation.borrow().number()) {
             voice.uri = endpoint.clone();
         }
     }
@@ -85,7 +85,7 @@ impl Voices {
     /// Answers the server in the place of a client. The answer is recorded already.
     pub(super) fn answer(&self, upstream: &Rc<Upstream>, exchange: &Exchange, message: Bytes) {
         let voices = self.0.borrow();
-        let Some(voice) = voices.get(&exchange.talk.borrow().number()) else {
+        let Some(voice) = voices.get(&exchange.conversation.borrow().number()) else {
             return exchange.note(Side::Server, "the answer given in the client's place had no way to the server");
         };
         let own = voice.exchange(exchange);
@@ -101,7 +101,7 @@ impl Voices {
                     own.response_head(parts.status, &parts.headers);
                     while let Some(Ok(_)) = body.data().await {}
                 }
-                Err(error) => own.note(Side::Server, &error.explain(&own.hub).0),
+                Err(error) => own.note(Side::Server, &error.explain(&own.state).0),
             }
         });
     }
@@ -109,7 +109,7 @@ impl Voices {
 
 impl Voice {
     fn exchange(&self, beside: &Exchange) -> Rc<Exchange> {
-        Exchange::open(&beside.hub, Rc::clone(&self.talk), self.transport, self.era)
+        Exchange::open(&beside.state, Rc::clone(&self.conversation), self.transport, self.era)
     }
 
     fn request(&self, exchange: &Exchange, message: Bytes) -> Request<ToServer> {
@@ -131,7 +131,7 @@ impl Voice {
 pub fn inject(site: &Rc<Site>, upstream: &Rc<Upstream>, injection: Injection) {
     let voices = site.voices.0.borrow();
     let Some(voice) = voices.get(&injection.conversation) else { return };
-    let exchange = Exchange::open(&site.hub, Rc::clone(&voice.talk), voice.transport, voice.era);
+    let exchange = Exchange::open(&site.state, Rc::clone(&voice.conversation), voice.transport, voice.era);
     let Some(message) = exchange.inject(injection) else { return };
     let request = voice.request(&exchange, message);
     let answer = Answer {
