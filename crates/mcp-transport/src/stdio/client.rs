@@ -249,6 +249,7 @@ pub async fn serve(
             None
         }
         Server::Many { backend, drain } => {
+            drop(alive);
             link.connect(backend.welcome(&link, None));
             Some((backend, drain))
         }
