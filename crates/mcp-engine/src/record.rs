@@ -479,18 +479,7 @@ mod tests {
     #[test]
     fn verdicts_stand_behind_their_messages() {
         let dir = tempfile::tempdir().unwrap();
-        let header = SessionHeader {
-            id: Uuid::from_u128(1),
-            started_ns: 0,
-            transport: Transport::Stdio,
-            server_command: None,
-            server_url: None,
-            name: None,
-            notes: BTreeMap::new(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
-        };
+        let header = SessionHeader::begun(Uuid::from_u128(1), 0, Transport::Stdio);
         let path = dir.path().join("s.mcpseg");
         let place = path.clone();
         let options =
@@ -526,18 +515,7 @@ mod tests {
     #[test]
     fn a_session_that_goes_on_says_again_with_which_servers_conversations_are() {
         let dir = tempfile::tempdir().unwrap();
-        let header = SessionHeader {
-            id: Uuid::from_u128(1),
-            started_ns: 0,
-            transport: Transport::Stdio,
-            server_command: None,
-            server_url: None,
-            name: None,
-            notes: BTreeMap::new(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
-        };
+        let header = SessionHeader::begun(Uuid::from_u128(1), 0, Transport::Stdio);
         let place = dir.path().to_owned();
         let options =
             RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward, on_synced: None };

@@ -34,16 +34,12 @@ pub fn begin(args: &RecordingArgs, server: &ServerSide, state: Result<StateDir, 
         (Some(OnStoreFailureArg::Stop), _) | (None, Evidence::Strict) => OnStoreFailure::Stop,
     };
     let header = SessionHeader {
-        id: Uuid::new_v4(),
-        started_ns: wall_ns(),
-        transport: server.transport(),
         server_command: server.command(),
         server_url: server.url(),
         name: args.name.clone(),
         notes: args.note.iter().cloned().collect(),
         session_file: session_file.clone(),
-        continues: None,
-        json_notes: Default::default(),
+        ..SessionHeader::begun(Uuid::new_v4(), wall_ns(), server.transport())
     };
     if let Some(file) = &session_file {
         session_file::make_dir_of(file)?;

@@ -16,18 +16,8 @@ const MESSAGES: u64 = 1_000_000;
 const PAGE: usize = 100;
 
 fn write(path: &Path) -> Arc<SparseIndex> {
-    let header = SessionHeader {
-        id: "7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a".parse().expect("a uuid"),
-        started_ns: 1,
-        transport: Transport::Stdio,
-        server_command: None,
-        server_url: None,
-        name: None,
-        notes: Default::default(),
-        session_file: None,
-        continues: None,
-        json_notes: Default::default(),
-    };
+    let header =
+        SessionHeader::begun("7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a".parse().expect("a uuid"), 1, Transport::Stdio);
     let mut writer = SegmentWriter::create(path, &header).expect("a segment");
     for sequence in 1..=MESSAGES {
         let is_answer = sequence % 2 == 0;

@@ -52,16 +52,8 @@ fn main() -> ExitCode {
 
 fn make(out: &Path, messages: u64, bytes: usize) -> Result<PathBuf, Box<dyn std::error::Error>> {
     let header = SessionHeader {
-        id: Uuid::new_v4(),
-        started_ns: STARTED_NS,
-        transport: Transport::Stdio,
         server_command: Some("make_session".into()),
-        server_url: None,
-        name: None,
-        notes: Default::default(),
-        session_file: None,
-        continues: None,
-        json_notes: Default::default(),
+        ..SessionHeader::begun(Uuid::new_v4(), STARTED_NS, Transport::Stdio)
     };
     match out.extension().and_then(|extension| extension.to_str()) {
         Some("json") => {

@@ -69,6 +69,22 @@ impl SessionHeader {
     /// The note that says which session this one adds calls to.
     pub const EXTENDS: &str = "extends";
 
+    /// A session of which nothing else is known yet.
+    pub fn begun(id: Uuid, started_ns: u64, transport: Transport) -> Self {
+        Self {
+            id,
+            started_ns,
+            transport,
+            server_command: None,
+            server_url: None,
+            name: None,
+            notes: BTreeMap::new(),
+            json_notes: BTreeSet::new(),
+            session_file: None,
+            continues: None,
+        }
+    }
+
     pub fn started_at(&self) -> Timestamp {
         timestamp(self.started_ns)
     }

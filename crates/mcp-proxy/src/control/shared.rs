@@ -216,16 +216,10 @@ impl Card {
     /// What a recording of this instance would begin with.
     pub fn header(&self) -> SessionHeader {
         SessionHeader {
-            id: self.id,
-            started_ns: self.started_ns,
-            transport: self.transport,
             server_command: self.server_command.clone(),
             server_url: self.server_url.clone(),
             name: self.name.clone(),
-            notes: Default::default(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
+            ..SessionHeader::begun(self.id, self.started_ns, self.transport)
         }
     }
 }

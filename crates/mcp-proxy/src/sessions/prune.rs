@@ -124,18 +124,7 @@ mod tests {
 
     fn entry(started_s: u64, bytes: u64, live: bool) -> Entry {
         let started_ns = started_s * 1_000_000_000;
-        let header = SessionHeader {
-            id: Uuid::from_u128(u128::from(started_s)),
-            started_ns,
-            transport: Transport::Stdio,
-            server_command: None,
-            server_url: None,
-            name: None,
-            notes: Default::default(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
-        };
+        let header = SessionHeader::begun(Uuid::from_u128(u128::from(started_s)), started_ns, Transport::Stdio);
         Entry {
             path: "x".into(),
             header,

@@ -22,16 +22,12 @@ struct Capture {
 impl Capture {
     fn begin(path: &Path) -> Self {
         let header = SessionHeader {
-            id: "7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a".parse().unwrap(),
-            started_ns: 1_800_000_000_000_000_000,
-            transport: Transport::StreamableHttp,
-            server_command: None,
             server_url: Some("http://127.0.0.1:8080/mcp".into()),
-            name: None,
-            notes: Default::default(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
+            ..SessionHeader::begun(
+                "7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a".parse().unwrap(),
+                1_800_000_000_000_000_000,
+                Transport::StreamableHttp,
+            )
         };
         let writer = SegmentWriter::create(path, &header).unwrap();
         Self { writer, conversation: 1, time_ns: header.started_ns, messages: 0 }

@@ -297,16 +297,12 @@ fn standard_output_is_the_default_and_may_close_early() {
 fn long_session(path: &Path, messages: u64, bytes: usize) {
     use mcp_store::{Direction, End, RecordHead, RecordKind, SegmentWriter, SessionHeader, Transport};
     let header = SessionHeader {
-        id: "7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a".parse().unwrap(),
-        started_ns: 1_800_000_000_000_000_000,
-        transport: Transport::Stdio,
         server_command: Some("server".into()),
-        server_url: None,
-        name: None,
-        notes: Default::default(),
-        session_file: None,
-        continues: None,
-        json_notes: Default::default(),
+        ..SessionHeader::begun(
+            "7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a".parse().unwrap(),
+            1_800_000_000_000_000_000,
+            Transport::Stdio,
+        )
     };
     let mut writer = SegmentWriter::create(path, &header).unwrap();
     let text = "x ".repeat(bytes / 2);

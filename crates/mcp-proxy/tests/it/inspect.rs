@@ -30,16 +30,13 @@ struct Recording {
 impl Recording {
     fn begin(path: &Path) -> Self {
         let header = SessionHeader {
-            id: "7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a".parse().unwrap(),
-            started_ns: 1_800_000_000_000_000_000,
-            transport: Transport::Stdio,
             server_command: Some("files-server".into()),
-            server_url: None,
             name: Some("files".into()),
-            notes: Default::default(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
+            ..SessionHeader::begun(
+                "7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a".parse().unwrap(),
+                1_800_000_000_000_000_000,
+                Transport::Stdio,
+            )
         };
         Self { writer: SegmentWriter::create(path, &header).unwrap(), messages: 0, conversation: 1 }
     }

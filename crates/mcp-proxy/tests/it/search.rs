@@ -17,16 +17,8 @@ pub fn record(sandbox: &Sandbox, started_s: u64, messages: impl IntoIterator<Ite
     let state = sandbox.state();
     state.prepare().unwrap();
     let header = SessionHeader {
-        id: uuid::Uuid::new_v4(),
-        started_ns: started_s * 1_000_000_000,
-        transport: Transport::Stdio,
         server_command: Some("files-server".into()),
-        server_url: None,
-        name: None,
-        notes: Default::default(),
-        session_file: None,
-        continues: None,
-        json_notes: Default::default(),
+        ..SessionHeader::begun(uuid::Uuid::new_v4(), started_s * 1_000_000_000, Transport::Stdio)
     };
     let mut writer = SegmentWriter::create(&state.segment(&header.id), &header).unwrap();
     for (index, (correlated, message)) in messages.into_iter().enumerate() {

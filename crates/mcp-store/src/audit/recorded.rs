@@ -66,18 +66,7 @@ mod tests {
     use crate::segment::{AuditId, RecordHead, SegmentWriter, VerdictKind};
 
     fn segment(state: &StateDir, id: Uuid, numbers: &[u64], end: Option<End>) {
-        let header = SessionHeader {
-            id,
-            started_ns: 1,
-            transport: Transport::Stdio,
-            server_command: None,
-            server_url: None,
-            name: None,
-            notes: Default::default(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
-        };
+        let header = SessionHeader::begun(id, 1, Transport::Stdio);
         let mut writer = SegmentWriter::create(&state.segment(&id), &header).expect("a segment");
         for (at, number) in numbers.iter().enumerate() {
             let head = RecordHead {

@@ -11,16 +11,13 @@ const ALL: [Format; 6] = [Format::Json, Format::Ndjson, Format::Har, Format::Mar
 /// A session of calls that are answered with errors, so that every format shows all of it.
 fn write_session(path: &Path, texts: &[String]) -> Session {
     let header = SessionHeader {
-        id: uuid::Uuid::parse_str("7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a").expect("a uuid"),
-        started_ns: 1_800_000_000_000_000_000,
-        transport: Transport::Stdio,
         server_command: Some(format!("server --x {}", texts[0])),
-        server_url: None,
-        name: None,
         notes: BTreeMap::from([("note".into(), texts[0].clone())]),
-        session_file: None,
-        continues: None,
-        json_notes: Default::default(),
+        ..SessionHeader::begun(
+            uuid::Uuid::parse_str("7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a").expect("a uuid"),
+            1_800_000_000_000_000_000,
+            Transport::Stdio,
+        )
     };
     let mut writer = SegmentWriter::create(path, &header).expect("a segment");
     let mut sequence = 0;
@@ -113,16 +110,13 @@ struct Capture {
 impl Capture {
     fn begin(path: &Path, transport: Transport, url: Option<&str>) -> Self {
         let header = SessionHeader {
-            id: uuid::Uuid::parse_str("7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a").expect("a uuid"),
-            started_ns: 1_800_000_000_000_000_000,
-            transport,
             server_command: url.is_none().then(|| "server".into()),
             server_url: url.map(str::to_owned),
-            name: None,
-            notes: BTreeMap::new(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
+            ..SessionHeader::begun(
+                uuid::Uuid::parse_str("7f3a9a52-0c3f-4d34-9b0e-1f2e3d4c5b6a").expect("a uuid"),
+                1_800_000_000_000_000_000,
+                transport,
+            )
         };
         let writer = SegmentWriter::create(path, &header).expect("a segment");
         Self { writer, time_ns: header.started_ns, messages: 0 }

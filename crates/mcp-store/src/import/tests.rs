@@ -29,16 +29,9 @@ impl Place {
     /// A session with everything that a session file can say, as a segment and as a file.
     fn recorded(&self) -> (PathBuf, PathBuf) {
         let header = SessionHeader {
-            id: Uuid::new_v4(),
-            started_ns: 1_000_000_007,
-            transport: Transport::StreamableHttp,
-            server_command: None,
             server_url: Some("http://x/".into()),
-            name: None,
             notes: [("k".to_owned(), "v".to_owned())].into(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
+            ..SessionHeader::begun(Uuid::new_v4(), 1_000_000_007, Transport::StreamableHttp)
         };
         let segment = self.dir.path().join("s.mcpseg");
         let mut writer = SegmentWriter::create(&segment, &header).unwrap();

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 
 use super::*;
@@ -22,16 +20,8 @@ fn place() -> Place {
 impl Place {
     fn begin(&self, started_ns: u64) -> (Uuid, SegmentWriter) {
         let header = SessionHeader {
-            id: Uuid::new_v4(),
-            started_ns,
-            transport: Transport::Stdio,
             server_command: Some("server".into()),
-            server_url: None,
-            name: None,
-            notes: BTreeMap::new(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
+            ..SessionHeader::begun(Uuid::new_v4(), started_ns, Transport::Stdio)
         };
         let writer = SegmentWriter::create(&self.state.segment(&header.id), &header).unwrap();
         (header.id, writer)

@@ -20,18 +20,8 @@ fn capture() -> Capture {
 }
 
 fn begin(path: &Path) -> SegmentWriter {
-    let header = SessionHeader {
-        id: uuid::Uuid::new_v4(),
-        started_ns: 5,
-        transport: Transport::Stdio,
-        server_command: None,
-        server_url: None,
-        name: Some("files".into()),
-        notes: Default::default(),
-        session_file: None,
-        continues: None,
-        json_notes: Default::default(),
-    };
+    let header =
+        SessionHeader { name: Some("files".into()), ..SessionHeader::begun(uuid::Uuid::new_v4(), 5, Transport::Stdio) };
     SegmentWriter::create(path, &header).unwrap()
 }
 

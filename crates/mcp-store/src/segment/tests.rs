@@ -11,16 +11,8 @@ use crate::session::{Session, recover};
 
 fn header() -> SessionHeader {
     SessionHeader {
-        id: Uuid::new_v4(),
-        started_ns: 1_000,
-        transport: Transport::Stdio,
         server_command: Some("server".into()),
-        server_url: None,
-        name: None,
-        notes: BTreeMap::new(),
-        session_file: None,
-        continues: None,
-        json_notes: Default::default(),
+        ..SessionHeader::begun(Uuid::new_v4(), 1_000, Transport::Stdio)
     }
 }
 

@@ -272,18 +272,7 @@ mod tests {
     use crate::segment::{End, RecordHead, SegmentWriter, append_note};
 
     fn header() -> SessionHeader {
-        SessionHeader {
-            id: uuid::Uuid::new_v4(),
-            started_ns: 5,
-            transport: Transport::Stdio,
-            server_command: None,
-            server_url: None,
-            name: None,
-            notes: Default::default(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
-        }
+        SessionHeader::begun(uuid::Uuid::new_v4(), 5, Transport::Stdio)
     }
 
     fn push(writer: &mut SegmentWriter, sequence: u64, payload: &[u8]) {

@@ -142,18 +142,7 @@ mod tests {
     }
 
     fn capture() -> Capture {
-        let header = SessionHeader {
-            id: uuid::Uuid::new_v4(),
-            started_ns: 5,
-            transport: Transport::Stdio,
-            server_command: None,
-            server_url: None,
-            name: None,
-            notes: Default::default(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
-        };
+        let header = SessionHeader::begun(uuid::Uuid::new_v4(), 5, Transport::Stdio);
         let dir = tempfile::tempdir().unwrap();
         let writer = SegmentWriter::create(&dir.path().join("s.mcpseg"), &header).unwrap();
         Capture { dir, writer }

@@ -301,17 +301,11 @@ impl Outline {
         let id = Uuid::parse_str(&id).map_err(|_| Fault::Bad(format!("`id` is not a UUID: {id}")))?;
         let started_ns = nanoseconds(self.member("started_at")?);
         let (messages_at, messages) = self.messages.ok_or_else(|| missing("messages"))?;
+        let transport = self.member_or("transport", stdio)?;
         let mut header = SessionHeader {
-            id,
-            started_ns,
-            transport: self.member_or("transport", stdio)?,
             server_command: self.member_or("server_command", || None)?,
             server_url: self.member_or("server_url", || None)?,
-            name: None,
-            notes: Default::default(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
+            ..SessionHeader::begun(id, started_ns, transport)
         };
         metadata::take(self.member_or("metadata", metadata::Listed::new)?, &mut header);
         Ok(FileSession {

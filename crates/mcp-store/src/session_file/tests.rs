@@ -9,16 +9,8 @@ use crate::segment::{End, RecordHead, RecordKind, SegmentWriter};
 
 fn header() -> SessionHeader {
     SessionHeader {
-        id: Uuid::new_v4(),
-        started_ns: 5,
-        transport: Transport::Stdio,
-        server_command: None,
-        server_url: None,
-        name: None,
         notes: [("k".to_owned(), "v \"quoted\"".to_owned())].into(),
-        session_file: None,
-        continues: None,
-        json_notes: Default::default(),
+        ..SessionHeader::begun(Uuid::new_v4(), 5, Transport::Stdio)
     }
 }
 

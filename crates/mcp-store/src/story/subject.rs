@@ -122,16 +122,10 @@ mod tests {
     #[track_caller]
     fn check(expression: &str, expected: &[u64]) {
         let header = SessionHeader {
-            id: uuid::Uuid::nil(),
-            started_ns: 0,
-            transport: Transport::Stdio,
             server_command: Some("node server.js".into()),
-            server_url: None,
             name: Some("files".into()),
             notes: [(SessionHeader::REPLAYS.to_owned(), "1".to_owned())].into(),
-            session_file: None,
-            continues: None,
-            json_notes: Default::default(),
+            ..SessionHeader::begun(uuid::Uuid::nil(), 0, Transport::Stdio)
         };
         let (what, rule) = (VerdictKind::Deny, Some("no-reading".into()));
         let denial = Box::new(Verdict { what, rule, operation: Some("read"), audit: None });

@@ -31,18 +31,8 @@ struct Gateway {
 }
 
 fn recorder(dir: &TempDir) -> Recorder {
-    let header = SessionHeader {
-        id: Uuid::from_u128(1),
-        started_ns: 0,
-        transport: Transport::Stdio,
-        server_command: None,
-        server_url: None,
-        name: Some("gateway".into()),
-        notes: Default::default(),
-        session_file: None,
-        continues: None,
-        json_notes: Default::default(),
-    };
+    let header =
+        SessionHeader { name: Some("gateway".into()), ..SessionHeader::begun(Uuid::from_u128(1), 0, Transport::Stdio) };
     let options = RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward, on_synced: None };
     let path = dir.path().join("s.mcpseg");
     Recorder::begin(header, Box::new(move |_| path.clone()), options).expect("a recording")

@@ -156,18 +156,7 @@ mod tests {
         for (earlier, count) in [(0, 3), (3, 2), (5, 3)] {
             let id = uuid::Uuid::new_v4();
             let segment = dir.join(id.to_string());
-            let header = SessionHeader {
-                id,
-                started_ns: 0,
-                transport: Transport::Stdio,
-                server_command: None,
-                server_url: None,
-                name: None,
-                notes: Default::default(),
-                session_file: None,
-                continues: None,
-                json_notes: Default::default(),
-            };
+            let header = SessionHeader::begun(id, 0, Transport::Stdio);
             let mut writer = SegmentWriter::create(&segment, &header).unwrap();
             for sequence in 1..=count {
                 let head = RecordHead {
