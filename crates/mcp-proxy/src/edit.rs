@@ -2,6 +2,5 @@
 
 pub mod assignment;
 pub mod editor;
-pub mod layout;
 
 pub use assignment::{Assignment, assignment};

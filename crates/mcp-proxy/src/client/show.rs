@@ -1,10 +1,10 @@
 //! Results as people read them. Whatever a server says is made visible on the way.
 
 use mcp_client::{Type, member, text_member};
+use mcp_wire::layout::indented;
 use mcp_wire::visible::{visible, visible_lines};
 use serde_json::value::RawValue;
 
-use crate::edit::layout::indented;
 use crate::inspect::json::inert;
 use crate::report::{Page, size};
 
@@ -82,5 +82,5 @@ fn binary(what: &str, mime_type: Option<String>, base64: &str) -> String {
 /// JSON over several lines.
 fn json(json: &RawValue) -> String {
     let inert = inert(json.get());
-    indented(&bytes::Bytes::from(inert))
+    indented(inert.as_bytes())
 }

@@ -2,6 +2,7 @@
 //! strings are folded, hostile ones inert, and neither depth nor length of a message can flood.
 
 use mcp_store::{Direction, Recorded};
+use mcp_wire::layout::{Token, Tokens, indent};
 use mcp_wire::visible::{visible, visible_bytes, visible_lines};
 use mcp_wire::{Kind, Message};
 
@@ -15,8 +16,6 @@ const STRING_SHOWN: usize = 512;
 const TEXT_SHOWN: usize = 16 * 1024;
 /// Lines that are shown of one message.
 const LINES_SHOWN: usize = 10_000;
-/// Deeper than this, more blanks help nobody, and a hostile message could ask for gigabytes.
-const INDENT_MAX: usize = 64;
 
 /// Prints when a message came and how large it is, what stands `beside` it, and the message.
 pub fn print(page: &mut Page, recorded: &Recorded, beside: &[String]) -> Result<(), Failure> {
@@ -66,120 +65,50 @@ fn text(raw: &[u8]) -> Vec<String> {
 
 /// JSON over several lines. `raw` is JSON; if it were not, something would be shown all the same.
 fn indented(page: &Page, raw: &[u8]) -> Vec<String> {
-    let mut layout = Layout { page, raw, at: 0, depth: 0, line: String::new(), lines: Vec::new() };
-    while layout.lines.len() < LINES_SHOWN && layout.token() {}
-    let Layout { at, line, mut lines, .. } = layout;
+    let (mut line, mut lines, mut tokens) = (String::new(), Vec::new(), Tokens::new(raw));
+    while lines.len() < LINES_SHOWN
+        && let Some(token) = tokens.next()
+    {
+        match token {
+            Token::Key(text) => push_word(&mut line, page, text, Style::Key),
+            Token::Text(text) => push_word(&mut line, page, text, Style::Text),
+            Token::Word(text) => push_word(&mut line, page, text, Style::Number),
+            Token::Mark(mark) => line.push_str(mark),
+            Token::Before(mark, depth) => {
+                line.push(mark);
+                lines.push(std::mem::replace(&mut line, indent(depth).collect()));
+            }
+            Token::After(mark, depth) => {
+                lines.push(std::mem::replace(&mut line, indent(depth).collect()));
+                line.push(mark);
+            }
+        }
+    }
     lines.extend(Some(line).filter(|line| !line.trim().is_empty()));
-    if raw[at..].iter().any(|byte| !is_blank(*byte)) {
-        lines.push(format!("… {} more", report::size((raw.len() - at) as u64)));
+    if !tokens.rest().trim_ascii().is_empty() {
+        lines.push(format!("… {} more", report::size(tokens.rest().len() as u64)));
     }
     lines
 }
 
-struct Layout<'a> {
-    page: &'a Page,
-    raw: &'a [u8],
-    at: usize,
-    depth: usize,
-    line: String,
-    lines: Vec<String>,
-}
-
-impl Layout<'_> {
-    /// Lays out the next token. Whether there was one.
-    fn token(&mut self) -> bool {
-        self.skip_blanks();
-        let Some(byte) = self.raw.get(self.at).copied() else { return false };
-        match byte {
-            b'{' | b'[' => self.open(byte),
-            b'}' | b']' => {
-                self.depth = self.depth.saturating_sub(1);
-                self.new_line();
-                self.mark(byte);
-            }
-            b',' => {
-                self.mark(byte);
-                self.new_line();
-            }
-            b':' => {
-                self.mark(byte);
-                self.line.push(' ');
-            }
-            b'"' => self.string(),
-            _ => {
-                let rest = &self.raw[self.at..];
-                let end = rest.iter().position(|byte| is_blank(*byte) || b",:{}[]\"".contains(byte));
-                self.word(end.unwrap_or(rest.len()), Style::Number);
-            }
-        }
-        true
+/// Adds a string, number or word, folded if it is long.
+fn push_word(line: &mut String, page: &Page, word: &[u8], style: Style) {
+    if word.len() <= STRING_SHOWN {
+        line.push_str(&page.styled(style, &visible_bytes(word)));
+        return;
     }
-
-    fn open(&mut self, byte: u8) {
-        self.mark(byte);
-        self.skip_blanks();
-        match self.raw.get(self.at).copied() {
-            Some(close @ (b'}' | b']')) => self.mark(close),
-            _ => {
-                self.depth += 1;
-                self.new_line();
-            }
-        }
-    }
-
-    fn string(&mut self) {
-        let rest = &self.raw[self.at..];
-        let (mut end, mut escaped) = (1, false);
-        while let Some(byte) = rest.get(end).copied() {
-            end += 1;
-            if byte == b'"' && !escaped {
-                break;
-            }
-            escaped = byte == b'\\' && !escaped;
-        }
-        let is_key = rest[end..].iter().find(|byte| !is_blank(**byte)) == Some(&b':');
-        self.word(end, if is_key { Style::Key } else { Style::Text });
-    }
-
-    /// A string, number or word of so many bytes, folded if it is long.
-    fn word(&mut self, length: usize, style: Style) {
-        let word = &self.raw[self.at..self.at + length];
-        self.at += length;
-        if length <= STRING_SHOWN {
-            self.line.push_str(&self.page.styled(style, &visible_bytes(word)));
-            return;
-        }
-        // Cut between two characters; what is shown need not be all of an escape.
-        let shown = String::from_utf8_lossy(&word[..STRING_SHOWN]);
-        let shown = shown.trim_end_matches('\u{fffd}');
-        let quote = if word[0] == b'"' { "\"" } else { "" };
-        self.line.push_str(&self.page.styled(style, &format!("{}…{quote}", visible(shown))));
-        self.line.push_str(&self.page.styled(Style::Faint, &format!(" ({})", report::size(length as u64))));
-    }
-
-    fn mark(&mut self, byte: u8) {
-        self.line.push(char::from(byte));
-        self.at += 1;
-    }
-
-    fn new_line(&mut self) {
-        self.lines.push(std::mem::take(&mut self.line));
-        self.line.extend(std::iter::repeat_n("  ", self.depth.min(INDENT_MAX)));
-    }
-
-    fn skip_blanks(&mut self) {
-        while self.raw.get(self.at).copied().is_some_and(is_blank) {
-            self.at += 1;
-        }
-    }
-}
-
-fn is_blank(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\n' | b'\r' | b'\t')
+    // Cut between two characters; the text shown need not have all of an escape.
+    let shown = String::from_utf8_lossy(&word[..STRING_SHOWN]);
+    let shown = shown.trim_end_matches('\u{fffd}');
+    let quote = if word[0] == b'"' { "\"" } else { "" };
+    line.push_str(&page.styled(style, &format!("{}…{quote}", visible(shown))));
+    line.push_str(&page.styled(Style::Faint, &format!(" ({})", report::size(word.len() as u64))));
 }
 
 #[cfg(test)]
 mod tests {
+    use mcp_wire::layout::INDENT_MAX;
+
     use super::*;
     use crate::report::ColorChoice;
 

@@ -5,10 +5,10 @@ use std::io::Write;
 use bytes::Bytes;
 use mcp_engine::Transcript;
 use mcp_engine::replay::{Script, Turn};
+use mcp_wire::layout::indented;
 use mcp_wire::visible::visible;
 use mcp_wire::{Kind, Message};
 
-use crate::edit::layout::indented;
 use crate::edit::{Assignment, editor};
 use crate::failure::Failure;
 use crate::report::say;

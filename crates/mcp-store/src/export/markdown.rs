@@ -2,7 +2,6 @@
 //! bounded, because a person reads it; `--filter` says which part of a long session it is about.
 
 mod evidence;
-mod indent;
 mod inline;
 mod summary;
 

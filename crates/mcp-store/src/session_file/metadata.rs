@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mcp_wire::layout::compact;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -53,34 +54,6 @@ pub(super) fn take(listed: Listed, header: &mut SessionHeader) {
                 header.json_notes.insert(key.clone());
                 header.notes.insert(key, compact(value.get()));
             }
-        }
-    }
-}
-
-/// JSON without the blanks between its parts.
-fn compact(json: &str) -> String {
-    let (mut in_string, mut is_escaped) = (false, false);
-    let is_part = |char: &char| {
-        let is_blank = !in_string && char.is_ascii_whitespace();
-        in_string ^= *char == '"' && !is_escaped;
-        is_escaped = *char == '\\' && !is_escaped;
-        !is_blank
-    };
-    json.chars().filter(is_part).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::compact;
-
-    #[test]
-    fn blanks_between_parts_go_and_those_in_strings_stay() {
-        for (json, expected) in [
-            ("{\n  \"a b\": [ 1.50, \"\\\\\" ] }", "{\"a b\":[1.50,\"\\\\\"]}"),
-            (r#"{"a": "\" \\", "b" : " " }"#, r#"{"a":"\" \\","b":" "}"#),
-            ("null", "null"),
-        ] {
-            assert_eq!(compact(json), expected);
         }
     }
 }

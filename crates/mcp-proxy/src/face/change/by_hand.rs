@@ -7,12 +7,12 @@ use std::path::Path;
 use bytes::Bytes;
 use mcp_control::ClientError;
 use mcp_control::api::Code;
+use mcp_wire::layout::indented;
 use serde_json::value::RawValue;
 use tempfile::NamedTempFile;
 
 use super::{Changed, json};
 use crate::edit::editor;
-use crate::edit::layout::indented;
 use crate::failure::{Failure, exit, quoted};
 use crate::report::say;
 

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use bytes::Bytes;
+use mcp_wire::layout::indented;
 
-use super::indent::indented;
 use super::inline::{block, code, duration};
 use super::{outcome, what};
 use crate::recorded::{Direction, Recorded, timestamp};
