@@ -6,7 +6,6 @@ mod exchanges;
 mod message;
 mod metadata;
 mod read;
-mod stream;
 
 use std::io::{self, BufWriter, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -25,7 +24,6 @@ pub use message::is_readable_json;
 pub(crate) use message::{Layout, Object, Statuses, write_message};
 pub(crate) use metadata::Metadata;
 pub use read::{FileEntries, FileSession};
-pub use stream::FileStream;
 
 /// Writes `session` to `path`: whole or not at all, and readable by its owner only.
 pub fn write(path: &Path, session: &Session) -> Result<(), StoreError> {

@@ -10,7 +10,7 @@ use crate::catalogue::{as_path, find_segment};
 use crate::exchange::SessionEntry;
 use crate::recorded::SessionHeader;
 use crate::segment::{self, Record, RecordKind, SegmentReader, Tail};
-use crate::session_file::{self, FileEntries, FileSession, FileStream};
+use crate::session_file::{self, FileEntries, FileSession};
 use crate::state_dir::StateDir;
 
 /// The entries of a session, in order.
@@ -23,8 +23,6 @@ pub struct Entries {
 enum Source {
     Segment(Box<Segment>),
     File(Box<FileEntries>),
-    /// A large session file as we write it, which can be read in one go.
-    Stream(Box<FileStream>),
 }
 
 struct Segment {
@@ -59,9 +57,8 @@ impl Entries {
         if session_file::looks_like_segment(path)? {
             return Self::open_segment(path);
         }
-        if let Some(stream) = FileStream::open(path)? {
-            let summary = stream.summary().clone();
-            return Ok(Self { source: Source::Stream(Box::new(stream)), summary, is_whole: false });
+        if let Some(entries) = FileEntries::begin(path)? {
+            return Ok(Self::of_file(entries));
         }
         let file = FileSession::open(path)?;
         if let Some(segment) = file.unfinished(path, state) {
@@ -71,8 +68,12 @@ impl Entries {
             }
             return Ok(entries);
         }
-        let summary = file.summary();
-        Ok(Self { source: Source::File(Box::new(file.entries()?)), summary, is_whole: true })
+        Ok(Self::of_file(file.entries()?))
+    }
+
+    fn of_file(entries: FileEntries) -> Self {
+        let (summary, is_whole) = (entries.summary().clone(), entries.is_whole());
+        Self { source: Source::File(Box::new(entries)), summary, is_whole }
     }
 
     /// Reads the beginning of a segment, and its end if that is short enough to be found there.
@@ -111,15 +112,12 @@ impl Entries {
     )]
     pub fn next(&mut self) -> Result<Option<SessionEntry>, StoreError> {
         let Segment { reader, later, legs, tally, path } = match &mut self.source {
-            Source::File(entries) => return entries.next(),
-            Source::Stream(stream) => {
-                let entry = stream.next_entry()?;
-                self.is_whole = stream.is_whole();
-                if self.is_whole {
-                    self.summary = stream.summary().clone();
-                } else {
-                    self.summary.several_conversations = stream.summary().several_conversations;
+            Source::File(entries) => {
+                let entry = entries.next()?;
+                if !self.is_whole && entries.is_whole() {
+                    (self.summary, self.is_whole) = (entries.summary().clone(), true);
                 }
+                self.summary.several_conversations = entries.summary().several_conversations;
                 return Ok(entry);
             }
             Source::Segment(segment) => &mut **segment,

@@ -26,6 +26,14 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// The same of a part of the document.
+    pub fn within(self, part: &str) -> Self {
+        match self {
+            Self::Io(error) => Self::Io(error),
+            Self::Bad(reason) => Self::Bad(format!("{part}: {reason}")),
+        }
+    }
+
     /// What it means for the session file at `path`.
     pub fn at(self, path: &Path) -> StoreError {
         match self {

@@ -214,14 +214,6 @@ pub fn sort(parts: &mut [Part]) {
     parts.sort_unstable_by_key(|part| part.key());
 }
 
-/// Everything that exchanges say which no message follows, in order.
-pub fn in_order(exchanges: Vec<Listed>) -> Vec<SessionEntry> {
-    let parts = exchanges.into_iter().flat_map(Listed::entries);
-    let mut parts: Vec<_> = parts.map(|(which, entry)| (Part::new(0, which, &entry), entry)).collect();
-    parts.sort_by_key(|(part, _)| part.key());
-    parts.into_iter().map(|(_, entry)| entry).collect()
-}
-
 /// Reads the parts in their order.
 pub struct Parts {
     parts: Arc<Vec<Part>>,

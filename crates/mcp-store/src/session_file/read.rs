@@ -1,10 +1,14 @@
-//! Reads a session file, ours or that of a related tool: two other spellings of the envelope are
+//! Reads a session file, its own or that of a related tool: two other spellings of the envelope are
 //! in use and mean the same.
+//!
+//! A file in any order is read twice: once for its outline, then entry by entry. A large file in the
+//! order in which the program writes it, without HTTP exchanges, whose place among the messages is only
+//! known at the end, is read once.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,6 +36,11 @@ const BUFFER_KEPT: usize = 2 * 1024 * 1024;
 /// What stands around the messages is small; a longer member was written by nobody.
 const MEMBER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// A smaller file is read twice in no time, and then known as a whole.
+const STREAMED_FROM: u64 = 1024 * 1024;
+/// What stands before the messages fits in here, notes included.
+const OPENING_MAX: u64 = 64 * 1024;
+
 /// A session file. It was read once to learn what it says of the session; its messages are read from
 /// it again, one by one, whenever somebody asks.
 #[derive(Clone, Debug)]
@@ -50,7 +59,7 @@ pub struct FileSession {
 
 /// A message as it stands in the document.
 #[derive(Deserialize)]
-pub(super) struct Envelope<'a> {
+struct Envelope<'a> {
     #[serde(default, alias = "proxy_id")]
     id: Option<String>,
     #[serde(default)]
@@ -119,12 +128,8 @@ fn stdio() -> Transport {
 
 impl FileSession {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Self::parse(File::open(path).map_err(StoreError::io("read", path))?, path)
-    }
-
-    /// Takes a whole document, which stands at `path`.
-    pub(super) fn parse(input: impl Read, path: &Path) -> Result<Self, StoreError> {
-        Outline::read(input).and_then(|outline| outline.session(path)).map_err(|fault| fault.at(path))
+        let file = File::open(path).map_err(StoreError::io("read", path))?;
+        Outline::read(file).and_then(|mut outline| outline.session(path)).map_err(|fault| fault.at(path))
     }
 
     /// A file that says a session began, and no more.
@@ -142,8 +147,9 @@ impl FileSession {
     /// Everything in the order in which it happened.
     pub fn entries(&self) -> Result<FileEntries, StoreError> {
         let open = || -> Result<FileEntries, Fault> {
-            let parts = Parts::new(Arc::clone(&self.parts), self.document()?);
-            Ok(FileEntries { path: self.path.clone(), messages: Messages::open(self)?, message: None, parts })
+            let (path, parts) = (self.path.clone(), self.parts()?);
+            let messages = Messages::open(self)?;
+            Ok(FileEntries { path, messages, message: None, parts, outline: None, summary: self.summary() })
         };
         open().map_err(|fault| fault.at(&self.path))
     }
@@ -181,6 +187,10 @@ impl FileSession {
     fn document(&self) -> Result<Document<File>, Fault> {
         Document::open(File::open(&self.path)?)
     }
+
+    fn parts(&self) -> Result<Parts, Fault> {
+        Ok(Parts::new(Arc::clone(&self.parts), self.document()?))
+    }
 }
 
 /// What a session file says, read as it is asked for.
@@ -190,9 +200,53 @@ pub struct FileEntries {
     /// The next message, once it is known what stands before it.
     message: Option<Recorded>,
     parts: Parts,
+    /// Of a file that is read once, what was found so far.
+    outline: Option<Outline>,
+    summary: Summary,
 }
 
 impl FileEntries {
+    /// Opens a large file that can be read once. `None` if the file has to be read twice.
+    pub fn begin(path: &Path) -> Result<Option<Self>, StoreError> {
+        let mut file = File::open(path).map_err(StoreError::io("open", path))?;
+        let len = file.metadata().map_err(StoreError::io("look at", path))?.len();
+        if len < STREAMED_FROM {
+            return Ok(None);
+        }
+        let mut opening = Vec::new();
+        let read = file.by_ref().take(OPENING_MAX).read_to_end(&mut opening).and_then(|_| file.rewind());
+        read.map_err(StoreError::io("read", path))?;
+        // A fault is for the other way of reading to tell.
+        Ok(Self::begin_in(file, &opening, path).unwrap_or_default())
+    }
+
+    fn begin_in(file: File, opening: &[u8], path: &Path) -> Result<Option<Self>, Fault> {
+        let (mut document, mut outline) = (Document::open(file)?, Outline::default());
+        if !outline.read_members(&mut document, true)? {
+            return Ok(None);
+        }
+        let Some(at) = document.enter_array()?.filter(|at| *at < OPENING_MAX) else { return Ok(None) };
+        outline.messages = Some((at, 0));
+        let session = outline.session(path)?;
+        let has_exchanges = memchr::memmem::find(&opening[at as usize..], b"\"exchange\"").is_some();
+        if session.header.transport != Transport::Stdio || has_exchanges {
+            return Ok(None);
+        }
+        let messages = Messages::new(session.header.id, document, false);
+        let (parts, summary) = (session.parts()?, session.summary());
+        Ok(Some(Self { path: path.to_owned(), messages, message: None, parts, outline: Some(outline), summary }))
+    }
+
+    /// What is known so far. Counts and notes are only true once [`FileEntries::is_whole`].
+    pub fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// Everything there is to know of the session is known.
+    pub fn is_whole(&self) -> bool {
+        self.outline.is_none()
+    }
+
     #[expect(clippy::should_implement_trait, reason = "reading can fail")]
     pub fn next(&mut self) -> Result<Option<SessionEntry>, StoreError> {
         self.read_next().map_err(|fault| fault.at(&self.path))
@@ -201,6 +255,7 @@ impl FileEntries {
     fn read_next(&mut self) -> Result<Option<SessionEntry>, Fault> {
         if self.message.is_none() {
             self.message = self.messages.next()?;
+            self.learn()?;
         }
         let Some(message) = &self.message else { return self.parts.next() };
         match self.parts.next_before(message.time_ns)? {
@@ -208,12 +263,31 @@ impl FileEntries {
             None => Ok(self.message.take().map(SessionEntry::Message)),
         }
     }
+
+    /// Takes what the next message says of the session, and behind the last one what the rest of the file says.
+    fn learn(&mut self) -> Result<(), Fault> {
+        let Some(outline) = &mut self.outline else { return Ok(()) };
+        if let Some(message) = &self.message {
+            outline.hear(message);
+            self.summary.several_conversations = outline.conversations.several;
+            return Ok(());
+        }
+        let rest = outline.read_members(&mut self.messages.document, false);
+        let rest = rest.and_then(|_| self.messages.document.end());
+        rest.map_err(|fault| fault.within("after its messages"))?;
+        let session = outline.session(&self.path)?;
+        (self.parts, self.summary) = (session.parts()?, session.summary());
+        self.outline = None;
+        Ok(())
+    }
 }
 
 /// What one pass over the document finds. Its members may come in any order.
 #[derive(Default)]
 struct Outline {
     members: HashMap<String, Vec<u8>>,
+    seen: HashSet<String>,
+    /// Where the list of messages begins, and how many there are.
     messages: Option<(u64, u64)>,
     last_ns: Option<u64>,
     conversations: Conversations,
@@ -224,59 +298,68 @@ impl Outline {
     fn read(input: impl Read) -> Result<Self, Fault> {
         let mut document = Document::open(input)?;
         let mut outline = Self::default();
-        let mut seen = HashSet::new();
+        outline.read_members(&mut document, false)?;
+        if outline.messages.is_none() {
+            outline.read_lines(&mut document)?;
+        }
+        document.end()?;
+        Ok(outline)
+    }
+
+    /// Reads on to the end of the object, or up to the messages. Returns whether it stopped at these.
+    fn read_members(&mut self, document: &mut Document<impl Read>, to_messages: bool) -> Result<bool, Fault> {
         while let Some(name) = document.next_name()? {
             let is_known = MEMBERS.contains(&name.as_str());
-            if is_known && !seen.insert(name.clone()) {
+            if is_known && !self.seen.insert(name.clone()) {
                 return Err(Fault::Bad(format!("duplicate field `{name}`")));
             }
             match name.as_str() {
-                "messages" => outline.read_messages(&mut document)?,
-                "exchanges" => outline.read_exchanges(&mut document)?,
+                "messages" if to_messages => return Ok(true),
+                "messages" => self.read_messages(document)?,
+                "exchanges" => self.read_exchanges(document)?,
                 _ if is_known => {
-                    let value = outline.members.entry(name).or_default();
+                    let value = self.members.entry(name).or_default();
                     document.short_value(value, MEMBER_BYTES_MAX)?;
                 }
                 _ => document.skip_value()?,
             }
         }
-        if outline.messages.is_none() {
-            outline.read_lines(&mut document)?;
-        }
-        document.end()?;
-        exchanges::sort(&mut outline.parts);
-        Ok(outline)
+        Ok(false)
     }
 
     /// Looks at every message, so that a file that opens can be read.
     fn read_messages(&mut self, document: &mut Document<impl Read>) -> Result<(), Fault> {
         let begin = document.enter_array()?.ok_or_else(|| Fault::Bad("`messages` is not a list".into()))?;
-        let (mut count, mut bytes) = (0, Vec::new());
+        self.messages = Some((begin, 0));
+        let mut bytes = Vec::new();
         while document.next_element(&mut bytes)?.is_some() {
-            self.read_message(&bytes, &mut count)?;
+            self.read_message(&bytes)?;
         }
-        self.messages = Some((begin, count));
         Ok(())
     }
 
     /// The session without its messages is a line, and each message is one.
     fn read_lines(&mut self, document: &mut Document<impl Read>) -> Result<(), Fault> {
         let Some(begin) = document.next_line()? else { return Ok(()) };
-        let (mut count, mut bytes) = (0, Vec::new());
+        self.messages = Some((begin, 0));
+        let mut bytes = Vec::new();
         while document.next_line()?.is_some() {
             document.value(&mut bytes)?;
-            self.read_message(&bytes, &mut count)?;
+            self.read_message(&bytes)?;
         }
-        self.messages = Some((begin, count));
         Ok(())
     }
 
-    fn read_message(&mut self, bytes: &[u8], count: &mut u64) -> Result<(), Fault> {
-        let message = Envelope::parse(bytes, &Uuid::nil(), *count)?;
-        *count += 1;
+    fn read_message(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        let count = self.messages.map_or(0, |(_, count)| count);
+        self.hear(&Envelope::parse(bytes, &Uuid::nil(), count)?);
+        Ok(())
+    }
+
+    fn hear(&mut self, message: &Recorded) {
+        self.messages.iter_mut().for_each(|(_, count)| *count += 1);
         self.conversations.add(message.conversation);
         self.last_ns = Some(message.time_ns);
-        Ok(())
     }
 
     fn read_exchanges(&mut self, document: &mut Document<impl Read>) -> Result<(), Fault> {
@@ -296,7 +379,7 @@ impl Outline {
         Ok(())
     }
 
-    fn session(self, path: &Path) -> Result<FileSession, Fault> {
+    fn session(&mut self, path: &Path) -> Result<FileSession, Fault> {
         let id: String = self.member("id")?;
         let id = Uuid::parse_str(&id).map_err(|_| Fault::Bad(format!("`id` is not a UUID: {id}")))?;
         let started_ns = nanoseconds(self.member("started_at")?);
@@ -308,6 +391,8 @@ impl Outline {
             ..SessionHeader::begun(id, started_ns, transport)
         };
         metadata::take(self.member_or("metadata", metadata::Listed::new)?, &mut header);
+        let mut parts = std::mem::take(&mut self.parts);
+        exchanges::sort(&mut parts);
         Ok(FileSession {
             path: path.to_owned(),
             ended_ns: self.member_or("ended_at", || None)?.map(nanoseconds),
@@ -315,7 +400,7 @@ impl Outline {
             messages,
             several_conversations: self.conversations.several,
             last_ns: self.last_ns.unwrap_or(header.started_ns),
-            parts: Arc::new(self.parts),
+            parts: Arc::new(parts),
             header,
         })
     }
@@ -353,7 +438,11 @@ impl Messages {
         let mut document = file.document()?;
         document.go_to(file.messages_at)?;
         let in_lines = document.enter_array()?.is_none();
-        Ok(Self { session: file.header.id, document, in_lines, is_over: false, bytes: Vec::new(), count: 0 })
+        Ok(Self::new(file.header.id, document, in_lines))
+    }
+
+    fn new(session: Uuid, document: Document<File>, in_lines: bool) -> Self {
+        Self { session, document, in_lines, is_over: false, bytes: Vec::new(), count: 0 }
     }
 
     fn next(&mut self) -> Result<Option<Recorded>, Fault> {
@@ -362,7 +451,7 @@ impl Messages {
         }
         let is_there = match self.in_lines {
             true => self.document.next_line()?.map(|_| self.document.value(&mut self.bytes)).transpose()?.is_some(),
-            false => self.document.next_element(&mut self.bytes)?.is_some(),
+            false => self.document.next_element(&mut self.bytes).map_err(broken_off)?.is_some(),
         };
         if !is_there {
             self.is_over = true;
@@ -377,16 +466,21 @@ impl Messages {
     }
 }
 
-impl Envelope<'_> {
-    /// The message that stands at `index` in the list, from 0.
-    pub(super) fn parse(bytes: &[u8], session: &Uuid, index: u64) -> Result<Recorded, Fault> {
-        let at = |reason: String| Fault::Bad(format!("message {}: {reason}", index + 1));
-        let envelope: Envelope<'_> = serde_json::from_slice(bytes).map_err(|error| at(error.to_string()))?;
-        envelope.read(session, index).map_err(at)
+fn broken_off(fault: Fault) -> Fault {
+    match fault {
+        Fault::Bad(_) => Fault::Bad("it breaks off among its messages".into()),
+        Fault::Io(error) => Fault::Io(error),
     }
 }
 
 impl Envelope<'_> {
+    /// The message that stands at `index` in the list, from 0.
+    fn parse(bytes: &[u8], session: &Uuid, index: u64) -> Result<Recorded, Fault> {
+        let at = |reason: String| Fault::Bad(format!("message {}: {reason}", index + 1));
+        let envelope: Envelope<'_> = serde_json::from_slice(bytes).map_err(|error| at(error.to_string()))?;
+        envelope.read(session, index).map_err(at)
+    }
+
     fn read(self, session: &Uuid, index: u64) -> Result<Recorded, String> {
         let sequence = self.sequence.unwrap_or(index + 1);
         let decoded =

@@ -262,7 +262,7 @@ fn a_large_file_is_read_message_by_message() {
     let closing = r#"], "metadata": {"k":"v","n":1} }"#;
     let check = |text: &str, is_stream: bool| {
         std::fs::write(&path, text).unwrap();
-        let stream = FileStream::open(&path).unwrap();
+        let stream = FileEntries::begin(&path).unwrap();
         assert_eq!(stream.is_some(), is_stream);
         let session = Session::open(&path, None).unwrap();
         let mut whole = Vec::new();
