@@ -8,34 +8,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::StoreError;
-use crate::database::Cache;
+use crate::database;
 use crate::recorded::SessionHeader;
 use crate::session::{self, Session, Summary};
 use crate::state_dir::StateDir;
 use rusqlite::{Connection, params};
-
-const CACHE: Cache = Cache {
-    name: "catalogue",
-    version: 1,
-    make: |connection| connection.execute_batch(SCHEMA),
-    probe: "sessions",
-    instead: ":memory:",
-};
-const SCHEMA: &str = "
-    DROP TABLE IF EXISTS sessions;
-    CREATE TABLE sessions (
-        id TEXT PRIMARY KEY,
-        path TEXT NOT NULL UNIQUE,
-        file_len INTEGER NOT NULL,
-        file_mtime_ns INTEGER NOT NULL,
-        started_ns INTEGER NOT NULL,
-        ended_ns INTEGER,
-        interrupted INTEGER NOT NULL,
-        messages INTEGER NOT NULL,
-        header TEXT NOT NULL,
-        notes TEXT NOT NULL,
-        warnings TEXT NOT NULL
-    ) STRICT;";
 
 /// The word for the newest session.
 const LAST: &str = "last";
@@ -66,9 +43,7 @@ impl Catalogue {
     /// Opens the catalogue and brings it up to date with the segments. Sessions whose process died
     /// are ended on the way.
     pub fn open(state: &StateDir) -> Result<Self, StoreError> {
-        state.check()?;
-        let (connection, finding) = CACHE.open(&state.catalogue())?;
-        let findings = finding.into_iter().collect();
+        let (connection, findings) = database::CATALOGUE.open(state)?;
         let mut catalogue = Self { state: state.clone(), connection, findings };
         catalogue.refresh()?;
         Ok(catalogue)

@@ -1,47 +1,85 @@
-//! SQLite files that are caches: their owner's alone, of the version this program knows, thrown away
-//! when damaged, and made anew where they cannot be written.
+//! The SQLite caches: each a file of its own that only its owner may read, of the version this program
+//! knows, replaced when damaged, and kept in memory where it cannot be written.
+//!
+//! Three files, because a file has one write lock and one fate: the index is written for a second at a
+//! time and is removed as a whole, `sessions` writes to the catalogue meanwhile, and the table of decisions
+//! remembers what no log says any more.
+
+mod schema;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use crate::StoreError;
+use crate::state_dir::StateDir;
+
 /// For another command that writes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a cache holds.
+pub(crate) const CATALOGUE: Cache = Cache {
+    name: "catalogue",
+    path: StateDir::catalogue,
+    version: 1,
+    schema: schema::CATALOGUE,
+    probe: "sessions",
+    instead: ":memory:",
+};
+
+pub(crate) const INDEX: Cache =
+    Cache { name: "index", path: StateDir::index, version: 3, schema: schema::INDEX, probe: "sessions", instead: "" };
+
+pub(crate) const LEDGER: Cache = Cache {
+    name: "table of decisions",
+    path: StateDir::decisions,
+    version: 1,
+    schema: schema::LEDGER,
+    probe: "logs",
+    instead: "",
+};
+
 pub(crate) struct Cache {
-    /// What people call it.
-    pub name: &'static str,
-    /// Raised with every change of the tables; a cache of another version is filled anew.
-    pub version: i64,
-    /// Removes whatever tables there are, and makes them anew.
-    pub make: fn(&Connection) -> Result<(), rusqlite::Error>,
-    /// A table that it has.
-    pub probe: &'static str,
+    /// Its name in messages.
+    name: &'static str,
+    path: fn(&StateDir) -> PathBuf,
+    /// Raised with every change of the tables; a cache of another version is filled again.
+    version: i64,
+    schema: &'static str,
+    /// One of its tables.
+    probe: &'static str,
     /// Where it lives if it cannot be a file of its own: `:memory:`, or nothing for a file without a name.
-    pub instead: &'static str,
+    instead: &'static str,
 }
 
 impl Cache {
-    /// Opens the cache at `path`, with what people should be told if it could not be used as it was.
-    pub fn open(&self, path: &Path) -> Result<(Connection, Option<String>), rusqlite::Error> {
-        let error = match self.connect(path) {
-            Ok(connection) => return Ok((connection, None)),
+    /// Opens the cache, with what people should be told if it could not be used as it was.
+    pub fn open(&self, state: &StateDir) -> Result<(Connection, Vec<String>), StoreError> {
+        state.check()?;
+        let path = (self.path)(state);
+        let error = match self.connect(&path) {
+            Ok(connection) => return Ok((connection, Vec::new())),
             Err(error) => error,
         };
-        let finding = is_damage(&error).then(|| {
-            remove(path);
-            format!("the {} was unusable and is filled anew ({error})", self.name)
-        });
-        let connection = self.connect(path).or_else(|_| self.prepare(Connection::open(self.instead)?))?;
-        Ok((connection, finding))
+        let mut findings = Vec::new();
+        if is_damage(&error) {
+            remove(&path);
+            findings.push(format!("the {} was unusable and is filled anew ({error})", self.name));
+        }
+        let connection = self.connect(&path).or_else(|_| self.prepare(Connection::open(self.instead)?))?;
+        Ok((connection, findings))
     }
 
     /// One that no file has.
     pub fn open_in_memory(&self) -> Result<Connection, rusqlite::Error> {
         self.prepare(Connection::open_in_memory()?)
+    }
+
+    pub fn remove(&self, state: &StateDir) -> Result<(), StoreError> {
+        state.check()?;
+        remove(&(self.path)(state));
+        Ok(())
     }
 
     fn connect(&self, path: &Path) -> Result<Connection, rusqlite::Error> {
@@ -62,7 +100,8 @@ impl Cache {
             connection.execute_batch("BEGIN IMMEDIATE")?;
             // Another command may have come first.
             if version(&connection)? != self.version {
-                (self.make)(&connection)?;
+                drop_tables(&connection)?;
+                connection.execute_batch(self.schema)?;
                 connection.execute_batch(&format!("PRAGMA user_version = {}", self.version))?;
             }
             connection.execute_batch("COMMIT")?;
@@ -79,12 +118,24 @@ pub(crate) fn is_damage(error: &rusqlite::Error) -> bool {
 }
 
 /// Removes the cache at `path` and what SQLite keeps beside it.
-pub(crate) fn remove(path: &Path) {
+fn remove(path: &Path) {
     for suffix in ["", "-wal", "-shm"] {
         let mut path = path.as_os_str().to_owned();
         path.push(suffix);
         let _ = fs::remove_file(path);
     }
+}
+
+/// Removes the tables of another version. Full-text tables go first: they take their own along.
+fn drop_tables(connection: &Connection) -> Result<(), rusqlite::Error> {
+    for which in ["sql LIKE 'CREATE VIRTUAL%'", "name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"] {
+        let names = format!("SELECT name FROM sqlite_schema WHERE type = 'table' AND {which}");
+        let mut statement = connection.prepare(&names)?;
+        for name in statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()? {
+            connection.execute_batch(&format!("DROP TABLE \"{name}\""))?;
+        }
+    }
+    Ok(())
 }
 
 fn version(connection: &Connection) -> Result<i64, rusqlite::Error> {

@@ -22,7 +22,7 @@ use uuid::Uuid;
 
 use crate::StoreError;
 use crate::catalogue::Entry;
-use crate::database::{self, Cache};
+use crate::database;
 use crate::segment::SegmentReader;
 use crate::state_dir::StateDir;
 
@@ -32,7 +32,6 @@ pub use search::{Hit, MessageReader, pick};
 pub use snippet::{Piece, Snippets};
 pub use words::{TEXT_BYTES_MAX, text_of};
 
-const CACHE: Cache = Cache { name: "index", version: 3, make: make_tables, probe: "sessions", instead: "" };
 /// A shard takes no further session once it holds this much text: what has to be read again when one
 /// of them is removed stays a matter of seconds.
 const SHARD_TEXT_MAX: u64 = 64 * 1024 * 1024;
@@ -41,41 +40,6 @@ const SHARD_TEXT_MAX: u64 = 64 * 1024 * 1024;
 const GATHERED_BYTES: i64 = 16 * 1024 * 1024;
 /// A message's row is numbered by its session and its place in it.
 const PLACE_BITS: u32 = 32;
-/// `direction` and `kind` are those of the segment and of [`crate::MessageKind`]; `method` and `tool` of
-/// an answer are those of its request; `place` is where its record begins in the segment; `is_own` says that a gateway
-/// began it. Those in `edited` can be found by what they were changed to as well.
-const SCHEMA: &str = "
-    DROP TABLE IF EXISTS shards;
-    DROP TABLE IF EXISTS sessions;
-    DROP TABLE IF EXISTS messages;
-    DROP TABLE IF EXISTS edited;
-    CREATE TABLE shards (
-        number INTEGER PRIMARY KEY,
-        text_bytes INTEGER NOT NULL
-    ) STRICT;
-    CREATE TABLE sessions (
-        number INTEGER PRIMARY KEY,
-        id TEXT NOT NULL UNIQUE,
-        shard INTEGER NOT NULL,
-        file_len INTEGER NOT NULL,
-        next_record INTEGER NOT NULL,
-        messages INTEGER NOT NULL
-    ) STRICT;
-    CREATE TABLE messages (
-        number INTEGER PRIMARY KEY,
-        sequence INTEGER NOT NULL,
-        time_ns INTEGER NOT NULL,
-        direction INTEGER NOT NULL,
-        kind TEXT NOT NULL,
-        method TEXT,
-        tool TEXT,
-        jsonrpc_id TEXT,
-        status TEXT,
-        size INTEGER NOT NULL,
-        place INTEGER NOT NULL,
-        is_own INTEGER NOT NULL
-    ) STRICT;
-    CREATE TABLE edited (number INTEGER PRIMARY KEY) STRICT;";
 /// Words are letters and digits; case and accents make no difference. The text itself is in the
 /// segment and is not kept a second time.
 const FULL_TEXT: &str = "fts5(body, content='', columnsize=0, tokenize='unicode61 remove_diacritics 2')";
@@ -121,15 +85,13 @@ pub struct Index {
 
 impl Index {
     pub fn open(state: &StateDir) -> Result<Self, StoreError> {
-        state.check()?;
-        let (connection, finding) = CACHE.open(&state.index())?;
-        Ok(Self { connection, findings: finding.into_iter().collect() })
+        let (connection, findings) = database::INDEX.open(state)?;
+        Ok(Self { connection, findings })
     }
 
     /// An index that knows nothing yet, in place of whatever there was.
     pub fn open_anew(state: &StateDir) -> Result<Self, StoreError> {
-        state.check()?;
-        database::remove(&state.index());
+        database::INDEX.remove(state)?;
         Self::open(state)
     }
 
@@ -281,17 +243,6 @@ fn make_shard(connection: &Connection, shard: i64) -> Result<(), rusqlite::Error
     )?;
     connection.execute("INSERT INTO shards VALUES (?1, 0)", [shard])?;
     Ok(())
-}
-
-fn make_tables(connection: &Connection) -> Result<(), rusqlite::Error> {
-    let mut statement = connection.prepare(
-        "SELECT name FROM sqlite_schema WHERE name LIKE 'text\\_%' ESCAPE '\\' AND sql LIKE 'CREATE VIRTUAL%'",
-    )?;
-    let shards = statement.query_map(params![], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
-    for shard in shards {
-        connection.execute_batch(&format!("DROP TABLE \"{shard}\""))?;
-    }
-    connection.execute_batch(SCHEMA)
 }
 
 #[cfg(test)]

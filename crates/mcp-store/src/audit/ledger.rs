@@ -17,66 +17,14 @@ use uuid::Uuid;
 use super::files::LogFiles;
 use super::verify::Witness;
 use crate::StoreError;
-use crate::database::{self, Cache};
+use crate::database;
 use crate::state_dir::StateDir;
 
 pub use row::{DecisionRow, Entry, NoteRow, OutcomeRow};
 
-const CACHE: Cache = Cache {
-    name: "table of decisions",
-    version: 1,
-    make: |connection| connection.execute_batch(SCHEMA),
-    probe: "logs",
-    instead: "",
-};
 /// A row is numbered by its log and its number in it; a log that wrote a million records a second would
 /// need two weeks to use these up.
 const SEQ_BITS: u32 = 40;
-/// `part` and `place` are where the next line of a log will begin, `seq` and `hash` those of the last one.
-const SCHEMA: &str = "
-    DROP TABLE IF EXISTS logs;
-    DROP TABLE IF EXISTS decisions;
-    DROP TABLE IF EXISTS notes;
-    CREATE TABLE logs (
-        number INTEGER PRIMARY KEY,
-        instance BLOB NOT NULL UNIQUE,
-        part INTEGER NOT NULL,
-        place INTEGER NOT NULL,
-        seq INTEGER NOT NULL,
-        hash TEXT NOT NULL,
-        has_ended INTEGER NOT NULL
-    ) STRICT;
-    CREATE TABLE decisions (
-        number INTEGER PRIMARY KEY,
-        time_ns INTEGER NOT NULL,
-        session BLOB,
-        sequence INTEGER,
-        conversation INTEGER,
-        client TEXT,
-        server TEXT,
-        direction TEXT,
-        method TEXT,
-        tool TEXT,
-        operation TEXT,
-        verdict TEXT NOT NULL,
-        rule TEXT,
-        rules TEXT,
-        actor TEXT,
-        why TEXT,
-        held_us INTEGER,
-        outcome TEXT,
-        code INTEGER,
-        latency_us INTEGER,
-        answer_session BLOB,
-        answer_sequence INTEGER
-    ) STRICT;
-    CREATE INDEX decisions_by_time ON decisions (time_ns);
-    CREATE TABLE notes (
-        number INTEGER PRIMARY KEY,
-        time_ns INTEGER NOT NULL,
-        text TEXT NOT NULL
-    ) STRICT;
-    CREATE INDEX notes_by_time ON notes (time_ns);";
 
 /// What of the rows is wanted.
 #[derive(Clone, Debug, Default)]
@@ -101,20 +49,18 @@ pub struct Ledger {
 
 impl Ledger {
     pub fn open(state: &StateDir) -> Result<Self, StoreError> {
-        state.check()?;
-        let (connection, finding) = CACHE.open(&state.decisions())?;
-        Ok(Self { connection, findings: finding.into_iter().collect() })
+        let (connection, findings) = database::LEDGER.open(state)?;
+        Ok(Self { connection, findings })
     }
 
     /// One that knows nothing and is kept nowhere.
     pub fn in_memory() -> Result<Self, StoreError> {
-        Ok(Self { connection: CACHE.open_in_memory()?, findings: Vec::new() })
+        Ok(Self { connection: database::LEDGER.open_in_memory()?, findings: Vec::new() })
     }
 
     /// One that knows nothing yet, in place of whatever there was.
     pub fn open_anew(state: &StateDir) -> Result<Self, StoreError> {
-        state.check()?;
-        database::remove(&state.decisions());
+        database::LEDGER.remove(state)?;
         Self::open(state)
     }
 
