@@ -220,19 +220,19 @@ impl Shown<'_> {
 
     fn is_meant(&self, row: &DecisionRow) -> bool {
         let wanted = &self.choice.wanted;
-        wanted.since_ns.is_none_or(|since_ns| row.time_ns >= since_ns)
-            && wanted.session.is_none_or(|session| row.message.is_some_and(|message| message.session == session))
+        wanted.since_ns.is_none_or(|since_ns| row.record.time_ns() >= since_ns)
+            && wanted.session.is_none_or(|session| row.message().is_some_and(|message| message.session == session))
     }
 
     fn remember(&mut self, row: DecisionRow, line: &[u8], was_shown: bool) {
-        if row.verdict != "allow" {
+        if row.record.verdict() != "allow" {
             return;
         }
         if self.young.len() >= OPEN_MAX / 2 {
             self.old = std::mem::take(&mut self.young);
         }
         let line = if was_shown { Vec::new() } else { line.to_vec() };
-        self.young.insert((row.instance, row.seq), Open { row, line, was_shown });
+        self.young.insert((row.instance, row.record.seq), Open { row, line, was_shown });
     }
 
     fn print(&mut self, entry: &Entry, lines: &[u8]) -> Result<(), Failure> {

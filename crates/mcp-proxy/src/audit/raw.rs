@@ -37,7 +37,7 @@ fn numbers(choice: &Choice, ledger: &Ledger) -> Result<HashSet<(Uuid, u64)>, Fai
     let mut numbers = HashSet::new();
     choice.each(ledger, |entry| {
         numbers.insert(match &entry {
-            Entry::Decision(row) => (row.instance, row.seq),
+            Entry::Decision(row) => (row.instance, row.record.seq),
             Entry::Note(note) => (note.instance, note.seq),
         });
         Ok(())

@@ -35,9 +35,9 @@ pub fn show(id: &str, ledger: &Ledger, logs: &[LogFiles], color: ColorChoice) ->
 }
 
 fn print(page: &mut Page, row: &DecisionRow, logs: &[LogFiles]) -> Result<(), Failure> {
-    let verdict = visible(&row.verdict).to_string();
+    let verdict = visible(row.record.verdict()).to_string();
     page.line(&page.styled(Style::Heading, &format!("{verdict} {}", row.id())))?;
-    let direction = row.direction.as_deref().map(|direction| direction.replace('_', " "));
+    let direction = row.record.direction.as_deref().map(|direction| direction.replace('_', " "));
     let outcome = row.outcome.as_ref().map(|outcome| {
         let code = outcome.code.map(|code| format!(" {code}")).unwrap_or_default();
         format!("{}{code} after {}", outcome.status, duration(outcome.latency_us.saturating_mul(1_000)))
@@ -45,20 +45,20 @@ fn print(page: &mut Page, row: &DecisionRow, logs: &[LogFiles]) -> Result<(), Fa
     let log = logs.iter().find(|log| log.instance == row.instance);
     let file = log.map_or_else(|| "gone".to_owned(), |log| quoted(&log.path(1)));
     for (name, value) in [
-        ("time", Some(timestamp(row.time_ns).to_string())),
-        ("client", row.client.clone()),
-        ("server", row.server.clone()),
+        ("time", Some(timestamp(row.record.time_ns()).to_string())),
+        ("client", row.record.client.clone()),
+        ("server", row.record.server.clone()),
         ("direction", direction),
-        ("method", row.method.clone()),
-        ("tool", row.tool.clone()),
-        ("operation", row.operation.clone()),
-        ("rule", row.rule.clone()),
-        ("rules", row.rules.clone()),
-        ("decided by", row.actor.clone()),
-        ("why", row.why.clone()),
-        ("held for", row.held_us.map(|us| duration(us.saturating_mul(1_000)))),
+        ("method", row.record.method.clone()),
+        ("tool", row.record.tool.clone()),
+        ("operation", row.record.operation.clone()),
+        ("rule", row.record.rule.clone()),
+        ("rules", row.record.rules.clone()),
+        ("decided by", row.record.actor.clone()),
+        ("why", row.record.why.clone()),
+        ("held for", row.record.held_us().map(|us| duration(us.saturating_mul(1_000)))),
         ("outcome", Some(outcome.unwrap_or_else(|| no_outcome(row).to_owned()))),
-        ("message", row.message.map(|message| look_at(&message))),
+        ("message", row.message().map(|message| look_at(&message))),
         ("answer", row.outcome.as_ref().and_then(|outcome| outcome.answer).map(|answer| look_at(&answer))),
         ("log", Some(file)),
     ] {
@@ -70,7 +70,7 @@ fn print(page: &mut Page, row: &DecisionRow, logs: &[LogFiles]) -> Result<(), Fa
 }
 
 fn no_outcome(row: &DecisionRow) -> &'static str {
-    match row.verdict.as_str() {
+    match row.record.verdict() {
         "deny" => "it went no further",
         "observe" => "not this rule's to know; the rules after it decided",
         _ => "none is known",

@@ -60,7 +60,7 @@ impl Table {
     pub fn print_entry(&self, page: &mut Page, entry: &Entry) -> std::io::Result<()> {
         let line = match entry {
             Entry::Decision(row) => self.joined(&cells(row), |column, cell| {
-                if column == VERDICT { page.styled(verdict_style(&row.verdict), &cell) } else { cell }
+                if column == VERDICT { page.styled(verdict_style(row.record.verdict()), &cell) } else { cell }
             }),
             Entry::Note(note) => {
                 let (id, time) = (short_id(&note.instance, note.seq), time(note.time_ns));
@@ -74,7 +74,7 @@ impl Table {
     /// A call whose decision was shown before has come back.
     pub fn print_outcome(&self, page: &mut Page, row: &DecisionRow, time_ns: u64) -> std::io::Result<()> {
         let Some(outcome) = &row.outcome else { return Ok(()) };
-        let (id, time) = (short_id(&row.instance, row.seq), time(time_ns));
+        let (id, time) = (short_id(&row.instance, row.record.seq), time(time_ns));
         let style = if outcome.status == "ok" { Style::Good } else { Style::Bad };
         let how = page.styled(style, &words(outcome));
         let took = duration(outcome.latency_us.saturating_mul(1_000));
@@ -97,15 +97,15 @@ impl Table {
 fn cells(row: &DecisionRow) -> [String; COLUMNS.len()] {
     let outcome = row.outcome.as_ref();
     let cells = [
-        short_id(&row.instance, row.seq),
-        time(row.time_ns),
-        shown(row.client.as_deref()),
-        shown(row.server.as_deref()),
+        short_id(&row.instance, row.record.seq),
+        time(row.record.time_ns()),
+        shown(row.record.client.as_deref()),
+        shown(row.record.server.as_deref()),
         what(row),
-        shown(row.operation.as_deref()),
-        shown(Some(&row.verdict)),
-        shown(row.rule.as_deref()),
-        shown(row.actor.as_deref()),
+        shown(row.record.operation.as_deref()),
+        shown(Some(row.record.verdict())),
+        shown(row.record.rule.as_deref()),
+        shown(row.record.actor.as_deref()),
         outcome.map(words).unwrap_or_default(),
         outcome.map(|outcome| duration(outcome.latency_us.saturating_mul(1_000))).unwrap_or_default(),
     ];
@@ -118,7 +118,7 @@ fn cells(row: &DecisionRow) -> [String; COLUMNS.len()] {
 
 /// The tool of a call; of anything else, the method and what it is about.
 fn what(row: &DecisionRow) -> String {
-    match (row.method.as_deref(), tool(row)) {
+    match (row.record.method.as_deref(), tool(row)) {
         (Some("tools/call"), Some(tool)) => tool,
         (Some(method), Some(tool)) => format!("{} {tool}", visible(method)),
         (method, tool) => tool.unwrap_or_else(|| shown(method)),
@@ -128,8 +128,8 @@ fn what(row: &DecisionRow) -> String {
 /// What it is about; of a gateway's own tool, which only leads to others, also what was done with it:
 /// `proxy: list prompt`.
 pub fn tool(row: &DecisionRow) -> Option<String> {
-    let tool = visible(row.tool.as_deref()?);
-    Some(match row.why.as_deref().filter(|_| row.actor.as_deref() == Some(GATEWAY)) {
+    let tool = visible(row.record.tool.as_deref()?);
+    Some(match row.record.why.as_deref().filter(|_| row.record.actor.as_deref() == Some(GATEWAY)) {
         Some(does) => format!("{tool}: {}", visible(does)),
         None => tool.to_string(),
     })

@@ -5,10 +5,11 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 /// What a line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     Begin,
+    #[default]
     Decision,
     Outcome,
     /// Those of several calls that came back at once.
@@ -18,7 +19,7 @@ pub enum Kind {
 }
 
 /// Everything that a line can say. Which of it is there depends on its kind.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Record {
     pub seq: u64,
     pub kind: Kind,
@@ -88,7 +89,19 @@ impl Record {
         self.session.zip(sequence).map(|(session, sequence)| MessageId { session, sequence })
     }
 
+    pub fn held_us(&self) -> Option<u64> {
+        self.held_ms.map(microseconds)
+    }
+
+    pub fn verdict(&self) -> &str {
+        self.verdict.as_deref().unwrap_or_default()
+    }
+
     pub fn time_ns(&self) -> u64 {
         u64::try_from(self.time.as_nanosecond()).unwrap_or(0)
     }
+}
+
+pub fn microseconds(milliseconds: f64) -> u64 {
+    (milliseconds * 1_000.0).round() as u64
 }

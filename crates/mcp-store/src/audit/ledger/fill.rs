@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use super::row::{OutcomeRow, microseconds};
+use super::row::OutcomeRow;
 use super::{Known, Ledger, known, number};
 use crate::StoreError;
 use crate::audit::files::LogFiles;
@@ -158,12 +158,12 @@ fn add_decision(connection: &Connection, log: i64, record: &Record) -> Result<()
         record.method,
         record.tool,
         record.operation,
-        record.verdict.as_deref().unwrap_or_default(),
+        record.verdict(),
         record.rule,
         record.rules,
         record.actor,
         record.why,
-        record.held_ms.map(microseconds),
+        record.held_us(),
     ])?;
     Ok(())
 }

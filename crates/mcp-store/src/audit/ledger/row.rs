@@ -9,7 +9,8 @@ use uuid::Uuid;
 
 use super::{Order, SEQ_BITS, Wanted};
 use crate::StoreError;
-use crate::audit::record::{Kind, MessageId, Record};
+use crate::audit::record::{Kind, MessageId, Record, microseconds};
+use crate::recorded::timestamp;
 
 /// A decision or a note.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,25 +19,11 @@ pub enum Entry {
     Note(NoteRow),
 }
 
+/// A record that is a decision, and how the call went.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecisionRow {
     pub instance: Uuid,
-    pub seq: u64,
-    pub time_ns: u64,
-    pub message: Option<MessageId>,
-    pub conversation: Option<u32>,
-    pub client: Option<String>,
-    pub server: Option<String>,
-    pub direction: Option<String>,
-    pub method: Option<String>,
-    pub tool: Option<String>,
-    pub operation: Option<String>,
-    pub verdict: String,
-    pub rule: Option<String>,
-    pub rules: Option<String>,
-    pub actor: Option<String>,
-    pub why: Option<String>,
-    pub held_us: Option<u64>,
+    pub record: Record,
     pub outcome: Option<OutcomeRow>,
 }
 
@@ -59,7 +46,7 @@ pub struct NoteRow {
 impl Entry {
     pub fn time_ns(&self) -> u64 {
         match self {
-            Self::Decision(decision) => decision.time_ns,
+            Self::Decision(decision) => decision.record.time_ns(),
             Self::Note(note) => note.time_ns,
         }
     }
@@ -68,32 +55,17 @@ impl Entry {
 impl DecisionRow {
     /// What it is called everywhere else.
     pub fn id(&self) -> String {
-        format!("{}/{}", self.instance, self.seq)
+        format!("{}/{}", self.instance, self.record.seq)
     }
 
     /// A line of a log that is a decision.
     pub fn of(record: &Record, instance: Uuid) -> Option<Self> {
-        let record = (record.kind == Kind::Decision).then(|| record.clone())?;
-        Some(Self {
-            instance,
-            seq: record.seq,
-            time_ns: record.time_ns(),
-            message: record.message_id(record.message),
-            conversation: record.conversation,
-            client: record.client,
-            server: record.server,
-            direction: record.direction,
-            method: record.method,
-            tool: record.tool,
-            operation: record.operation,
-            verdict: record.verdict.unwrap_or_default(),
-            rule: record.rule,
-            rules: record.rules,
-            actor: record.actor,
-            why: record.why,
-            held_us: record.held_ms.map(microseconds),
-            outcome: None,
-        })
+        (record.kind == Kind::Decision).then(|| Self { instance, record: record.clone(), outcome: None })
+    }
+
+    /// The message that was decided about.
+    pub fn message(&self) -> Option<MessageId> {
+        self.record.message_id(self.record.message)
     }
 }
 
@@ -114,13 +86,9 @@ impl OutcomeRow {
     }
 }
 
-pub(super) fn microseconds(milliseconds: f64) -> u64 {
-    (milliseconds * 1_000.0).round() as u64
-}
-
 impl Subject for DecisionRow {
     fn way(&self) -> Option<Way> {
-        match self.direction.as_deref()? {
+        match self.record.direction.as_deref()? {
             "client_to_server" => Some(Way::ToServer),
             "server_to_client" => Some(Way::ToClient),
             _ => None,
@@ -128,19 +96,19 @@ impl Subject for DecisionRow {
     }
 
     fn method(&self) -> Option<Cow<'_, str>> {
-        self.method.as_deref().map(Cow::Borrowed)
+        self.record.method.as_deref().map(Cow::Borrowed)
     }
 
     fn tool(&self) -> Option<Cow<'_, str>> {
-        self.tool.as_deref().map(Cow::Borrowed)
+        self.record.tool.as_deref().map(Cow::Borrowed)
     }
 
     fn server(&self) -> Option<Cow<'_, str>> {
-        self.server.as_deref().map(Cow::Borrowed)
+        self.record.server.as_deref().map(Cow::Borrowed)
     }
 
     fn client(&self) -> Option<Cow<'_, str>> {
-        self.client.as_deref().map(Cow::Borrowed)
+        self.record.client.as_deref().map(Cow::Borrowed)
     }
 
     fn status(&self) -> Option<&str> {
@@ -153,7 +121,7 @@ impl Subject for DecisionRow {
     }
 
     fn operation(&self) -> Option<&str> {
-        self.operation.as_deref()
+        self.record.operation.as_deref()
     }
 
     fn duration_ns(&self) -> Option<u64> {
@@ -161,24 +129,24 @@ impl Subject for DecisionRow {
     }
 
     fn sequence(&self) -> Option<u64> {
-        Some(self.message?.sequence)
+        Some(self.message()?.sequence)
     }
 
     /// The log keeps no message; words are looked for in why it was decided so.
     fn body(&self) -> Option<&[u8]> {
-        self.why.as_deref().map(str::as_bytes)
+        self.record.why.as_deref().map(str::as_bytes)
     }
 
     fn rule(&self) -> Option<Cow<'_, str>> {
-        self.rule.as_deref().map(Cow::Borrowed)
+        self.record.rule.as_deref().map(Cow::Borrowed)
     }
 
     fn verdict(&self) -> Option<&str> {
-        Some(&self.verdict)
+        Some(self.record.verdict())
     }
 
     fn held(&self) -> bool {
-        self.held_us.is_some_and(|held| held > 0)
+        self.record.held_us().is_some_and(|held| held > 0)
     }
 }
 
@@ -189,26 +157,20 @@ const NOTE: &str =
     "SELECT notes.number, time_ns, text, instance FROM notes CROSS JOIN logs ON logs.number = notes.number >> 40";
 
 fn decision(row: &Row<'_>) -> Result<DecisionRow, rusqlite::Error> {
-    let message = |session: usize, sequence: usize| -> Result<Option<MessageId>, rusqlite::Error> {
-        let parts = (row.get::<_, Option<[u8; 16]>>(session)?, row.get(sequence)?);
-        Ok(match parts {
-            (Some(session), Some(sequence)) => Some(MessageId { session: Uuid::from_bytes(session), sequence }),
-            _ => None,
-        })
-    };
-    let answer = message(20, 21)?;
+    let session = |column: usize| row.get::<_, Option<[u8; 16]>>(column).map(|id| id.map(Uuid::from_bytes));
     let outcome = match row.get::<_, Option<String>>(17)? {
         Some(status) => {
             let latency_us = row.get::<_, Option<u64>>(19)?.unwrap_or(0);
+            let answer = session(20)?.zip(row.get(21)?).map(|(session, sequence)| MessageId { session, sequence });
             Some(OutcomeRow { status, code: row.get(18)?, latency_us, answer })
         }
         None => None,
     };
-    Ok(DecisionRow {
-        instance: Uuid::from_bytes(row.get(22)?),
+    let record = Record {
         seq: seq_of(row.get(0)?),
-        time_ns: row.get(1)?,
-        message: message(2, 3)?,
+        time: timestamp(row.get(1)?),
+        session: session(2)?,
+        message: row.get(3)?,
         conversation: row.get(4)?,
         client: row.get(5)?,
         server: row.get(6)?,
@@ -221,9 +183,10 @@ fn decision(row: &Row<'_>) -> Result<DecisionRow, rusqlite::Error> {
         rules: row.get(13)?,
         actor: row.get(14)?,
         why: row.get(15)?,
-        held_us: row.get(16)?,
-        outcome,
-    })
+        held_ms: row.get::<_, Option<u64>>(16)?.map(|held_us| held_us as f64 / 1_000.0),
+        ..Record::default()
+    };
+    Ok(DecisionRow { instance: Uuid::from_bytes(row.get(22)?), record, outcome })
 }
 
 fn note(row: &Row<'_>) -> Result<NoteRow, rusqlite::Error> {
@@ -252,7 +215,8 @@ pub(super) fn each<E: From<StoreError>>(
     let mut decisions = decisions.query_map(bounds(wanted), decision).map_err(cache)?.fuse().peekable();
     let mut notes = notes.query_map(bounds(wanted), note).map_err(cache)?.fuse().peekable();
     loop {
-        let decision_at = decisions.peek().map(|row| row.as_ref().map_or((0, 0), |row| (row.time_ns, row.seq)));
+        let decision_at =
+            decisions.peek().map(|row| row.as_ref().map_or((0, 0), |row| (row.record.time_ns(), row.record.seq)));
         let note_at = notes.peek().map(|row| row.as_ref().map_or((0, 0), |row| (row.time_ns, row.seq)));
         let is_note_next = match (decision_at, note_at) {
             (Some(decision), Some(note)) => (note > decision) == (order == Order::NewestFirst),

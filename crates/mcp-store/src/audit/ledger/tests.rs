@@ -84,7 +84,7 @@ fn brief(entries: &[Entry]) -> Vec<String> {
     let brief = |entry: &Entry| match entry {
         Entry::Decision(row) => {
             let outcome = row.outcome.as_ref().map_or("-", |outcome| &outcome.status);
-            format!("{} {} {outcome}", row.seq, row.tool.as_deref().unwrap_or_default())
+            format!("{} {} {outcome}", row.record.seq, row.record.tool.as_deref().unwrap_or_default())
         }
         Entry::Note(note) => format!("{} note", note.seq),
     };
@@ -114,9 +114,9 @@ fn decisions_have_their_outcomes() {
     let Entry::Decision(row) = &entries[2] else { panic!("a decision") };
     let outcome = row.outcome.as_ref().expect("an outcome");
     let message = |sequence| Some(MessageId { session: SESSION, sequence });
-    assert_eq!((row.message, outcome.answer), (message(2), message(12)));
-    assert_eq!((outcome.code, outcome.latency_us, row.held_us), (Some(-32000), 1_500_000, Some(5_000)));
-    assert_eq!((row.actor.as_deref(), row.why.as_deref()), (Some("ann"), Some("it was needed")));
+    assert_eq!((row.message(), outcome.answer), (message(2), message(12)));
+    assert_eq!((outcome.code, outcome.latency_us, row.record.held_us()), (Some(-32000), 1_500_000, Some(5_000)));
+    assert_eq!((row.record.actor.as_deref(), row.record.why.as_deref()), (Some("ann"), Some("it was needed")));
 }
 
 #[test]
