@@ -8,7 +8,6 @@ mod chosen;
 mod curl;
 mod har;
 mod html;
-mod inert;
 mod json;
 mod markdown;
 mod ndjson;

@@ -3,9 +3,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use mcp_wire::inert::push_escape;
 use mcp_wire::visible::is_deceptive;
 
-use crate::json::push_escape;
 use crate::text::human_size;
 
 /// Terminals drop longer sequences, some without a word.

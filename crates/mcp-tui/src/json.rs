@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use mcp_wire::inert::push_escape;
 use mcp_wire::scan::decode_string;
 use mcp_wire::visible::is_deceptive;
 
@@ -241,11 +242,6 @@ pub fn spelled_out(json: String) -> String {
         }
     }
     spelled
-}
-
-/// `\u202e`, in two parts if it is one of the higher planes.
-pub fn push_escape(json: &mut String, c: char) {
-    c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| json.push_str(&format!("\\u{unit:04x}")));
 }
 
 #[cfg(test)]

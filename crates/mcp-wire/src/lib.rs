@@ -10,6 +10,7 @@ pub mod fold;
 pub mod framing;
 pub mod gather;
 pub mod id;
+pub mod inert;
 pub mod layout;
 pub mod message;
 pub mod mirror;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use mcp_client::{ProxyClient, Type, text_member};
 use mcp_proxy_tool::arguments::template;
+use mcp_wire::inert::inert;
 use serde_json::value::RawValue;
 
 use super::args::{ServerArgs, TypeArg};
@@ -14,7 +15,6 @@ use super::target::{self, StateOf};
 use super::words::{self, Word};
 use super::{show, told, wait};
 use crate::failure::{Failure, exit};
-use crate::inspect::json::inert;
 use crate::report::{ColorChoice, Page, say};
 
 #[derive(Args)]

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use mcp_client::{ClientError, Listing, ProxyClient, Type, text_member};
+use mcp_wire::inert::inert;
 use serde_json::value::RawValue;
 
 use super::args::{ServerArgs, TypeArg};
@@ -12,7 +13,6 @@ use super::show::{shown, shown_lines};
 use super::target::{self, StateOf};
 use super::told;
 use crate::failure::Failure;
-use crate::inspect::json::inert;
 use crate::report::{ColorChoice, Page, Style};
 
 #[derive(Args)]

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use mcp_client::{Listing, ProxyClient, Type, member, text_member};
 use mcp_tui::width;
+use mcp_wire::inert::inert;
 use serde_json::value::RawValue;
 
 use super::args::{ServerArgs, TypeArg};
@@ -14,7 +15,6 @@ use super::show::{first_line, shown};
 use super::target::{self, StateOf};
 use super::told;
 use crate::failure::Failure;
-use crate::inspect::json::inert;
 use crate::report::{ColorChoice, Page, Style, say};
 
 #[derive(Args)]

@@ -1,11 +1,11 @@
 //! Results as people read them. Whatever a server says is made visible on the way.
 
 use mcp_client::{Type, member, text_member};
+use mcp_wire::inert::inert;
 use mcp_wire::layout::indented;
 use mcp_wire::visible::{visible, visible_lines};
 use serde_json::value::RawValue;
 
-use crate::inspect::json::inert;
 use crate::report::{Page, size};
 
 pub fn shown(text: &str) -> String {

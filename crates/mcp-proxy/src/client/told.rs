@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use mcp_client::{ClientError, Listing, RpcError};
+use mcp_wire::inert::inert;
 use mcp_wire::reply;
 
 use super::show::shown;
 use crate::failure::{Failure, exit};
-use crate::inspect::json::inert;
 use crate::report::{ColorChoice, Page};
 
 pub fn failure(error: &ClientError) -> Failure {

@@ -70,7 +70,7 @@ pub fn breakpoints(command: &BreakCommand, state: &StateDir, color: ColorChoice)
                 (true, _) => {
                     for breakpoint in &list {
                         let json = serde_json::to_string(breakpoint).expect("plain data always serialises");
-                        page.line(&crate::inspect::json::inert(&json))?;
+                        page.line(&mcp_wire::inert::inert(&json))?;
                     }
                 }
                 (false, true) => page.line(&format!("{} has no breakpoints", label(&face.running)))?,

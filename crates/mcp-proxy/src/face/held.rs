@@ -3,12 +3,12 @@
 use clap::Args;
 use mcp_control::api::{Held, Question};
 use mcp_store::StateDir;
+use mcp_wire::inert::inert;
 use mcp_wire::visible::visible;
 
 use super::which::{Acting, is_message, sequence};
 use super::{Face, label, show};
 use crate::failure::Failure;
-use crate::inspect::json::inert;
 use crate::inspect::{lines::Lines, payload};
 use crate::report::{ColorChoice, Page, Style, duration};
 

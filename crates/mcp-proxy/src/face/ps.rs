@@ -44,7 +44,7 @@ pub fn ps(args: &PsArgs, state: &StateDir, color: ColorChoice) -> Result<(), Fai
     let rows = runtime()?.block_on(ask_all(running));
     let mut page = Page::new(color);
     if args.json {
-        rows.iter().try_for_each(|row| page.line(&crate::inspect::json::inert(&row.json().to_string())))?;
+        rows.iter().try_for_each(|row| page.line(&mcp_wire::inert::inert(&row.json().to_string())))?;
     } else if rows.is_empty() {
         page.line("no instance is running; start one with `mcp-proxy run -- CMD`, or a client whose config says so")?;
     } else {

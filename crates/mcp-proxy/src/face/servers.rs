@@ -71,7 +71,7 @@ fn list(which: &Instance, json: bool, state: &StateDir, color: ColorChoice) -> R
         (true, _) => {
             for server in &servers {
                 let json = serde_json::to_string(server).expect("plain data always serialises");
-                page.line(&crate::inspect::json::inert(&json))?;
+                page.line(&mcp_wire::inert::inert(&json))?;
             }
         }
         (false, true) => page.line(&format!("{} has no servers", label(&face.running)))?,

@@ -2,14 +2,13 @@
 //! them, and stay as they are.
 
 use std::borrow::Cow;
-use std::fmt::Write;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mcp_store::recorded::timestamp;
 use mcp_store::story::{Fault, Status};
 use mcp_store::{Amendment, Direction, Mark, MessageKind, OutcomeKind, Said, Told, Transport, Verdict, VerdictKind};
-use mcp_wire::visible::is_deceptive;
+use mcp_wire::inert::inert;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -171,7 +170,7 @@ pub fn amendment(amendment: &Amendment) -> String {
         raw_base64: edited.filter(|_| raw.is_none()).map(|edited| BASE64.encode(edited)),
         raw,
     };
-    inert(&serde_json::to_string(&object).expect("plain data always serialises"))
+    inert(&serde_json::to_string(&object).expect("plain data always serialises")).into_owned()
 }
 
 /// The message as an object, without a line break in it.
@@ -231,42 +230,10 @@ pub fn object(told: &Told) -> String {
         raw_base64: (raw.is_none() && recorded.event.is_none()).then(|| BASE64.encode(&recorded.raw)),
         raw,
     };
-    inert(&serde_json::to_string(&object).expect("plain data always serialises"))
+    inert(&serde_json::to_string(&object).expect("plain data always serialises")).into_owned()
 }
 
 /// JSON as it was spelled, if a reader of the line will take it for JSON.
 fn verbatim(json: &[u8]) -> Option<&RawValue> {
     serde_json::from_slice(json).ok()
-}
-
-/// The same JSON on one line, with nothing in it that a terminal would obey or hide.
-pub fn inert(json: &str) -> String {
-    let mut line = String::with_capacity(json.len());
-    for c in json.chars() {
-        match c {
-            // Between two values; in a string they are escaped.
-            '\n' | '\r' => line.push(' '),
-            c if c == '\u{7f}' || is_deceptive(c) => {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    write!(line, "\\u{unit:04x}").expect("a string takes everything");
-                }
-            }
-            c => line.push(c),
-        }
-    }
-    line
-}
-
-#[cfg(test)]
-mod tests {
-    use super::inert;
-
-    #[test]
-    fn a_line_says_the_same_and_stays_one() {
-        let json = "{\n \"a\\n\u{202e}\":\r\n \"\u{7f}\u{9b}2J\u{e0041}é\" }";
-        let line = inert(json);
-        assert_eq!(line, "{  \"a\\n\\u202e\":   \"\\u007f\\u009b2J\\udb40\\udc41é\" }");
-        let value = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
-        assert_eq!(value(&line), value(json));
-    }
 }

@@ -5,9 +5,8 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use mcp_transport::stdio::stderr;
+use mcp_wire::inert::inert;
 use serde::Serialize;
-
-use crate::inspect::json::inert;
 
 /// How much something matters; the first matters most.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -65,7 +64,7 @@ impl Entry<'_> {
             entry: &'a Entry<'a>,
         }
         let line = Line { timestamp: jiff::Timestamp::now().to_string(), entry: self };
-        inert(&serde_json::to_string(&line).expect("plain data always serialises"))
+        inert(&serde_json::to_string(&line).expect("plain data always serialises")).into_owned()
     }
 }
 

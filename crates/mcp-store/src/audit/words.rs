@@ -3,6 +3,7 @@
 
 use std::hash::BuildHasher;
 
+use mcp_wire::inert::push_escape;
 use mcp_wire::visible::is_deceptive;
 
 use crate::redact::Redactor;
@@ -92,20 +93,16 @@ fn escape(text: &str, line: &mut Vec<u8>) {
     if text.bytes().all(is_plain) {
         return line.extend_from_slice(text.as_bytes());
     }
+    let mut escaped = String::with_capacity(text.len() + text.len() / 8);
     for c in text.chars() {
         match c {
-            '"' | '\\' => line.extend_from_slice(&[b'\\', c as u8]),
-            '\0'..='\x1f' | '\x7f' => escape_unit(c as u16, line),
-            c if is_deceptive(c) => {
-                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| escape_unit(*unit, line));
-            }
-            c => line.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            '"' | '\\' => escaped.extend(['\\', c]),
+            '\0'..='\x1f' | '\x7f' => push_escape(&mut escaped, c),
+            c if is_deceptive(c) => push_escape(&mut escaped, c),
+            c => escaped.push(c),
         }
     }
-}
-
-fn escape_unit(unit: u16, line: &mut Vec<u8>) {
-    line.extend_from_slice(format!("\\u{unit:04x}").as_bytes());
+    line.extend_from_slice(escaped.as_bytes());
 }
 
 #[cfg(test)]

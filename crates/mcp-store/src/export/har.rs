@@ -7,9 +7,9 @@ mod open;
 
 use std::io::{self, Write};
 
+use mcp_wire::inert::inert;
 use serde_json::{Value, json};
 
-use super::inert::inert;
 use super::{Ending, Exporter, counted};
 use crate::exchange::SessionEntry;
 use crate::recorded::Direction;

@@ -8,10 +8,10 @@ use std::io::{self, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use mcp_wire::inert::inert_in_page;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::inert::inert_in_page;
 use super::{Ending, Exporter, counted};
 use crate::exchange::{Headers, SessionEntry};
 use crate::session::Summary;

@@ -3,7 +3,8 @@
 
 use std::io::{self, Write};
 
-use super::inert::inert;
+use mcp_wire::inert::inert;
+
 use super::{Ending, Exporter};
 use crate::exchange::SessionEntry;
 use crate::recorded::timestamp;

@@ -5,12 +5,12 @@ use std::io;
 
 use mcp_control::api::{self, Event, Governed, Held, Message, Mode, Outcome, Question, Snapshot, Verdict};
 use mcp_store::{OutcomeKind, VerdictKind};
+use mcp_wire::inert::inert;
 use mcp_wire::visible::visible;
 use serde_json::json;
 
 use crate::face::show;
 use crate::inspect::hold;
-use crate::inspect::json::inert;
 use crate::inspect::lines::{Lines, about};
 use crate::inspect::ruling;
 use crate::report::{ColorChoice, Page, Style, duration};

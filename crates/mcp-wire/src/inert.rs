@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use mcp_wire::visible::is_deceptive;
+use crate::visible::is_deceptive;
 
 /// Spells deceptive characters as escapes, and line breaks between values as blanks.
 ///
@@ -26,13 +26,17 @@ fn escaped(json: &str, must_be: impl Fn(char) -> bool) -> Cow<'_, str> {
         if is_break(c) {
             text.push(' ');
         } else if must_be(c) {
-            let mut units = [0; 2];
-            c.encode_utf16(&mut units).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
+            push_escape(&mut text, c);
         } else {
             text.push(c);
         }
     }
     Cow::Owned(text)
+}
+
+/// Adds a character as its escape, in two parts if it is of one of the higher planes.
+pub fn push_escape(json: &mut String, c: char) {
+    c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| json.push_str(&format!("\\u{unit:04x}")));
 }
 
 #[cfg(test)]
