@@ -100,21 +100,14 @@ impl Session {
         &self,
         mut visit: impl FnMut(SessionEntry) -> Result<(), E>,
     ) -> Result<(), E> {
-        match &self.source {
-            Source::File(file) => file.for_each_entry(visit),
-            Source::Segment(path) => {
-                let mut reader = SegmentReader::open(path)?;
-                let mut later = Later::open(path, reader.file_len())?;
-                let (header, mut legs) = (reader.header().clone(), Legs::default());
-                while let Some(record) = reader.next_record().map_err(StoreError::io("read", path))? {
-                    let place = reader.last_record();
-                    if let Some(entry) = entry(&header, record, place, &mut legs, Some(&mut later))? {
-                        visit(entry)?;
-                    }
-                }
-                Ok(())
-            }
+        let mut entries = match &self.source {
+            Source::File(file) => Entries::of_file(file.entries()?),
+            Source::Segment(path) => Entries::open_segment(path)?,
+        };
+        while let Some(entry) = entries.next()? {
+            visit(entry)?;
         }
+        Ok(())
     }
 }
 

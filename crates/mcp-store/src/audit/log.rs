@@ -200,7 +200,8 @@ impl AuditLog {
     }
 
     /// Whether this decision, outcome or note is on disk.
-    pub fn has_written(&self, number: u64) -> bool {
+    #[cfg(test)]
+    fn has_written(&self, number: u64) -> bool {
         number <= self.written.seq
     }
 

@@ -71,7 +71,7 @@ impl Entries {
         Ok(Self::of_file(file.entries()?))
     }
 
-    fn of_file(entries: FileEntries) -> Self {
+    pub(super) fn of_file(entries: FileEntries) -> Self {
         let (summary, is_whole) = (entries.summary().clone(), entries.is_whole());
         Self { source: Source::File(Box::new(entries)), summary, is_whole }
     }

@@ -154,18 +154,6 @@ impl FileSession {
         open().map_err(|fault| fault.at(&self.path))
     }
 
-    /// Calls `visit` with each of them.
-    pub fn for_each_entry<E: From<StoreError>>(
-        &self,
-        mut visit: impl FnMut(SessionEntry) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let mut entries = self.entries()?;
-        while let Some(entry) = entries.next()? {
-            visit(entry)?;
-        }
-        Ok(())
-    }
-
     pub fn summary(&self) -> Summary {
         Summary {
             header: self.header.clone(),

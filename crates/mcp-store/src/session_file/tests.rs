@@ -68,13 +68,8 @@ impl Capture {
 }
 
 fn entries_of(file: &FileSession) -> Vec<SessionEntry> {
-    let mut entries = Vec::new();
-    let visit = |entry| {
-        entries.push(entry);
-        Ok::<_, StoreError>(())
-    };
-    file.for_each_entry(visit).expect("it can be read");
-    entries
+    let mut entries = file.entries().expect("it can be read");
+    std::iter::from_fn(|| entries.next().expect("it can be read")).collect()
 }
 
 fn messages_of(file: &FileSession) -> Vec<Recorded> {
