@@ -29,16 +29,8 @@ pub struct Tail {
 
 struct Kept {
     session: Uuid,
-    client: Option<Box<str>>,
-    server: Option<Box<str>>,
     direction: Direction,
-    method: Box<str>,
-    tool: Option<Box<str>>,
-    operation: Option<&'static str>,
-    verdict: &'static str,
-    rule: Option<Box<str>>,
-    rules_version: Box<str>,
-    actor: Box<str>,
+    texts: [Option<Box<str>>; 9],
     tail: Tail,
 }
 
@@ -64,7 +56,8 @@ impl Tails {
             if self.slots.is_empty() {
                 self.slots.resize_with(SLOTS, || None);
             }
-            self.slots[slot] = Some(Kept::new(decision, tail));
+            let texts = texts(decision).map(|text| text.map(Into::into));
+            self.slots[slot] = Some(Kept { session: decision.session, direction: decision.direction, texts, tail });
         }
         &self.slots[slot].as_ref().expect("it was there, or is now").tail
     }
@@ -76,43 +69,23 @@ impl Tails {
     }
 }
 
-/// Peers choose their names; what is kept of them must not grow with them.
-fn is_long(decision: &Decision<'_>) -> bool {
-    let texts = [decision.client, decision.server, Some(decision.method), decision.tool, decision.rule];
-    texts.into_iter().flatten().chain([decision.actor]).any(|text| text.len() > NAME_BYTES_MAX)
+impl Kept {
+    fn is_of(&self, decision: &Decision<'_>) -> bool {
+        self.session == decision.session
+            && self.direction == decision.direction
+            && self.texts.iter().map(Option::as_deref).eq(texts(decision))
+    }
 }
 
-impl Kept {
-    fn new(decision: &Decision<'_>, tail: Tail) -> Self {
-        Self {
-            session: decision.session,
-            client: decision.client.map(Into::into),
-            server: decision.server.map(Into::into),
-            direction: decision.direction,
-            method: decision.method.into(),
-            tool: decision.tool.map(Into::into),
-            operation: decision.operation,
-            verdict: decision.verdict,
-            rule: decision.rule.map(Into::into),
-            rules_version: decision.rules_version.into(),
-            actor: decision.actor.into(),
-            tail,
-        }
-    }
+/// Peers choose their names; what is kept of them must not grow with them.
+fn is_long(decision: &Decision<'_>) -> bool {
+    texts(decision).into_iter().flatten().any(|text| text.len() > NAME_BYTES_MAX)
+}
 
-    fn is_of(&self, decision: &Decision<'_>) -> bool {
-        self.tool.as_deref() == decision.tool
-            && *self.method == *decision.method
-            && self.rule.as_deref() == decision.rule
-            && self.session == decision.session
-            && self.verdict == decision.verdict
-            && self.direction == decision.direction
-            && self.operation == decision.operation
-            && self.client.as_deref() == decision.client
-            && self.server.as_deref() == decision.server
-            && *self.rules_version == *decision.rules_version
-            && *self.actor == *decision.actor
-    }
+/// Every text of the tail, the one that differs most often first.
+fn texts<'a>(decision: &Decision<'a>) -> [Option<&'a str>; 9] {
+    let Decision { client, server, method, tool, operation, verdict, rule, rules_version, actor, .. } = *decision;
+    [tool, Some(method), rule, Some(verdict), operation, client, server, Some(rules_version), Some(actor)]
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ impl Index {
         let ids = self.ids()?;
         for shard in shards {
             let sql = format!(
-                "SELECT m.number, m.sequence, m.time_ns, m.direction, m.kind, m.method, m.tool, m.jsonrpc_id, m.status, m.size, m.place, m.is_own
+                "SELECT m.*
                  FROM text_{shard} t CROSS JOIN messages m ON m.number = t.rowid
                  WHERE text_{shard} MATCH ?1 AND t.rowid BETWEEN ?2 AND ?3 ORDER BY t.rowid DESC"
             );

@@ -150,11 +150,10 @@ impl Subject for DecisionRow {
     }
 }
 
-const DECISION: &str = "SELECT decisions.number, time_ns, session, sequence, conversation, client, server, direction, \
-     method, tool, operation, verdict, rule, rules, actor, why, held_us, outcome, code, latency_us, answer_session, \
-     answer_sequence, instance FROM decisions CROSS JOIN logs ON logs.number = decisions.number >> 40";
-const NOTE: &str =
-    "SELECT notes.number, time_ns, text, instance FROM notes CROSS JOIN logs ON logs.number = notes.number >> 40";
+/// Columns in the order of the schema, and the instance behind them.
+const DECISION: &str =
+    "SELECT decisions.*, instance FROM decisions CROSS JOIN logs ON logs.number = decisions.number >> 40";
+const NOTE: &str = "SELECT notes.*, instance FROM notes CROSS JOIN logs ON logs.number = notes.number >> 40";
 
 fn decision(row: &Row<'_>) -> Result<DecisionRow, rusqlite::Error> {
     let session = |column: usize| row.get::<_, Option<[u8; 16]>>(column).map(|id| id.map(Uuid::from_bytes));
