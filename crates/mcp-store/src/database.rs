@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, ffi};
 
 use crate::StoreError;
 use crate::state_dir::StateDir;
@@ -74,6 +74,16 @@ impl Cache {
     /// One that no file has.
     pub fn open_in_memory(&self) -> Result<Connection, rusqlite::Error> {
         self.prepare(Connection::open_in_memory()?)
+    }
+
+    /// Begins to write, unless a program of another version has replaced the tables since they were opened.
+    pub fn write<'a>(&self, connection: &'a mut Connection) -> Result<Transaction<'a>, rusqlite::Error> {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        if version(&transaction)? != self.version {
+            let why = format!("another version of this program has replaced the {}", self.name);
+            return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_SCHEMA), Some(why)));
+        }
+        Ok(transaction)
     }
 
     pub fn remove(&self, state: &StateDir) -> Result<(), StoreError> {

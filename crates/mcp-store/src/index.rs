@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, params};
 use uuid::Uuid;
 
 use crate::StoreError;
@@ -136,7 +136,7 @@ impl Index {
         if ids.is_empty() {
             return Ok(());
         }
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let transaction = database::INDEX.write(&mut self.connection)?;
         let mut shards = HashSet::new();
         for id in ids {
             let Some(known) = progress_of(&transaction, id)? else { continue };

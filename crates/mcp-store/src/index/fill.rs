@@ -4,12 +4,13 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::source::{Found, Next, Source, kept};
 use super::words::text_of;
 use super::{Index, Known, PLACE_BITS, Recording, SHARD_TEXT_MAX, empty_shard, make_shard, numbers, progress_of};
 use crate::StoreError;
+use crate::database;
 use crate::exchange::Said;
 use crate::recorded::Direction;
 use crate::segment::Outcome;
@@ -56,7 +57,7 @@ impl Index {
     ) -> Result<ControlFlow<()>, StoreError> {
         let mut source: Option<Source> = None;
         loop {
-            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let transaction = database::INDEX.write(&mut self.connection)?;
             let known = begin(&transaction, recording)?;
             // Somebody else may have gone on from where we were.
             let source = match &mut source {

@@ -217,6 +217,21 @@ fn an_older_or_damaged_index_is_filled_anew() {
     assert_eq!((sequences(&index, "needle"), index.findings.len()), (vec![1], 1));
 }
 
+/// A program of another version may replace the tables of an index that is open.
+#[test]
+fn tables_of_another_version_are_left_alone() {
+    let place = place();
+    let gone = place.session(1, &["a needle"]);
+    let mut index = place.updated();
+    let other = Connection::open(place.state.index()).unwrap();
+    other.execute_batch("PRAGMA user_version = 99").unwrap();
+    place.session(2, &["another needle"]);
+    let error = index.update(&place.recordings(), Pace::Foreground, &mut |_| ControlFlow::Continue(())).unwrap_err();
+    assert!(!error.is_damaged_cache() && index.forget(&[gone]).is_err(), "{error}");
+    let messages = other.query_row("SELECT count(*) FROM messages", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(messages, 1);
+}
+
 #[test]
 fn hostile_queries_find_nothing_or_something_and_never_fail() {
     let place = place();

@@ -4,7 +4,7 @@
 use std::io;
 use std::ops::ControlFlow;
 
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, params};
 
 use super::row::OutcomeRow;
 use super::{Known, Ledger, known, number};
@@ -13,6 +13,7 @@ use crate::audit::files::LogFiles;
 use crate::audit::line::LineHash;
 use crate::audit::read::LineReader;
 use crate::audit::record::{Kind, Record};
+use crate::database;
 
 /// The lines of one transaction; while it lasts, others wait.
 const BATCH_BYTES: u64 = 16 * 1024 * 1024;
@@ -34,7 +35,7 @@ impl Ledger {
             return Ok(ControlFlow::Continue(()));
         }
         loop {
-            let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let transaction = database::LEDGER.write(&mut self.connection)?;
             let mut known = begin(&transaction, log)?;
             let mut unreadable = 0;
             let filled = fill_batch(&transaction, log, &mut known, &mut unreadable, step)?;
