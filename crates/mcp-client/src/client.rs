@@ -15,9 +15,9 @@ use crate::opening::Session;
 use crate::questions::{NobodyAnswers, Questions};
 use crate::streams::Connector;
 
-/// How long an answer may take unless somebody says otherwise.
+/// Wait for an answer unless the options say otherwise.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How often a server may ask for more before it answers one request.
+/// Rounds of one request: a server may ask for more this often before it answers.
 const ROUNDS_MAX: usize = 16;
 
 /// Which revisions are tried.

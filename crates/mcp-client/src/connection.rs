@@ -20,12 +20,12 @@ use crate::error::{ClientError, RpcError};
 use crate::questions::{self, Questions};
 use crate::streams::{Reader, Streams, Writer, lock};
 
-/// Messages that wait to be written. Who sends more waits; a server that asks more than it takes answers for is
-/// hung up on.
+/// Messages that wait to be written. A caller that sends more waits; a server that asks more than it takes answers
+/// for is disconnected.
 const OUTBOX_MAX: usize = 256;
-/// A read asks for at least this much.
+/// Room for one read: the default capacity of a pipe.
 const READ_AT_LEAST: usize = 64 * 1024;
-/// What a server gets to end by itself.
+/// Time for a server to end by itself.
 const PARTING: Duration = Duration::from_secs(10);
 
 pub struct Connection {

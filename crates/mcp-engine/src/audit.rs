@@ -17,7 +17,7 @@ use crate::envelope::{ProxyMessage, Side};
 /// Calls that wait for their outcome, in two halves; when the young one is full, the old one is forgotten.
 /// A call that its client gave up may never have one.
 const OPEN_MAX: usize = 65_536;
-/// Calls that came in batches, and wait for theirs. Those that are more have none.
+/// Calls in batches that wait for their outcome. Further ones get none.
 const OPEN_ITEMS_MAX: usize = 4_096;
 
 pub struct Audit {

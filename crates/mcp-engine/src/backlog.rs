@@ -11,10 +11,10 @@ use mcp_wire::Message;
 use crate::bus::{Event, Origin};
 use crate::envelope::{Lane, ProxyMessage, Side, Upstream};
 
-/// What is kept: as much as a person looks through.
+/// Messages, and their bytes, kept in memory where nothing is recorded: as much as a person looks through.
 const MESSAGES_MAX: usize = 10_000;
 const BYTES_MAX: usize = 16 << 20;
-/// Messages stand in blocks of this size, except those that would take up much of one.
+/// Messages are copied into blocks of this size; one over half a block is shared instead.
 const BLOCK_BYTES: usize = 64 << 10;
 const COPIED_MAX: usize = BLOCK_BYTES / 2;
 /// What stands before each message: numbers of fixed size, then its length.

@@ -16,7 +16,7 @@ pub use excerpt::Excerpt;
 pub use path::{Path, Pattern, PatternError, Step};
 pub use volatile::Volatile;
 
-/// Differences kept of one answer: more are counted, and nobody would read them.
+/// Differences kept of one answer; more are counted, because no person reads them.
 const KEPT_MAX: usize = 100;
 /// What tells the items of the protocol's own lists apart, so that one tool more does not make all
 /// that follow look changed.

@@ -85,7 +85,7 @@ pub(crate) enum Opening {
 
 /// Requests of one leg that are open at once and of which it is known whom they are for. Gateways allow far fewer.
 const CLIENTS_MAX: usize = 16_384;
-/// Requests under another id that are open at once; a person edits one at a time.
+/// Open requests under another id, or that no client sent; a person edits one at a time.
 const RENAMED_MAX: usize = 1_024;
 
 impl Conversation {

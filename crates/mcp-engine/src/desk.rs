@@ -6,8 +6,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::pipeline::Pipeline;
 
-/// Orders that wait to be carried out. Each is a few microseconds of work; whoever finds no room
-/// waits.
+/// Orders that wait. Each is a few microseconds of work; a sender that finds the queue full waits.
 const WAITING_MAX: usize = 256;
 
 type Work = Box<dyn FnOnce(&mut Pipeline) + Send>;

@@ -28,7 +28,8 @@ use live::{Request, Requests};
 pub(crate) use parked::{Asking, Content, KeptLane, Parked};
 pub use parked::{Held, Why};
 
-/// What a client commonly gives a call is 60 s; this leaves it some.
+/// Time that a message is held unless `--hold-timeout` says otherwise. Clients commonly give a call 60 s; this
+/// leaves them some.
 pub const HOLD_FOR: Duration = Duration::from_secs(45);
 /// Messages that are parked at once, and their bytes. More than that goes on unseen: it has to be
 /// somewhere, and a person has long lost track.

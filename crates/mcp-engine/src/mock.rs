@@ -17,14 +17,15 @@ use crate::transcript::Transcript;
 pub use live::{Live, Out};
 use scenes::{Found, Part, Scene, Scenes};
 
-/// Calls that wait for an answer of the client's: far more than a person can be asked at once.
+/// Calls of a mock that wait for an answer of the client's; more are refused. A person cannot be asked as many at
+/// once.
 const WAITING_MAX: usize = 1_024;
-/// For what the client said before an answer in the recording. A client that does something else is
-/// not kept waiting for longer, and only once for each.
+/// Wait for the messages that the client sent before an answer in the recording. A client that does something else
+/// waits no longer, and once for each.
 const HOLD_FOR_NS: u64 = 2_000_000_000;
-/// Answers that are held; more are given at once.
+/// Answers held until the client has said what it said in the recording; more are given at once.
 const HELD_MAX: usize = 1_024;
-/// Of what a client asked, in the words that refuse it.
+/// Bytes of a request quoted in the refusal of it.
 const QUOTED: usize = 200;
 /// Where a result names the subscription that it ends.
 const SUBSCRIPTION: [&str; 3] = ["result", "_meta", "io.modelcontextprotocol/subscriptionId"];

@@ -18,7 +18,8 @@ use uuid::Uuid;
 use crate::backlog::Backlog;
 use crate::envelope::{Lane, ProxyMessage, Side, Upstream};
 
-/// A session is divided when it reaches any of these.
+/// A session is divided when it reaches any of these. Tables of readers, such as `AMENDED_MAX`, are as large as one
+/// session.
 const SESSION_MESSAGES_MAX: u64 = 1_000_000;
 const SESSION_BYTES_MAX: u64 = 1 << 30;
 const SESSION_NS_MAX: u64 = 24 * 3600 * 1_000_000_000;
@@ -113,7 +114,7 @@ struct Capture {
     legs: BTreeMap<u32, Arc<str>>,
 }
 
-/// Such conversations; past this those that began first are not known in the next session.
+/// Conversations with servers that the next session names again; past this the oldest are left out.
 const LEGS_MAX: usize = 65_536;
 
 impl Recorder {

@@ -34,9 +34,9 @@ pub use outcome::{NoAnswer, Outcome, Outcomes, Tally, Verdict};
 pub use script::{Handshake, Script, Turn};
 pub use twins::{call_key, compare_answers, compare_calls, twins};
 
-/// For something that the server said by itself in the recording, beyond the time it took then.
+/// Wait for a message that the server sent by itself in the recording, beyond the time it took then.
 const HEARD_FOR_NS: u64 = 1_000_000_000;
-/// What an answer took in the recording counts up to here: the times in a file may say anything.
+/// Time of an answer in the recording that counts: the times in a file may be anything.
 const TOOK_MAX_NS: u64 = 600_000_000_000;
 /// Times that a call is repeated because the server wants something the recorded one did not.
 const EXTRA_ROUNDS_MAX: u32 = 8;

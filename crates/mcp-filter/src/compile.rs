@@ -13,7 +13,7 @@ use crate::spelling::folded;
 use crate::syntax::{self, Expr, Op, Value, Word};
 use crate::{Needs, REGEX_BYTES_MAX, REGEXES_MAX};
 
-/// Groups and repetitions inside each other in one regular expression.
+/// Groups and repetitions inside each other in one regular expression: the compiler follows them on the stack.
 const REGEX_NESTING_MAX: u32 = 64;
 
 #[derive(Clone, Debug)]

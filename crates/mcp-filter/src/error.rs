@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use mcp_wire::visible::visible;
 
-/// Columns of the expression that are shown around a fault.
+/// Columns of the expression shown before and after a fault: together they fit a terminal.
 const SHOWN_BEFORE: usize = 60;
 const SHOWN_AFTER: usize = 40;
 
@@ -115,6 +115,7 @@ fn first_columns(text: &str) -> (&str, bool) {
 
 /// The candidate that differs least, if it does not differ too much to have been meant.
 pub fn nearest<'a>(written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    /// Characters of a mistyped word that are compared with the known ones, which are shorter.
     const LENGTH_MAX: usize = 32;
     let written: Vec<char> = written.to_lowercase().chars().take(LENGTH_MAX).collect();
     let far = |candidate: &&str| (distance(&written, &candidate.chars().collect::<Vec<_>>()), candidate.len());

@@ -44,12 +44,13 @@ pub use subject::{Subject, Way};
 /// An expression longer than this is not read. Lists of names fit; what is longer was not written by
 /// a person.
 pub const EXPRESSION_BYTES_MAX: usize = 16 * 1024;
-/// Parentheses and negations inside each other.
+/// Parentheses and negations inside each other: the parser and the judge follow them on the stack.
 pub const NESTING_MAX: usize = 64;
 /// Regular expressions and searched words in one expression; each may take [`REGEX_BYTES_MAX`], and as much
 /// again for names in other spellings.
 pub const REGEXES_MAX: usize = 32;
-/// What one regular expression may compile to, and what its search may cache.
+/// Compiled size of one regular expression, and size of its search cache: filters come from users, messages from
+/// peers.
 pub const REGEX_BYTES_MAX: usize = 1024 * 1024;
 
 /// What a list leaves out by default.

@@ -11,7 +11,7 @@ use crate::syntax::quoted;
 
 /// Steps of one path: they are the bits of a number.
 pub const STEPS_MAX: usize = 31;
-/// What lies deeper is not looked at; common parsers refuse it, and the scanner calls it ambiguous.
+/// Deeper values are not examined: common parsers refuse them, and the scanner calls them ambiguous.
 const DEPTH_MAX: usize = mcp_wire::scan::DEPTH_MAX;
 
 #[derive(Clone, Debug, Default, PartialEq)]

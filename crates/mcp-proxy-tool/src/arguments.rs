@@ -13,17 +13,17 @@ use crate::Type;
 use crate::members::{Members, compact, is_json, is_list, is_object, items};
 use crate::select::{Filter, Paging};
 
-/// Operations of one batch.
+/// Operations of one batch: each is judged, sent and answered by itself.
 pub const OPERATIONS_MAX: usize = 100;
 
-/// Items of one page.
+/// Items of one page: a model reads and pays for them.
 pub const LIMIT_MAX: usize = 1000;
 
 /// Tags of one filter: every item of a list is compared with each.
 const TAGS_MAX: usize = 100;
 
-/// How deep arguments may be nested. They become part of another message and stand deeper there, and many readers
-/// take no more than [`scan::DEPTH_MAX`].
+/// Nesting of arguments. They become part of another message and stand deeper there, and many readers take no more
+/// than [`scan::DEPTH_MAX`].
 const DEPTH_MAX: usize = scan::DEPTH_MAX - 8;
 
 #[derive(Clone, Debug, PartialEq)]

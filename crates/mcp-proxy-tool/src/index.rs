@@ -20,7 +20,7 @@ const OF_NEAR: f32 = 0.25;
 /// What anything counts in what says of itself that it is not to be used any more.
 const OF_DEPRECATED: f32 = 0.5;
 
-/// Shorter beginnings begin too much.
+/// A shorter beginning of a word begins too many words.
 const PREFIX_LEN_MIN: usize = 3;
 /// Shorter words have too many neighbours.
 const NEAR_LEN_MIN: usize = 5;

@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use libmimalloc_sys::{mi_malloc, mi_realloc, mi_zalloc};
 use mimalloc::MiMalloc;
 
-/// From here on a piece is large.
+/// Pieces from this size on come from the system's allocator, which gives them back.
 const LARGE: usize = 128 * 1024;
 /// Every piece of mimalloc that is as large as this is aligned to it. Where it is asked for no more, that is not looked
 /// at; where it is asked for any alignment at all, it takes the long way for all that is over a kilobyte.

@@ -26,11 +26,11 @@ use crate::progress::{Unit, Waiter};
 use crate::report::{ColorChoice, Page, say};
 use table::Table;
 
-/// What a list shows unless it is told otherwise: a few screens.
+/// Decisions in a list unless `--limit` says otherwise: a few screens.
 const SHOWN: usize = 100;
-/// What `--follow` shows of what was before.
+/// Earlier decisions that `--follow` shows first.
 const SHOWN_BEFORE: usize = 10;
-/// Who asks for more wants a file; `--json` and `--csv` write all there is.
+/// Decisions in one list. A file of all of them comes by `--json` and `--csv`.
 const LIMIT_MAX: u64 = 1_000_000;
 /// Fields of filters that a log can answer.
 const KNOWN_TO_LOGS: [&str; 14] = [

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::progress::{Progress, Unit};
 use crate::report::say;
 
-/// Conversations that are listed when one has to be chosen.
+/// Conversations listed when one has to be chosen: a screen.
 const LISTED_MAX: usize = 20;
 
 #[derive(Args)]

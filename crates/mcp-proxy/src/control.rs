@@ -52,9 +52,9 @@ use crate::report::{announce, say};
 pub use aloud::voice;
 pub use shared::Card;
 
-/// For faces to hear that it is over. Nobody waits for them longer.
+/// Time for faces to hear that the proxy has ended; the process exits after it.
 const GOODBYE_FOR: Duration = Duration::from_millis(400);
-/// Threads that read history, at most.
+/// Threads that read history.
 const READING_THREADS: usize = 4;
 
 /// What a control endpoint is made of.

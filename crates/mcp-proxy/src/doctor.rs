@@ -13,7 +13,7 @@ use crate::cli::LISTEN_PORT;
 use crate::failure::{Failure, exit, quoted};
 use crate::report::{self, ColorChoice, Page, Style};
 
-/// Recordings stop when the disk is full; this much left deserves a word.
+/// Free space below which `doctor` warns: recording stops when the disk is full.
 const DISK_LOW: u64 = 1 << 30;
 
 enum Finding {

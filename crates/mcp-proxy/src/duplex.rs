@@ -7,7 +7,7 @@ use mcp_transport::stdio::pipe::Pipe;
 use mcp_wire::framing::encode;
 use mcp_wire::{Cut, Deframer, Frame, Framing, Gather, Message};
 
-/// What may wait to be written before nothing more is read: who does not read gets to ask for no more.
+/// Bytes that wait to be written before nothing more is read: a peer that reads nothing can request nothing more.
 const WAITING_MAX: usize = 1024 * 1024;
 
 pub struct Duplex {

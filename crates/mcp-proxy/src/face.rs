@@ -34,9 +34,9 @@ use tokio::runtime::{Builder, Runtime};
 use crate::failure::{Failure, exit, quoted};
 use crate::report::{ColorChoice, say};
 
-/// Instances that are named in an error.
+/// Instances named in an error: a screen has room for them.
 const CANDIDATES_SHOWN: usize = 8;
-/// The longest name that an instance takes for whoever acts.
+/// The longest name of an acting face that an instance accepts.
 const BY_BYTES_MAX: usize = 64;
 
 #[derive(Subcommand)]

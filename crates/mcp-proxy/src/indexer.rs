@@ -20,8 +20,7 @@ use crate::failure::exit;
 
 /// The first word of the command line that makes the program an indexer.
 pub const INDEX_WORD: &str = "__index";
-/// A recording that has grown by this much is worth an indexer; whoever searches adds less than this
-/// in about a second.
+/// Growth of a recording that is worth an indexer; a search adds less by itself in about a second.
 const WORTH_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Follows the recordings of this process in the store.

@@ -26,7 +26,7 @@ use header::Header;
 pub use header::print_header;
 pub use lines::Lines;
 
-/// How often a session that is being recorded is looked at: as fast as people read, and no load.
+/// Interval between two looks at a session that is being recorded: as fast as people read, and no load.
 const FOLLOW_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Args)]

@@ -14,10 +14,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::cli::Ui;
 use crate::failure::Failure;
 
-/// How long a terminal is listened to before it is drawn on. A client that speaks at once is heard, and a
-/// person hardly waits.
+/// Time to listen to a terminal before drawing on it. A client that speaks at once is heard, and a person hardly
+/// waits.
 const LISTEN_FOR: Duration = Duration::from_millis(250);
-/// Of what is heard meanwhile, which is enough to tell.
+/// Bytes read from the terminal meanwhile: enough to tell a client from a person.
 const HEARD_MAX: usize = 64 * 1024;
 
 /// What a proxy begins with.

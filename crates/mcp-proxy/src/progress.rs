@@ -14,7 +14,7 @@ use mcp_tui::library::Work;
 use crate::failure::{Failure, exit};
 use crate::report::say;
 
-/// What takes less time is over before a bar could be read.
+/// Time before a bar appears: shorter work is over before it could be read.
 const SHOWN_AFTER: Duration = Duration::from_millis(500);
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);

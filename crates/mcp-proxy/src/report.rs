@@ -38,11 +38,11 @@ fn say_if_taken(text: &str) {
     say_within(text, Timespec { tv_sec: 0, tv_nsec: 0 });
 }
 
-/// For whoever reads to take some of what is said.
+/// Wait for a reader of standard error; then the rest of the text is dropped.
 const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 fn say_within(text: &str, patience: Timespec) {
-    /// What a pipe takes at once if it says that it takes anything.
+    /// Bytes that a pipe takes at once if it says that it takes any.
     const TAKEN_AT_ONCE: usize = 4096;
     let line = format!("{}\n", visible_lines(text));
     let stderr = rustix::stdio::stderr();

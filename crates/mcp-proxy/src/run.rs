@@ -37,7 +37,8 @@ use crate::recording;
 use crate::report::{ColorChoice, announce, say};
 use crate::screen::{Drawn, Screen};
 
-/// What a server gets to end by itself once the client is gone, without open calls and with.
+/// Time for a server to end by itself once its input is closed, without open calls and with. Calls on a listener
+/// get the latter when it ends.
 pub const IDLE_GRACE: Duration = Duration::from_secs(2);
 const CALL_GRACE: Duration = Duration::from_secs(10);
 /// The signals by which a server is ended that did not end by itself.

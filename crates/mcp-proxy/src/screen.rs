@@ -22,7 +22,7 @@ use crate::failure::{Failure, exit, quoted};
 use crate::report::{self, ColorChoice, Kept, say};
 use crate::{face, shelf};
 
-/// For the face to leave the terminal once the instance has ended. Nobody presses keys for it.
+/// Time for the face to leave the terminal once the instance has ended; then its modes are restored without it.
 const LEAVES_WITHIN: Duration = Duration::from_secs(2);
 
 /// What a face looks like unless somebody says otherwise.

@@ -112,6 +112,7 @@ fn list(catalogue: &Catalogue, color: ColorChoice) -> Result<(), Failure> {
 
 /// As much of a command line as fits beside the rest; `--json` has all of it.
 fn shortened(text: &str) -> String {
+    /// Characters of a command line that fit beside the other columns; `--json` has all of it.
     const SHOWN: usize = 60;
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &text[..end]),

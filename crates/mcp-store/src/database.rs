@@ -16,7 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 use crate::StoreError;
 use crate::state_dir::StateDir;
 
-/// For another command that writes.
+/// Wait for another command that writes the catalogue or the index.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) const CATALOGUE: Cache = Cache {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use crate::recorded::{Direction, Recorded};
 use crate::segment::{Mark, Outcome, Verdict};
 
-/// How many exchanges a reader keeps in mind that have not ended, and how many bytes of their heads.
-/// That is more than a person follows at once, and little beside what a message may weigh.
+/// Unfinished exchanges that a reader remembers, and the bytes of their heads; the oldest goes first. A person
+/// follows fewer at once, and a message may weigh more.
 pub const OPEN_EXCHANGES_MAX: usize = 4096;
 const OPEN_HEAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 

@@ -25,9 +25,9 @@ use crate::state_dir::{StateDir, create_private};
 const REQUESTS_MAX: usize = 65_536;
 /// A message with a longer id is not remembered.
 const ID_BYTES_MAX: usize = 256;
-/// What stands before an edited message in its record, and more.
+/// Bytes that stand before an edited message in its record, and more.
 const AROUND_EDITED_MAX: usize = 4 * 1024;
-/// Gathered before it is written.
+/// Bytes of an import gathered before a write.
 const COMMIT_BYTES: usize = 1024 * 1024;
 /// A file with this ending is on its way in, or was when somebody was killed.
 const ON_ITS_WAY: &str = "importing";

@@ -21,11 +21,12 @@ use block::{Block, Context};
 
 pub use exchange::ExchangeOf;
 
-/// Messages on a page, whatever is asked for.
+/// Messages on a page, however many the request asks for.
 pub const PAGE_MESSAGES_MAX: usize = 1_000;
 /// A page is full once its messages have this many bytes. The last of them may be a large one.
 const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// What a filter may look at before whoever asked hears how far it came.
+/// Messages, and their bytes, that a filter examines for one page: about a tenth of a second. The answer then says
+/// how far the filter came.
 const LOOKED_AT_MAX: u64 = 65_536;
 const LOOKED_BYTES_MAX: u64 = 64 * 1024 * 1024;
 

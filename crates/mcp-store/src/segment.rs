@@ -30,8 +30,8 @@ const HEAD_LEN: usize = 40;
 const CHECKSUM: Range<usize> = 4..8;
 /// What stands before the payload of a linked record: a length and the number of the exchange.
 const LINK_LEN: usize = 10;
-/// An event id is for a server to find its place again; ours are a few bytes, and a longer one than
-/// this is cut.
+/// An event id lets a server find its place again. The proxy's own have a few bytes; a longer one is cut, because a
+/// link's length has 16 bits.
 pub const EVENT_ID_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

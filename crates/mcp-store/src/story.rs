@@ -24,7 +24,7 @@ use crate::recorded::{Direction, Recorded, SessionHeader};
 /// Conversations of which client and revision are remembered; past this those that began first are
 /// forgotten. As many as a listener has clients at once, and more.
 const CONVERSATIONS_MAX: usize = 16_384;
-/// Operations that wait for their next round. Somebody is asked in each, so there are few.
+/// Operations between two rounds. Each round asks a person, so there are few.
 const WAITING_MAX: usize = 1_024;
 /// A name that a client gives itself, or a revision, is kept up to here.
 const WORD_BYTES_MAX: usize = 256;

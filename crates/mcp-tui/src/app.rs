@@ -59,7 +59,7 @@ pub struct App {
     filter_due: Option<u64>,
 }
 
-/// How long typing pauses before a filter is applied, in milliseconds.
+/// Pause in typing before a filter is applied, in milliseconds.
 const FILTER_AFTER: u64 = 120;
 
 impl App {

@@ -21,10 +21,10 @@ use crate::text::human_size;
 use ignore::Pattern;
 use layout::Laid;
 
-/// Larger messages are not compared line by line.
+/// Messages with more bytes or lines are not compared line by line.
 pub const BYTES_MAX: usize = 2_000_000;
 pub const LINES_MAX: usize = 20_000;
-/// How far a line looks for the one that has its key on the other side.
+/// Lines searched on the other side for the one with the same key.
 const LOOK_AHEAD: usize = 64;
 /// Fewer equal lines are shown rather than counted.
 const FOLDED_MIN: usize = 2;

@@ -15,9 +15,9 @@ use crate::library::{Library, Recording, SessionRef, Trouble, Work};
 use crate::news::{Effect, News, Refused};
 use crate::text;
 
-/// News that wait to be shown; who brings more waits.
+/// Events that wait to be shown; a sender that finds the queue full waits.
 const NEWS_MAX: usize = 256;
-/// Sessions of a search, decisions of the audit: what a list has room for.
+/// Hits of a search, and decisions of the audit, in one list.
 const LISTED_MAX: usize = 1_000;
 
 pub struct Link {

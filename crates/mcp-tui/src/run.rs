@@ -19,7 +19,7 @@ use crate::term::{self, Term};
 use crate::theme::Theme;
 use crate::{Left, TuiError, mouse, view};
 
-/// News are drawn at most so often; keys at once.
+/// Pause between two drawings of events; keys are drawn at once.
 const FRAME: Duration = Duration::from_millis(33);
 
 pub struct Runner {

@@ -14,13 +14,15 @@ pub use skeleton::skeleton;
 use crate::json::{push_item, push_member};
 use crate::text::fit;
 
-/// Schemas and arguments larger than this are not checked. Real ones have a hundredth of it.
+/// Schemas and arguments larger than this are not checked: they come from servers, and real ones have a hundredth
+/// of it.
 const BYTES_MAX: usize = 1_000_000;
-/// Faults that are told of one set of arguments.
+/// Faults shown of one set of arguments.
 const FAULTS_MAX: usize = 20;
+/// Cells of a fault's text, and of the path to it.
 const WORDS_CELLS_MAX: usize = 200;
 const PATH_CELLS_MAX: usize = 200;
-/// What one match of a pattern may take that needs more than a regular language.
+/// Steps of one match of a pattern that needs backtracking, and its compiled size: schemas come from servers.
 const BACKTRACK_MAX: usize = 20_000;
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 

@@ -17,10 +17,10 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 pub use ascii::ascii;
 pub use units::{age, clock, human_size, human_time};
 
-/// What one letter may be made of. Scripts that stack marks need half of it; what stacks more is not
-/// writing, and a cell would hold kilobytes of it.
+/// Characters of one letter. Scripts that stack marks need half as many; a longer stack is not writing, and a cell
+/// would hold kilobytes of it.
 const LETTER_CHARS_MAX: usize = 12;
-/// What a cell of shown text can come from, in bytes; more than that belongs to one letter.
+/// Bytes of the text in one cell; further ones belong to one letter.
 const CELL_BYTES_MAX: usize = 64;
 
 /// The text as a person should see it, on one line: line ends and tabs are symbols too.

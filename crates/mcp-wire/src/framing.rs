@@ -14,9 +14,10 @@ use content_length::Starts;
 
 use crate::gather::Gather;
 
-/// The largest message accepted unless told otherwise.
+/// The largest message that passes unless `--message-limit` says otherwise. The option takes 1 KiB, below which no
+/// handshake fits, to 1 GiB, because a record's length has 32 bits.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// What is kept of an oversize message, from its beginning and its end: enough to find its id.
+/// Bytes kept of the beginning and the end of an oversize message: enough to find its id.
 pub(crate) const HEAD_KEPT: usize = 64 * 1024;
 pub(crate) const TAIL_KEPT: usize = 1024;
 /// A buffer that grew past this for one large message is given back after it. Messages of a megabyte

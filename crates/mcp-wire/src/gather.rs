@@ -7,9 +7,9 @@ use bytes::Bytes;
 
 /// Below this a copy is cheaper than one more entry in a vectored write.
 pub const COPY_BELOW: usize = 4 * 1024;
-/// What an emptied gather may keep allocated for the next batch.
+/// Capacity that an emptied gather keeps for the next batch.
 const KEEP_CAPACITY: usize = 256 * 1024;
-/// Entries of one vectored write.
+/// Entries of one vectored write; a longer batch takes further writes.
 pub const SLICES: usize = 64;
 
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::visible::visible;
 use crate::{Kind, Message, scan};
 
-/// Characters that are shown of what is used, or looked for.
+/// Characters shown of a capability's name or of a query: one line of a list.
 const SHOWN_MAX: usize = 100;
 
 const TYPES: [&str; 3] = ["tool", "resource", "prompt"];

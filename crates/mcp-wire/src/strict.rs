@@ -261,7 +261,7 @@ fn refers(message: &Message, reference: &Reference) -> bool {
     }
 }
 
-/// Subscriptions that one request may have: each is judged by itself.
+/// Resources that one `subscriptions/listen` may name where rules judge: each is judged by itself.
 const SUBSCRIPTIONS_MAX: usize = 1_024;
 
 /// Whether a listen request says in plain text what it wants to be told of.

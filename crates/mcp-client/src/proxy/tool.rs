@@ -14,7 +14,7 @@ use crate::listing::{Listing, member};
 
 /// Items that are asked for at once, where a proxy tool can be asked for some: a message holds them.
 const PAGE: usize = 500;
-/// Pages of one list that are followed.
+/// Pages of one list that are followed: a server that has more goes in circles.
 const PAGES_MAX: usize = 1000;
 const CALL: &str = "tools/call";
 

@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 use super::{DESCRIPTION, InstanceError, SOCKET};
 
-/// The longest path of a socket. Systems take 104 to 108 bytes, with the zero at the end.
+/// The longest path of a socket: systems take 104 to 108 bytes, with the zero at the end. A socket with a longer
+/// path lies in a short directory instead.
 const SOCKET_PATH_MAX: usize = 100;
 /// Where sockets lie whose own path would be longer. Not what `TMPDIR` says: one side may not have it.
 const SHORT: &str = "/tmp";

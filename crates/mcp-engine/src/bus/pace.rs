@@ -1,9 +1,10 @@
 //! No more messages in a second than somebody wants. What was saved up in quiet times is there for a
 //! burst; past that messages are let through in runs, so that calls mostly come with their answers.
 
-/// Messages that can be saved up.
+/// Messages that a watcher with a limit a second may save up in quiet times.
 pub const BURST: u32 = 1_024;
-/// Parts of a second that a run is saved up for, once a burst was too long.
+/// Part of a second of allowance that is saved up once a burst was too long. A run of messages then passes
+/// together, so that most calls come with their answers.
 const RUNS_PER_SECOND: u32 = 10;
 /// What a message costs. A nanosecond is worth as many of these as there may be messages in a second.
 const MESSAGE: u64 = 1_000_000_000;

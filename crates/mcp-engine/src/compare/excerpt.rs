@@ -2,7 +2,7 @@
 
 /// A value up to this size is kept whole. Many answers may differ, and each of them may be huge.
 pub const WHOLE_MAX: usize = 4 * 1024;
-/// What is kept of a longer one, and how much of that stands before the first difference.
+/// Bytes kept of a longer value, and how many of them stand before the first difference.
 const KEPT: usize = 1024;
 const BEFORE: usize = 128;
 

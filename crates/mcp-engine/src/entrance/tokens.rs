@@ -10,7 +10,8 @@ use super::{ANONYMOUS, Authority, EntranceSettings, Principal, Unauthorized};
 
 /// What whoever shows the token for everybody is called.
 pub const SHARED: &str = "token";
-/// The longest token that is looked at.
+/// The longest token that is compared; a longer one is unknown. Rate limits need no bound: settings create them,
+/// clients cannot.
 pub const TOKEN_BYTES_MAX: usize = 4096;
 
 pub struct Tokens {

@@ -6,8 +6,9 @@ use mcp_filter::Filter;
 
 use super::Owner;
 
-/// More breakpoints than anybody keeps in mind; each costs every message a little.
+/// Breakpoints at once: more than a person keeps in mind, and each costs every message a little.
 const BREAKPOINTS_MAX: usize = 64;
+/// Characters of a breakpoint's name: a person types it.
 const NAME_MAX: usize = 64;
 
 #[derive(Clone, Debug)]

@@ -15,10 +15,10 @@ use crate::envelope::{ProxyMessage, Side};
 use crate::policy::operation::{Annotations, Classifier, Operation};
 use crate::policy::operation_of;
 
-/// Requests without an answer that are remembered. An answer that comes after more of them than this
-/// is not told by its request.
+/// Requests without an answer that are remembered for breakpoints that ask what an answer answers. A later answer
+/// is not matched to its request.
 const REMEMBERED_MAX: usize = 16_384;
-/// Of a larger request only the method and the name are needed, and its bytes are too many to keep.
+/// A larger request is remembered by its method and name only: its bytes are too many to keep.
 const REMEMBERED_BYTES_MAX: usize = 64 * 1024;
 
 /// Requests that went by, for filters that ask what an answer answers.

@@ -11,7 +11,7 @@ use mcp_wire::{Id, Kind, Message};
 /// The id of the handshake, and what ids of questions begin with.
 const OPENING_ID: &str = "mcp-proxy-mock";
 const QUESTION_ID: &str = "mcp-proxy-live";
-/// Calls that wait for the handshake. A client that sends more does not wait for answers either.
+/// Calls that wait for a live server's handshake. A client that sends more does not wait for answers either.
 const WAITING_MAX: usize = 1_024;
 
 #[derive(Default)]

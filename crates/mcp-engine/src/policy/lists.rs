@@ -12,7 +12,7 @@ use super::{Judged, Rulings};
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side};
 
-/// Requests for lists that wait for their answers; the oldest are forgotten first. A client asks for four,
+/// Requests for lists that wait for their answers; the oldest are forgotten first. A client asks for four lists,
 /// page by page, and one proxy may have some hundred clients.
 const OPEN_MAX: usize = 4_096;
 

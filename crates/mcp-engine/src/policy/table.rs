@@ -17,7 +17,7 @@ use crate::envelope::Side;
 /// Kinds of messages that are remembered. Names come from peers, so there can be any number; a gateway that hides
 /// what is denied asks for every one that its servers list.
 const KINDS_MAX: usize = 16_384;
-/// With longer names than this they are found out anew each time.
+/// The decision table does not remember longer names: peers choose them.
 const NAMES_BYTES_MAX: usize = 1_024;
 
 /// What is known of a message without its arguments.

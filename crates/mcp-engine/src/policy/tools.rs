@@ -13,7 +13,7 @@ use super::operation::Annotations;
 
 /// Tools of which it is known what is said of them; no server has as many that a model could choose from.
 const TOOLS_MAX: usize = 10_000;
-/// Of a tool with a longer name nothing is remembered. Clients allow 64 or 128.
+/// A tool with a longer name is not remembered. Clients allow 64 or 128.
 const NAME_BYTES_MAX: usize = 256;
 
 /// By their names in any spelling.

@@ -10,7 +10,7 @@ use super::{Refused, Ruling, Rulings};
 use crate::conversation::Speaker;
 use crate::envelope::ProxyMessage;
 
-/// Requests in one answer. People answer them.
+/// Requests inside one answer that are judged: people answer them.
 const WANTED_MAX: usize = 256;
 
 static INPUT_REQUIRED: std::sync::LazyLock<scan::Word> =

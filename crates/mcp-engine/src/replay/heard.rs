@@ -7,7 +7,7 @@ use crate::transcript::{Line, Transcript};
 
 /// Methods that are counted apart: a server may make up as many as it likes.
 const METHODS_MAX: usize = 256;
-/// Of a method's name.
+/// Bytes of a method's name that count; a server chooses it.
 const NAME_MAX: usize = 128;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

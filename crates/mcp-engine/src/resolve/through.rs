@@ -8,7 +8,7 @@ use mcp_wire::{Message, scan, strict};
 
 use super::KEYS;
 
-/// Uses of one call: each is judged and written down.
+/// Uses of one call of a proxy tool: each is judged and recorded.
 const USES_MAX: usize = 1_000;
 /// Batches within batches, and proxy tools that are called by others.
 const DEPTH_MAX: usize = 4;

@@ -11,7 +11,7 @@ use super::Mistake;
 use super::nearest::nearest;
 use crate::members::{Members, is_json, is_list, is_object, items};
 
-/// How much of somebody's text is repeated to them.
+/// Characters of a caller's text repeated in an error: a model reads and pays for them.
 const ECHO_MAX: usize = 100;
 
 /// An object of known parameters, each there at most once. `null` is as good as nothing: many callers fill in

@@ -16,7 +16,7 @@ const ALIASES: [(&str, &str); 12] = [
     ("search", "query"),
 ];
 
-/// Edits further than this is another word.
+/// Edits between a written name and the one that was meant; further away is another word.
 const EDITS_MAX: usize = 2;
 
 pub(super) fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {

@@ -14,9 +14,10 @@ use super::read::read;
 use super::{AnswersError, Entry};
 use crate::failure::quoted;
 
-/// A longer file is not read again.
+/// Bytes of the file of answers beside the rules; a full file takes no further answer.
 const FILE_BYTES_MAX: usize = 4 << 20;
-/// For whoever else writes the file, which takes milliseconds.
+/// Wait for another proxy that writes answers to the same rules, which takes milliseconds, and the pause between
+/// two attempts.
 const TURN_FOR: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 

@@ -18,7 +18,7 @@ use crate::failure::{Failure, exit};
 use crate::progress::is_interrupted;
 use crate::report::{ColorChoice, Page};
 
-/// How often logs are looked at: as fast as people read, and no load.
+/// Interval between two looks at the logs: as fast as people read, and no load.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Calls without an outcome that are remembered, in two halves; when the young one is full, the old one is
 /// forgotten. Notifications never have an outcome.

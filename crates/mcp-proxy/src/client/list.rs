@@ -144,9 +144,9 @@ fn padded(text: &str, cells: usize) -> String {
     format!("{text}{:1$}  ", "", cells.saturating_sub(width(text)))
 }
 
-/// Names and addresses that are longer stand out.
+/// Columns for names and addresses; longer ones stick out.
 const NAME_WIDTH: usize = 48;
-/// Less of a description tells nothing.
+/// Columns below which a description is left out: it would say nothing.
 const DESCRIPTION_LEAST: usize = 8;
 
 struct Row {

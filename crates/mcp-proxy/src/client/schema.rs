@@ -5,7 +5,7 @@ use mcp_proxy_tool::arguments::template::{self, Wanted};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Values of an `enum` that are shown; a longer list tells nobody anything.
+/// Values of an `enum` that are shown; a longer list explains nothing.
 const VALUES_MAX: usize = 20;
 
 #[derive(Default)]

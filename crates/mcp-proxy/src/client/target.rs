@@ -27,7 +27,7 @@ use crate::policy::GovernArgs;
 use crate::recording;
 use crate::report::say;
 
-/// What it takes at most to take back what was asked, once we are told to end.
+/// Time to cancel open requests once the command is told to end.
 const PARTING: Duration = Duration::from_secs(3);
 
 /// Where recordings are kept, if there is such a place; asked again for each way that is tried.

@@ -9,13 +9,13 @@ use mcp_wire::visible::visible;
 
 use super::source::Source;
 
-/// Mistakes that are kept and shown. Who has made more of them knows enough.
+/// Mistakes that are kept and shown; past a screen of them a person fixes the first.
 const KEPT_MAX: usize = 1_000;
 const SHOWN_MAX: usize = 20;
-/// Columns of a line that are shown around a mistake.
+/// Columns of a line shown before and after a mistake: together they fit a terminal.
 const SHOWN_BEFORE: usize = 60;
 const SHOWN_AFTER: usize = 40;
-/// Letters of something written that are quoted.
+/// Characters quoted of a value in an error: a line has room for them.
 const QUOTED_MAX: usize = 60;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use super::{json, toml, yaml};
 
 /// A file that is longer was not written by hand.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Of a hash, enough to tell versions of one file apart.
+/// Bytes of a hash that tell versions of one file apart.
 const VERSION_BYTES: usize = 6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

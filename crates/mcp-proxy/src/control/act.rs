@@ -21,12 +21,12 @@ use super::request::{Large, Perhaps, PerhapsLarge, Query, Sequence, Small, no_bo
 use super::shared::Shared;
 use super::{history, holds};
 
-/// For a replayed message to leave: the transport takes it at its next turn.
+/// Time for a replayed message to leave: the transport takes it at its next turn.
 const SENT_WITHIN: Duration = Duration::from_secs(5);
 /// A mark is a word; a note is a paragraph or two.
 const MARK_CHARS_MAX: usize = 64;
 const NOTE_CHARS_MAX: usize = 4_096;
-/// Notes about a session that are set at once.
+/// Notes about a session set by one request.
 const NOTES_MAX: usize = 64;
 
 /// Send a held message on as it came

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use crate::inspect::lines;
 use crate::report::{duration, say};
 
-/// Lines that wait to be said. Whoever is asked more than this at once looks with `held`.
+/// Questions that wait to be printed on standard error; `held` lists the others.
 const WAITING_MAX: usize = 64;
 
 /// Where questions come in, and what has them said.

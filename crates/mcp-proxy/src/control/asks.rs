@@ -17,7 +17,7 @@ use super::request::{Perhaps, PerhapsLarge, Query, Sequence};
 use super::shared::Shared;
 use crate::answers::{AnswersError, AnswersFile};
 
-/// What whoever is denied is told. A model may read it, and pays for it.
+/// Characters of the reason that a client gets with a denial. A model may read it, and pays for it.
 const MESSAGE_CHARS_MAX: usize = 1_000;
 
 /// Let a message go on that a rule asks about

@@ -13,10 +13,10 @@ use super::reply::Refusal;
 use super::shared::Shared;
 use super::{history, tell};
 
-/// Of so many held messages the recording is asked what they answer; a list of more is not read.
+/// Held messages of one list whose requests are looked up in the recording; a longer list reads none.
 const LOOKED_UP_MAX: usize = 64;
-/// The content of held messages in one list. What comes after is told without it, and not read: there
-/// may be hundreds of megabytes, and everybody else waits meanwhile.
+/// Content of the held messages in one list. Further ones are listed without it and not read: there may be hundreds
+/// of megabytes, and all other requests wait meanwhile.
 const CONTENT_MAX: usize = 4 << 20;
 
 /// What is held, in the order of arrival.

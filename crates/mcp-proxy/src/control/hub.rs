@@ -18,28 +18,27 @@ use super::ring::{Ring, Room, What};
 use super::shared::{Shared, Standing};
 use super::{heard, history, holds, policy, tell};
 
-/// Faces that read along at once.
+/// Event streams at once; a person has a few.
 const FACES_MAX: usize = 64;
-/// Messages that wait to be looked at, and other events; what does not fit is told to no face, and counted.
+/// Messages, and other events, that wait for the hub; further ones reach no face and are counted.
 const WAITING_MAX: usize = BURST as usize;
 const OTHERS_WAITING_MAX: usize = 1_024;
 /// Messages in a second that are told to a face which does not say how many it wants, and at most.
 pub const PER_SECOND_MAX: u32 = 10_000;
-/// How long to sleep after each look: a face is a person or a script, not a peer.
+/// Sleep after each look, so that the data path need not wake the hub for each message.
 const EVERY: Duration = Duration::from_millis(10);
-/// And so long for each event that there was: an event costs about ten microseconds until somebody has
-/// read it, here and in the face, and watching may use no more than a tenth of a core, however little is
-/// wanted. What comes faster is missed, but not by the recording.
+/// Further sleep for each event. An event costs about ten microseconds here and in the face until it is shown, and
+/// watching may use no more than a tenth of a core. Faster events are missed by faces, but not by the recording.
 const REST_PER_EVENT: Duration = Duration::from_micros(100);
-/// The same for what an event says.
+/// Further sleep for each KiB that the events carry, for the same reason.
 const REST_PER_KIB: Duration = Duration::from_micros(150);
-/// When it is told that something was missed, if nothing else is to be told before.
+/// Time until a face hears that it missed events, if no other event tells it first.
 const GAP_AFTER: Duration = Duration::from_millis(100);
-/// Nobody is kept waiting longer than this.
+/// The longest sleep: no face waits longer for an event.
 const REST_MAX: Duration = Duration::from_millis(100);
-/// What faces can fall behind by; the rest can be read as history.
+/// Events that a face can fall behind by; older messages are read as history.
 const ROOM: Room = Room { entries: 4_096, bytes: 16 << 20 };
-/// Messages before the first that is told, which say what it is about.
+/// Messages read again before the first event, so that an answer is shown with its request.
 const FOREWORD: u32 = 512;
 
 pub struct Hub {

@@ -15,11 +15,11 @@ use tokio::time::Instant;
 use super::gate::random;
 use super::reply::Refusal;
 
-/// How long a face may be away before it has left.
+/// A face may be away for this long before its lease lapses.
 pub const AWAY_FOR: Duration = Duration::from_secs(3);
-/// The length of a token.
+/// Length of a token.
 const TOKEN_BYTES: usize = 64;
-/// The longest name of a holder, or of whoever acts.
+/// The longest name of a face that holds the lease or acts.
 const NAME_CHARS_MAX: usize = 64;
 
 #[derive(Default)]

@@ -19,9 +19,9 @@ use super::shared::Shared;
 
 /// A body without a message in it: names, a filter, notes.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
-/// What stands around a message in a body, and what escaping adds to nothing.
+/// Bytes of a body beyond the message in it, which may be as long as any: the members around it, and its escapes.
 const AROUND_MESSAGE: usize = 64 * 1024;
-/// For a body to arrive: it comes from this machine.
+/// Time for a body to arrive: it comes from this machine.
 const BODY_FOR: Duration = Duration::from_secs(30);
 
 /// A body of JSON without a message in it.

@@ -66,7 +66,7 @@ impl Entry {
     }
 
     fn bytes(&self) -> usize {
-        /// What an entry costs besides its message.
+        /// Memory of an entry besides its message, as it counts against the room.
         const OWN_BYTES: usize = 1024;
         self.told().map_or(0, |told| told.recorded.raw.len()) + OWN_BYTES
     }

@@ -25,11 +25,11 @@ use super::strangers::{Strangers, Visitor};
 
 /// Connections at a time through each door: every face and some commands.
 const CONNECTIONS_MAX: usize = 256;
-/// For the head of a request, and for a next request.
+/// Time for the head of a request, and for the next request.
 const HEAD_FOR: Duration = Duration::from_secs(10);
-/// The largest head; a filter in the target, and room.
+/// The largest head of a request: a filter in the target, and room.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// For another try when the system has no descriptor left.
+/// Pause before the next attempt to accept when the system has no descriptor left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Serves the private socket for ever.

@@ -14,7 +14,7 @@ use super::reply::{Answer, Json, Refusal};
 use super::request::{Query, no_body};
 use super::shared::Shared;
 
-/// For the gateway to carry out an order: it looks a few times a second.
+/// Time for the gateway to carry out an order: it takes orders four times a second.
 const ORDER_FOR: Duration = Duration::from_secs(10);
 
 /// The servers of a gateway

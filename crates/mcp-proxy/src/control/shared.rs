@@ -19,9 +19,9 @@ use super::lease::Leases;
 use super::reply::Refusal;
 use super::{policy, tell};
 
-/// For the data path to carry out an order: it does so between two batches.
+/// Time for the data path to carry out an order, which takes microseconds between two batches.
 const ORDER_FOR: Duration = Duration::from_secs(10);
-/// History is read by so many at once; the others wait.
+/// Requests for history that run at once; further ones wait.
 const READERS_MAX: usize = 4;
 
 #[derive(Clone)]

@@ -23,7 +23,7 @@ use super::{act, asks, exchange, explain, look, openapi, policy, request, server
 pub const LOGIN: &str = "/v1/login";
 /// The longest request target that is looked at: a filter, escaped.
 const TARGET_BYTES_MAX: usize = 56 * 1024;
-/// For a token to arrive: a page sends it with the head.
+/// Time for a token to arrive: a page sends it with the head.
 const LOGIN_FOR: Duration = Duration::from_secs(3);
 
 /// Nothing of ours is to be framed, guessed at, kept or fetched by others.

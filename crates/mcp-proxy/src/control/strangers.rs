@@ -9,7 +9,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::reply::Refusal;
 
-/// Strangers at a time. A page opens half a dozen connections before it has its cookie.
+/// TCP connections that have not shown the token. A new one takes the place of the oldest, so that strangers cannot
+/// shut out a face with the token. A page opens half a dozen connections before it has its cookie.
 pub const STRANGERS_MAX: usize = 64;
 
 pub struct Strangers {

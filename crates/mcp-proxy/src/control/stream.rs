@@ -25,21 +25,21 @@ use super::ring::{Entry, What, frame, message_frame};
 use super::shared::{Shared, Standing};
 use super::{history, holds, tell};
 
-/// Written at a time, or a single event if that is longer.
+/// Bytes of one write to a face, or a single longer event.
 const CHUNK_BYTES: usize = 256 * 1024;
 /// Chunks on their way to a face. What it does not take in time stays in the ring, and is missed once
 /// it is gone from there.
 const CHUNKS: usize = 2;
-/// Events looked at before others have their turn.
+/// Events examined before other tasks get their turn.
 const LOOKED_AT: usize = 512;
-/// Messages read from the history at a time.
+/// Messages of the history read at a time for one stream.
 const BACKLOG_LIMIT: u32 = 256;
 /// After a gap a face is told how things stand, and no more often than this: at full load there are gaps
 /// all the time.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(1);
 /// A face that is gone is found out by telling it nothing now and then.
 const BREATH_EVERY: Duration = Duration::from_secs(15);
-/// For a face to take what is left when the proxy ends.
+/// Time for a face to take the last events when the proxy ends.
 const LAST_WORDS_FOR: Duration = Duration::from_millis(300);
 
 /// Opens the stream, or says why not.

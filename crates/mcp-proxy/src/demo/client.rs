@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::{SERVER_WORD, broken};
 use crate::failure::Failure;
 
-/// How long an answer is waited for.
+/// Wait of the demo's client for an answer.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Lines that wait to be read.
+/// Lines of the demo's server that wait to be read.
 const WAITING_MAX: usize = 64;
 
 pub struct ScriptedClient {

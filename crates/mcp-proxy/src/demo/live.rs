@@ -21,7 +21,7 @@ use crate::{screen, shelf};
 
 /// Between two messages, so that a person can follow.
 const PAUSE: Duration = Duration::from_millis(900);
-/// For the proxy to be there.
+/// Wait for the demo's proxy to start.
 const START_WITHIN: Duration = Duration::from_secs(10);
 /// One rule: nothing is deleted unless somebody says so.
 const RULES: &str = r#"[[policy.rules]]

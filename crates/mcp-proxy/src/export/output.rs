@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 use crate::failure::{Failure, exit, quoted};
 use crate::report::{ColorChoice, Page};
 
-/// Written at once.
+/// Bytes of an export per write.
 const BUFFER: usize = 256 * 1024;
 
 pub enum Output {

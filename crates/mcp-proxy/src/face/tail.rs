@@ -20,11 +20,13 @@ use crate::failure::{Failure, exit};
 use crate::report::{ColorChoice, say};
 use printer::Printer;
 
-/// As many earlier messages as `-n` may ask for; `inspect` shows a recording from its beginning.
+/// Earlier messages that `-n` may ask for: they are held until they are printed. `inspect` shows a recording from
+/// its beginning.
 const EARLIER_MAX: u32 = 100_000;
 /// Messages asked for at a time: an instance gives no more.
 const PAGE: u32 = 1_000;
-/// A killed process has ended by now, on any machine that is still of use.
+/// Wait for the end of an instance whose socket is closed: a killed process has ended by then on any usable
+/// machine.
 const PASSES_AWAY: Duration = Duration::from_secs(2);
 
 #[derive(Args)]

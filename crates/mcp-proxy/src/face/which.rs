@@ -75,6 +75,8 @@ impl Acting {
 /// Whether a word that could also be an instance is a message: ids are shown with eight characters, and
 /// few sessions have ten million messages.
 pub fn is_message(word: &str) -> bool {
+    /// A longer number is an instance: ids are shown with eight characters, and few sessions have ten million
+    /// messages.
     const DIGITS_MAX: usize = 7;
     word.starts_with('#')
         || (word.len() <= DIGITS_MAX && !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()))

@@ -12,7 +12,7 @@ use mcp_filter::nearest;
 
 use super::world::World;
 
-/// A secret in a file is a line or a key; more was not meant.
+/// Bytes of a file that `${file:…}` stands for: a secret is a line or a key.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 const KINDS: [&str; 2] = ["env", "file"];
 

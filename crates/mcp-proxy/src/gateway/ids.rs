@@ -1,7 +1,7 @@
 //! Ids of servers, and names of tools of our own. Names are given out as `<id>__<name>`, and have to be told apart
 //! again.
 
-/// Longer than any name that a client shows.
+/// Letters of a server's id: no client shows longer names.
 pub const ID_MAX: usize = 64;
 
 /// Why this cannot be one.
@@ -41,7 +41,7 @@ pub fn tidied(name: &str) -> String {
     id
 }
 
-/// What clients take for the name of a tool.
+/// Letters of the name of a proxy tool: clients accept no longer ones.
 const TOOL_NAME_MAX: usize = 64;
 
 /// Why a tool cannot be called this.

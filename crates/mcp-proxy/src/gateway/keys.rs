@@ -61,7 +61,7 @@ pub const LOG_LEVELS: &[&str] = &[
     "WARNING", "CRITICAL",
 ];
 
-/// Calls, items and the like: more is a slip of the hand.
+/// The largest count that a configuration may give; more is a slip of the hand.
 pub const COUNT_MAX: u64 = 1_000_000;
 const CALLS: Takes = Takes::Count { min: 1, max: COUNT_MAX };
 

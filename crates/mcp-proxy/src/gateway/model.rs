@@ -21,25 +21,43 @@ use crate::report::Level;
 
 /// What a gateway calls itself unless it is told.
 pub const NAME: &str = "mcp-proxy";
-/// `npx` and `uvx` download a server before it can say anything, so a process gets twice what an address
-/// does.
+/// Time for a server to start unless the configuration says otherwise. `npx` and `uvx` download a server first, so
+/// a command gets twice the time of an address.
 pub const STARTUP_OF_COMMAND: Duration = Duration::from_secs(30);
 pub const STARTUP_OF_URL: Duration = Duration::from_secs(15);
+/// Time for a server to end by itself unless the configuration says otherwise.
 pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+/// Wait for an answer, or for the next progress of it, unless the configuration says otherwise: clients commonly
+/// wait as long.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Wait for an answer, whatever progress the call reports, unless the configuration says otherwise.
 pub const RESPONSE_CAP: Duration = Duration::from_secs(600);
+/// Time for a server to settle a cancelled or timed-out call, before the calls of other clients get a fresh
+/// connection, unless the configuration says otherwise.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(2);
+/// Calls in flight to one server unless the configuration says otherwise. A server behind an address takes more
+/// than one process.
 pub const IN_FLIGHT_OF_COMMAND: usize = 64;
 pub const IN_FLIGHT_OF_URL: usize = 256;
+/// Calls that wait for one server unless the configuration says otherwise; more are refused.
 pub const QUEUE: usize = 256;
+/// Time that a client's `initialize` waits for servers that still start, unless the configuration says otherwise.
 pub const INITIALIZE_WAIT: Duration = Duration::from_secs(2);
+/// Time that a list waits for servers that still start, unless the configuration says otherwise.
 pub const LIST_WAIT: Duration = Duration::from_secs(5);
+/// Interval between two checks whether a server answers, unless the configuration says otherwise.
 pub const HEALTHCHECK_INTERVAL: Duration = Duration::from_secs(30);
+/// Wait for the answer to such a check unless the configuration says otherwise.
 pub const HEALTHCHECK_TIMEOUT: Duration = Duration::from_secs(10);
+/// Items of one page of a merged list unless the configuration says otherwise.
 pub const PAGE_SIZE: usize = 1000;
+/// Pages, and items, of one server's list unless the configuration says otherwise: a server must not fill the
+/// memory.
 pub const LIST_PAGES: usize = 50;
 pub const LIST_ITEMS: usize = 10_000;
+/// Calls in flight of one client unless the configuration says otherwise.
 pub const IN_FLIGHT_PER_CLIENT: usize = 256;
+/// Time for open calls when the gateway ends, unless the configuration says otherwise.
 pub const DRAIN: Duration = Duration::from_secs(10);
 
 /// What a server gets to introduce itself, and how many calls at a time, unless it is said.

@@ -21,7 +21,7 @@ use crate::cli::Listen;
 use crate::config::{Located, Member, Mistake, Value, each, said};
 use crate::policy;
 
-/// More behind one endpoint than anybody could look after.
+/// Servers and tokens of one gateway: more than an operator can look after.
 const SERVERS_MAX: usize = 1_000;
 const TOKENS_MAX: usize = 10_000;
 

@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 
 use mcp_store::{Entries, Said, SessionEntry, StoreError};
 
-/// How far: enough for what belongs together, little enough to be read in no time.
+/// Records, and their bytes, that `inspect` reads ahead of its output to say how a request ended: enough for
+/// messages that belong together, and read in no noticeable time.
 const ENTRIES_AHEAD: usize = 1024;
 const BYTES_AHEAD: usize = 1024 * 1024;
 

@@ -8,7 +8,7 @@ use super::lines::cut;
 use super::ruling;
 use crate::report::{self, Page, Style};
 
-/// Characters that are shown of a mark and of who decided, which a face may have from anywhere.
+/// Characters of a mark and of a decider's name in a line; a face may send any.
 const WORDS_SHOWN: usize = 72;
 
 /// `⏸ 3.2s`, `edited`, `★ look here`: as much as a line has room for.

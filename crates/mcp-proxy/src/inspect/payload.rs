@@ -10,11 +10,11 @@ use super::hold;
 use crate::failure::Failure;
 use crate::report::{self, Page, Style};
 
-/// Bytes that are shown of one string or number.
+/// Bytes shown of one string or number: a few lines of a terminal.
 const STRING_SHOWN: usize = 512;
-/// Bytes that are shown of what is not JSON.
+/// Bytes shown of a payload that is not JSON.
 const TEXT_SHOWN: usize = 16 * 1024;
-/// Lines that are shown of one message.
+/// Lines shown of one message: a hostile one has millions.
 const LINES_SHOWN: usize = 10_000;
 
 /// Prints when a message came and how large it is, what stands `beside` it, and the message.

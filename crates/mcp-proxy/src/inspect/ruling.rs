@@ -6,7 +6,7 @@ use mcp_wire::visible::visible;
 use super::lines::cut;
 use crate::report::{Page, Style};
 
-/// Characters that are shown of a rule's name.
+/// Characters of a rule's name in a line.
 const NAME_SHOWN: usize = 72;
 
 /// `✗ denied by no-deletes`; nothing if it went on like any other.

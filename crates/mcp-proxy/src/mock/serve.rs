@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::fallback::Fallback;
 use crate::duplex::Duplex;
 
-/// For calls to a live server once the client sends no more, and for a client to take what is left.
+/// Time for a live server once the client sends no more, and for a client to take the remaining output.
 const CALLS_FOR: Duration = Duration::from_secs(10);
 
 /// Serves until the client is gone. Returns whether a person interrupted it.

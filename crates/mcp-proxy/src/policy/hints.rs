@@ -6,7 +6,7 @@ use mcp_engine::policy::operation::Annotations;
 use mcp_store::catalogue::{Catalogue, Entry};
 use mcp_store::{Session, StateDir, StoreError, Story, Told};
 
-/// Recordings that are looked through, the newest first.
+/// Recordings in which `policy explain` looks for a list that names the tool, the newest first.
 const SESSIONS_MAX: usize = 50;
 /// Messages of each that are looked through. Clients ask for the list of tools at the beginning.
 const MESSAGES_MAX: usize = 1_000;

@@ -4,7 +4,7 @@ use mcp_engine::policy::rules::{Permission, Rule, RuleVerdict, Rules};
 use mcp_filter::Hinted;
 use mcp_wire::visible::visible;
 
-/// Rules that are listed one by one.
+/// Weak rules that are named one by one at the start; more are counted.
 const LISTED_MAX: usize = 10;
 
 /// The rules that matched a tool, or left it to others, because `destructiveHint` alone made a delete of it.

@@ -16,7 +16,7 @@ use super::file::{Read, kept};
 use super::remarks;
 use super::services::{Entry, Services};
 
-/// Services that are listed where one has to be chosen.
+/// Services listed where one has to be chosen: a screen.
 const LISTED_MAX: usize = 20;
 
 /// What the command line says about which service this is.

@@ -16,8 +16,8 @@ use crate::answers::AnswersWatch;
 use crate::failure::Failure;
 use crate::report::say;
 
-/// How often the file is looked at. A change counts once it has stood still from one look to the next,
-/// so that nobody is governed by half a file.
+/// Interval between looks at the rules file. A change counts once the file stood still from one look to the next,
+/// so that half a file never governs.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What tells that a file is another than before, without reading it.

@@ -7,8 +7,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mcp_transport::stdio::stderr;
 
-/// Of what is kept; the newest tells most. A screen or two of text, which somebody finds under the
-/// prompt when the face is gone.
+/// Lines, and bytes, kept while a face draws and printed under the prompt afterwards. A screen or two of text; the
+/// oldest go first.
 const LINES_MAX: usize = 100;
 const BYTES_MAX: usize = 64 * 1024;
 

@@ -18,7 +18,7 @@ use crate::failure::{Failure, exit};
 use crate::progress::{Unit, Waiter};
 use crate::report::{ColorChoice, Page, Style, say};
 
-/// Who asks for more has a script that reads it.
+/// Hits in one list; a script that needs more reads the recording.
 const LIMIT_MAX: u64 = 1_000_000;
 
 #[derive(Args)]
@@ -300,6 +300,7 @@ fn as_json(hit: &Hit, pieces: &[Piece]) -> String {
 
 /// Shown of a message that was found by other things than its words.
 fn beginning(text: &str) -> Vec<Piece> {
+    /// Characters shown of a message that another filter than its words found.
     const SHOWN: usize = 120;
     let text = on_one_line(text);
     let shown = match text.char_indices().nth(SHOWN) {

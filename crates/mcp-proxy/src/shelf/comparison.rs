@@ -15,7 +15,7 @@ use mcp_wire::visible::visible;
 use crate::failure::Failure;
 use crate::progress::{Progress, Unit, Waiter};
 
-/// What is held of each of the two: conversations are compared whole, in memory.
+/// Messages, and their bytes, of each of two compared sessions: they are compared in memory. The rest is left out.
 const MESSAGES_MAX: u64 = 100_000;
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Calls that are listed; more are counted.

@@ -18,16 +18,16 @@ use crate::synced::Sync;
 
 /// A part that has grown to this goes on in another: about a hundred thousand calls.
 const PART_BYTES_MAX: u64 = 64 << 20;
-/// What may wait for a disk that takes nothing: some thousand calls. What is more is lost, and the log
-/// says so once it can be written again.
+/// Lines that wait for a disk that takes nothing: some thousand calls. Further ones are lost, and the log says so
+/// once it can be written again.
 const WAITING_BYTES_MAX: usize = 4 << 20;
-/// What the buffer keeps for the next lines once it is empty.
+/// Capacity that the emptied buffer keeps for the next lines.
 const KEEP_CAPACITY: usize = 64 * 1024;
 /// Calls that came back at once and share a line: as many as are passed on together, and a few more.
 const SHARE_A_LINE_MAX: usize = 64;
-/// How much more a part grows after no other could be begun, before that is tried again.
+/// Growth of a part between two attempts to begin another, once one failed.
 const TRY_AGAIN_BYTES: u64 = 1 << 20;
-/// Between two tries to open a log that could not be opened.
+/// Between two attempts to open a log that failed to open.
 const OPEN_AGAIN: Duration = Duration::from_millis(250);
 
 /// Where the chain has got to.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// No line is longer: every text in it is bounded, and an escape makes six bytes of one.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
-/// What is read at a time.
+/// Bytes of a log read at a time.
 const CHUNK: usize = 256 * 1024;
 
 pub struct LineReader {

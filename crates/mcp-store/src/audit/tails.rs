@@ -10,7 +10,7 @@ use super::line::{TailDigest, tail_digest};
 use super::words::NAME_BYTES_MAX;
 use crate::recorded::Direction;
 
-/// How many are remembered, one a slot: an agent uses a few dozen tools.
+/// Decisions that need not be composed again, one a slot: an agent uses a few dozen tools.
 const SLOTS: usize = 64;
 
 #[derive(Default)]

@@ -8,15 +8,14 @@ use mcp_wire::visible::is_deceptive;
 
 use crate::redact::Redactor;
 
-/// Of a name, as it stands in the line: a tool, a rule, a client.
+/// Bytes of a name in a line: a tool, a rule, a client.
 pub const NAME_BYTES_MAX: usize = 256;
-/// Of a text that somebody wrote: why, or what happened.
+/// Bytes of a free text in a line: the reason of a decision, or the error that followed.
 pub const TEXT_BYTES_MAX: usize = 1024;
-/// How much of a text is looked at. More than is kept, because a secret that is cut in the middle is not
-/// recognised.
+/// Bytes of a text that are searched for secrets. More than is kept, because a secret that is cut in the middle is
+/// not recognised.
 const SEEN_BYTES_MAX: usize = 16 * 1024;
-/// How many names are remembered, one a slot. A server has a few dozen tools; more than this are
-/// redacted again when they come again.
+/// Names that need not be redacted again, one a slot. A server has a few dozen tools.
 const SLOTS: usize = 256;
 /// What stands at the end of a text that was cut.
 const CUT: &str = "…";

@@ -17,8 +17,8 @@ use crate::session::Summary;
 use crate::story::{MessageKind, Told};
 use script::Script;
 
-/// What a script holds: enough to reproduce anything, and still something that a person reads before
-/// running it.
+/// Calls, and bytes, of a script: enough to reproduce anything, and few enough for a person to read before running
+/// it.
 const CALLS_MAX: usize = 1_000;
 const SCRIPT_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Conversations whose handshake is remembered in case a call of theirs is chosen, and its bytes.

@@ -36,11 +36,11 @@ const SCRIPT: &str = concat!(
 
 /// Messages in a page. Browsers keep all of them in memory, and a filter is tried on each.
 const MESSAGES_MAX: u64 = 20_000;
-/// Of all messages together.
+/// Bytes of all messages in a page together: browsers keep them in memory.
 const PAYLOADS_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Of one message; the rest of it is left out.
+/// Bytes of one message in a page; the rest is left out.
 const PAYLOAD_BYTES_MAX: usize = 128 * 1024;
-/// HTTP exchanges, and the bytes of a header that are shown.
+/// Parts of HTTP exchanges in a page, and bytes shown of one header.
 const EXCHANGES_MAX: u64 = 40_000;
 const HEADER_BYTES_MAX: usize = 2 * 1024;
 

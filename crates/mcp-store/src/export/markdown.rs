@@ -18,13 +18,13 @@ use crate::segment::{OutcomeKind, Verdict, VerdictKind};
 use crate::session::Summary;
 use crate::story::{Fault, MessageKind, Status, Told};
 
-/// Rows of the timeline: so many from the beginning, so many from the end.
+/// Rows of the timeline from either end: a person reads the report.
 const TIMELINE_HALF: usize = 250;
-/// Messages and calls that evidence is given for.
+/// Messages and calls shown as evidence: a person reads the report.
 const EVIDENCE_MAX: usize = 50;
-/// Requests that are kept in case their answer is evidence.
+/// Requests kept until their answer shows whether they are evidence.
 const OPEN_MAX: usize = 1_024;
-/// HTTP exchanges that went wrong, and are listed.
+/// Failed HTTP exchanges that are listed: a person reads the report.
 const TROUBLE_MAX: usize = 50;
 
 pub struct Markdown {

@@ -16,7 +16,7 @@ use crate::recorded::Direction;
 use crate::segment::Outcome;
 use crate::story::Story;
 
-/// A request is looked for among so many rows before where it would stand if nothing had been lost.
+/// Rows searched for a request of an earlier round before the place where it stands if nothing was lost.
 const LOST_BEFORE_MAX: i64 = 64;
 
 /// How much is done at once.
@@ -29,12 +29,14 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// The text of one transaction. Few large ones cost half of what many small ones do; while one
-    /// lasts, others wait.
     fn batch_bytes(self) -> usize {
+        /// Text of one transaction, in the foreground and in the background. Few large transactions cost half as much as
+        /// many small ones; while one lasts, other writers wait.
+        const FOREGROUND_BYTES: usize = 16 * 1024 * 1024;
+        const BACKGROUND_BYTES: usize = 4 * 1024 * 1024;
         match self {
-            Self::Foreground => 16 * 1024 * 1024,
-            Self::Background => 4 * 1024 * 1024,
+            Self::Foreground => FOREGROUND_BYTES,
+            Self::Background => BACKGROUND_BYTES,
         }
     }
 

@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use super::query::Query;
 use crate::StoreError;
 
-/// How many words stand around a hit.
+/// Words shown around a hit: a line or two.
 const SHOWN_WORDS: i64 = 24;
 /// Marks that no text has, because they mean no character.
 const BEGIN: char = '\u{fdd0}';

@@ -6,10 +6,9 @@ use mcp_wire::{Kind, Message};
 
 use crate::recorded::Recorded;
 
-/// Of each message this much text can be found. Longer ones are files and pictures, whose beginning
-/// tells what they are.
+/// Text of one message that can be found. Longer ones are files and pictures, whose beginning tells what they are.
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
-/// What is encoded has no blanks: this many letters, digits and marks of base64 in a row …
+/// Letters, digits and marks of base64 in a row that are an encoded blob, not words …
 const BLOB_BYTES_MIN: usize = 128;
 /// … of which so many without a `/`, `-` or `_`, which a long path would have.
 const BLOB_PIECE_MIN: usize = 32;

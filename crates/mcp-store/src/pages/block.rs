@@ -13,14 +13,14 @@ use crate::segment::{Record, RecordHead, RecordKind, SegmentReader, SparseIndex}
 use crate::session::{Legs, message, said};
 use crate::story::{Story, Told};
 
-/// How many messages of a conversation are read to learn who speaks; a handshake is three.
+/// Messages of a conversation that are read to learn its client and revision; a handshake has three.
 const OPENING_MESSAGES: usize = 8;
-/// … among how many records.
+/// Records of all kinds that are read in search of those messages.
 const OPENING_RECORDS: usize = 64;
 /// Single records are read here and there, so little is read ahead.
 const LOOKUP_BUFFER: usize = 8 * 1024;
 
-/// A message that begins later in a block was not put there by us: ours are shorter, up to their last
+/// A message that begins later in a block did not come from the recorder: its blocks are shorter, up to their last
 /// message.
 const READ_BYTES_MAX: u64 = 2 * PLACE_BYTES;
 

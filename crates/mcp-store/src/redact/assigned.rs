@@ -16,7 +16,7 @@ static KEYWORD: LazyLock<Regex> = LazyLock::new(|| {
                  |session|sid|code|mnemonic|seed_?phrase|verif|assertion|recovery|backup_?code|cvv|cvc|card_?number";
     RegexBuilder::new(words).unicode(false).case_insensitive(true).build().expect("these are words")
 });
-/// How far from a keyword its name may reach.
+/// Bytes before and after a keyword that may belong to the same name.
 const NAME_MAX: usize = 64;
 /// Blanks around an equals sign or a colon.
 const BLANKS_MAX: usize = 4;

@@ -10,8 +10,8 @@ use super::assigned::after_scheme;
 use super::path::{self, JsonPath, Place, Trail};
 use super::{Hidden, is_json_container, names};
 
-/// Deeper than this nobody looks, and a hostile message could ask for gigabytes. The rest is taken as
-/// text.
+/// Deeper levels are searched as text: no tool answers with such nesting, and a hostile message could ask for
+/// gigabytes.
 const DEPTH_MAX: usize = 512;
 /// Tools answer with JSON inside a string, and sometimes with JSON inside that.
 const NESTED_MAX: u32 = 3;

@@ -5,9 +5,9 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use super::Hidden;
 
-/// How many are remembered. A session has a handful; more would be another's way to make us slow.
+/// Secrets that are searched for again. A session has a handful; a hostile peer could slow the search with more.
 const KNOWN_MAX: usize = 256;
-/// A shorter one could be part of any word.
+/// A shorter secret could be part of any word.
 const SHORTEST: usize = 8;
 /// A longer one is a file rather than a password, and will hardly be repeated.
 const LONGEST: usize = 256;

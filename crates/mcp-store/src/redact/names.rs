@@ -97,7 +97,7 @@ const SECRET_HEADERS: &[&str] = &["mcpsessionid", "xforwardedauthorization", "pr
 /// The same for parameters of an address.
 const SECRET_PARAMETERS: &[&str] = &["session", "sessionid", "sid", "code", "signature"];
 
-/// The longest name that is looked at as a whole; of a longer one, the end.
+/// The longest name that is looked up as a whole; of a longer one, the end is.
 const NAME_MAX: usize = 96;
 
 pub fn is_secret(name: &str) -> bool {

@@ -8,7 +8,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::Hidden;
 use super::known::is_unlike_words;
 
-/// No shape is shorter.
+/// A shorter text has the shape of no secret.
 pub const SHORTEST: usize = 6;
 
 /// Whose it is, and what it looks like. Each begins with something that no word begins with, which is

@@ -4,9 +4,9 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// Who decided and why are a few words; a longer text than this is cut.
+/// The name of the person who decided and the reason are a few words; a longer text is cut.
 const WORDS_BYTES_MAX: usize = 256;
-/// A mark is a sign or a word that lists have room for, a note what somebody types beside a message.
+/// A mark is a sign or a word that lists have room for; a note is a text typed beside a message.
 pub const MARK_BYTES_MAX: usize = 64;
 pub const NOTE_BYTES_MAX: usize = 4 * 1024;
 /// What stands before the texts: the kind, whether there is an edited message, two lengths, the time.

@@ -14,7 +14,7 @@ use super::{End, HEAD_LEN, Link, MAGIC, Mark, Record, RecordHead, RecordKind, Ve
 use crate::StoreError;
 use crate::recorded::SessionHeader;
 
-/// A header longer than this was not written by us.
+/// A longer header was not written by the proxy: the memory for it is not allocated.
 const HEADER_MAX: u32 = 16 * 1024 * 1024;
 
 /// What stood after the last record that could be read.
@@ -264,6 +264,7 @@ impl SegmentReader {
     /// Where the next record begins that is whole, wherever damage may have moved it. A torn tail is
     /// one that nothing whole follows; anything else must not be taken for one and cut.
     fn next_whole_record(&mut self) -> io::Result<Option<u64>> {
+        /// Bytes read at a time in search of the next whole record after damage.
         const WINDOW: usize = 1 << 20;
         let damaged_at = self.offset;
         let mut start = damaged_at + 1;

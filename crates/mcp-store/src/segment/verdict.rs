@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// A longer name of a rule is cut. People type these.
+/// A longer name of a rule is cut in the record: people type these names.
 const RULE_BYTES_MAX: usize = 256;
 /// What stands before the name of the rule.
 const FIXED_LEN: usize = 28;

@@ -155,7 +155,7 @@ impl Entries {
     }
 }
 
-/// As many characters of an id as lists show; less could be somebody's name for a session.
+/// Characters of an id, as lists show them; a shorter word could be a person's name for a session.
 const SHOWN_OF_ID: usize = 8;
 
 /// The segment whose id begins with `wanted`, if it is the only one and nothing else can be meant.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::StoreError;
 
-/// What is read at a time.
+/// Bytes of a session file read at a time.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 pub struct Document<R> {

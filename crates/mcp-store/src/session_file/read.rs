@@ -33,7 +33,8 @@ use crate::state_dir::StateDir;
 
 /// A buffer that grew past this for one large message is given back.
 const BUFFER_KEPT: usize = 2 * 1024 * 1024;
-/// What stands around the messages is small; a longer member was written by nobody.
+/// A member of a session file besides its messages and exchanges is small; a longer one was not written by a
+/// recorder.
 const MEMBER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// A smaller file is read twice in no time, and then known as a whole.

@@ -8,7 +8,7 @@ use crate::recorded::{Direction, Recorded};
 
 /// Messages of clients that are remembered. What is made of one follows it closely, unless it waits.
 const CLIENTS_MAX: usize = 16_384;
-/// Requests to servers that have no answer.
+/// Requests to servers without an answer that are remembered; the oldest goes first.
 const OPEN_MAX: usize = 16_384;
 
 #[derive(Debug, Default)]

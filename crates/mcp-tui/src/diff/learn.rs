@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use super::BYTES_MAX;
 use crate::json::{Document, NodeId, Shape, push_item, push_member};
 
-/// Values of one answer that are looked at.
+/// Values of one answer that are compared to learn which paths vary.
 const VALUES_MAX: usize = 20_000;
-/// Paths that are proposed; nobody reads through more.
+/// Paths that are proposed; a person reads no more.
 const PROPOSED_MAX: usize = 100;
-/// A path this deep or long is no help to anyone.
+/// Deeper or longer paths are not proposed: a person cannot judge them.
 const PATH_STEPS_MAX: usize = 30;
 const PATH_BYTES_MAX: usize = 500;
 

@@ -6,9 +6,9 @@ use crate::text::clean;
 
 /// Longer lines are compared by their ends only.
 const COMPARED_BYTES_MAX: usize = 2000;
-/// What is shown of a line, or of a part of it that differs.
+/// Characters shown of a line, or of a part of it that differs.
 const SHOWN_CHARS_MAX: usize = 500;
-/// What is shown of an equal part next to one that differs, in a long line.
+/// Characters shown of an equal part next to one that differs, in a long line.
 const BESIDE_CHARS_MAX: usize = 40;
 
 /// A stretch of clean text.

@@ -2,7 +2,7 @@
 
 use super::{Document, NodeId, decoded};
 
-/// How many places are told. Nobody steps through more.
+/// Places that a search finds; a person steps through no more.
 pub const FOUND_MAX: usize = 10_000;
 
 pub fn find(document: &Document, needle: &str) -> Vec<NodeId> {

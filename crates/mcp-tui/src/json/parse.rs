@@ -3,8 +3,8 @@
 
 use super::{NONE, Node, Shape};
 
-/// Values of one document that can be folded one by one. More than that nobody looks through, and each
-/// costs memory; a message of 64 MiB can have thirty million.
+/// Values of one document that can be folded; the rest is text. Each costs memory, and a message of 64 MiB can have
+/// thirty million.
 pub const NODES_MAX: usize = 2_000_000;
 
 /// Why a text is no JSON, and where.

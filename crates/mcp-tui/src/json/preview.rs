@@ -8,11 +8,11 @@ use crate::text::{clean, fit, human_size};
 const BLOB_KEYS: [&str; 2] = ["data", "blob"];
 /// Shorter base64 may as well be read.
 const BLOB_BYTES_MIN: usize = 256;
-/// How much of a string is looked at to tell what it is.
+/// Bytes of a string that are examined to tell its type.
 const LOOKED_AT: usize = 4096;
 /// Members of an object that are asked for the type of a file beside them.
 const SIBLINGS_MAX: usize = 32;
-/// Keys that are named of a folded object.
+/// Keys named of a folded object, and cells of each: one line.
 const KEYS_SHOWN: usize = 6;
 const KEY_CELLS_MAX: usize = 40;
 

@@ -8,11 +8,13 @@ use super::preview::bare;
 use super::{Document, NodeId, Span};
 use crate::text::fit;
 
-/// How deep a document is open at first.
+/// Levels of a document that are open at first.
 const OPEN_DEPTH: usize = 3;
 /// Containers with more in them start folded.
 const OPEN_CHILDREN_MAX: usize = 50;
+/// Cells of a key: a line has room for its value too.
 const KEY_CELLS_MAX: usize = 120;
+/// Characters shown of a folded value.
 const PREVIEW_CHARS: usize = 200;
 
 /// The folds of one document.

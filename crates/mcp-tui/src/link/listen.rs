@@ -11,12 +11,12 @@ use tokio::sync::{mpsc, watch};
 use super::{Instance, Wanted, words};
 use crate::news::News;
 
-/// Messages in a second that are told of; a person reads no more, and a list that follows is fetched
-/// where more happens.
+/// Messages in a second that the instance reports: a person reads no more, and each costs the proxy a little. A
+/// list that follows fetches pages where more happens.
 const PER_SECOND: u32 = 1_000;
-/// Events that are brought at once.
+/// Events handed to the screen at once.
 const BATCH_MAX: usize = 512;
-/// Between two tries, at most.
+/// The longest pause between two attempts to reach an instance.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(2);
 
 pub(super) async fn listen(instance: Instance, mut wanted: watch::Receiver<Wanted>, news: mpsc::Sender<News>) {

@@ -16,7 +16,7 @@ use super::stop;
 /// Between two looks at the editor and at the signals that end this process.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// For an editor that was told to end. The face leaves without a slower one.
+/// Time for an editor that was told to end; a slower one is left behind.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Edits a text in the user's editor. `None` if nothing was changed.

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// How often one value may be looked at.
+/// Visits of one value that a schema may cause: schemas come from servers.
 const LOOKS_MAX: u64 = 20_000;
-/// Parts of a schema that are gone through to find that out.
+/// Parts of a schema that are visited to count those.
 const PARTS_MAX: usize = 500_000;
-/// Schemas within or behind each other. Whoever checks follows them on a stack.
+/// Schemas within or behind each other: the check follows them on the stack.
 const NESTING_MAX: usize = 256;
 
 const TOO_INVOLVED: &str = "the schema is too involved to check against";

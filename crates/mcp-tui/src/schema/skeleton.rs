@@ -2,9 +2,9 @@
 
 use crate::json::{Document, NodeId, Shape, pretty_text, spelled_out};
 
-/// How deep a schema is followed. A person fills in the rest.
+/// Levels of a schema that a skeleton follows. A person fills in the rest.
 const DEPTH_MAX: usize = 6;
-/// What a skeleton may grow to: wide schemas that recur would fill the disk.
+/// Size of a skeleton: wide schemas that recur would fill the disk.
 const BYTES_MAX: usize = 64 * 1024;
 /// Members are looked up one by one, which a schema could make the most of.
 const SCHEMA_BYTES_MAX: usize = 128 * 1024;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mcp_control::api::Message;
 
-/// What is kept, of message contents.
+/// Content of the messages that were shown last, kept in memory.
 const BYTES_MAX: usize = 24 << 20;
 /// A larger one is fetched when it is looked at; lists bring many.
 const FROM_LISTS_MAX: usize = 64 << 10;
@@ -59,7 +59,7 @@ impl Cache {
 }
 
 fn weight(message: &Message) -> usize {
-    /// What a message costs besides its content.
+    /// Memory of a message besides its content, as it counts against the bound.
     const OWN_BYTES: usize = 1024;
     let raw = |raw: &Option<Box<serde_json::value::RawValue>>| raw.as_ref().map_or(0, |raw| raw.get().len());
     OWN_BYTES + raw(&message.raw) + raw(&message.original_raw) + message.raw_base64.as_ref().map_or(0, String::len)

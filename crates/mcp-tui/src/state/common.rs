@@ -12,7 +12,7 @@ use crate::library::{SessionRef, SessionRow, Work};
 use crate::news::{Act, Asker, Effect, Ticket};
 use crate::text;
 
-/// How long a word to the user stays, in milliseconds.
+/// Time that a notice to the user stays, in milliseconds.
 const WORD_FOR: u64 = 6_000;
 /// Clients that are remembered by their names, as an instance tells of them.
 const SPEAKERS_MAX: usize = 64;

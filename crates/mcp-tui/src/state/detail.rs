@@ -78,7 +78,7 @@ pub struct Detail {
     asked: Vec<u64>,
 }
 
-/// Messages that are on their way at once.
+/// Messages that are fetched at once.
 const ASKED_MAX: usize = 8;
 
 impl Detail {

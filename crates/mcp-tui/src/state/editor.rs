@@ -11,7 +11,7 @@ use crate::news::Editing;
 
 /// A longer text is for `$EDITOR`: here every key would cost a copy of it.
 pub const TEXT_BYTES_MAX: usize = 1 << 20;
-/// A longer text is not compared while it is typed.
+/// A longer text is not compared with the original at every key.
 const COMPARED_BYTES_MAX: usize = 64 << 10;
 
 pub struct Editor {

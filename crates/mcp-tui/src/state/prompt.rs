@@ -9,7 +9,7 @@ use tui_input::backend::crossterm::EventHandler;
 
 use crate::key::Key;
 
-/// What was typed before, per kind of line.
+/// Earlier lines kept per kind of prompt.
 const HISTORY_MAX: usize = 100;
 /// A longer line is no line: the longest filter is as long.
 const LINE_BYTES_MAX: usize = mcp_filter::EXPRESSION_BYTES_MAX;

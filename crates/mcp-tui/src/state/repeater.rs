@@ -23,9 +23,9 @@ use crate::{diff, json};
 
 /// Requests at a time; the oldest is closed.
 const TABS_MAX: usize = 20;
-/// What is kept of answers, over all tabs.
+/// Bytes of answers kept over all tabs.
 const CONTENT_BYTES_MAX: usize = 32 << 20;
-/// How long an answer is looked for, in milliseconds, unless messages may be held for longer.
+/// Wait for an answer, in milliseconds, unless messages may be held for longer.
 const WAIT_MAX: u64 = 60_000;
 /// Answers of one page, and pages that are looked through for the recorded one.
 const PAGE: u32 = 100;
@@ -33,7 +33,7 @@ const PAGES_MAX: u32 = 20;
 const ANSWERS_ONLY: &str = "kind:response,error";
 /// Answers that came while it was not yet known as which message a run was sent.
 const EARLY_MAX: usize = 32;
-/// Answers that ignored paths are learned from.
+/// Answers of which varying paths are learned.
 const LEARNED_FROM: usize = 5;
 
 #[derive(Default)]

@@ -13,7 +13,7 @@ use crate::command::{Command, Screen};
 use crate::news::{Act, Effect, Refused};
 use crate::text;
 
-/// From one answer to the next question, in milliseconds.
+/// Pause before the next look at a gateway's servers while they are shown, in milliseconds.
 const LOOK_EVERY: u64 = 1_000;
 
 #[derive(Default)]

@@ -15,13 +15,13 @@ use super::common::Common;
 use crate::command::Command;
 use crate::news::{Asker, Effect, Ticket};
 
-/// Messages of one page.
+/// Messages of one page: a screen or two.
 const PAGE: u32 = 300;
-/// So near the edge of the window, more is fetched.
+/// Rows before the edge of the window at which the next page is fetched.
 const NEAR: usize = 60;
-/// How often the newest page is fetched where more happens than is told, in milliseconds.
+/// Interval between two fetches of the newest page where more happens than is reported, in milliseconds.
 const CATCH_UP_EVERY: u64 = 250;
-/// How often the messages are counted while a filter is set, in milliseconds.
+/// Interval between two counts of the messages while a filter is set, in milliseconds.
 const COUNT_EVERY: u64 = 1_000;
 /// Messages that wait for the page they come behind.
 const EARLY_MAX: usize = 2_000;

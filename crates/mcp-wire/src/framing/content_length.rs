@@ -5,9 +5,9 @@ use bytes::Bytes;
 
 use super::{Cut, Deframer, Ending, Frame};
 
-/// A header block longer than this is none.
+/// A longer block of lines is no header block: a real one has one or two short headers.
 const HEADERS_MAX: usize = 8 * 1024;
-/// What is shown of bytes that no header announced.
+/// Bytes recorded as a sample of input that no header announced.
 const SAMPLE_KEPT: usize = 256;
 /// A length this many times over the limit is a wrong header, not a large message: counting it out
 /// would swallow everything that follows.

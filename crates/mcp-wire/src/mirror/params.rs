@@ -10,9 +10,9 @@ use super::{decode_value, encode_value};
 use crate::Message;
 use crate::scan::{Span, batch_items, decode_string, member_at, object_members};
 
-/// More tools than this with annotations are not remembered: a server must not fill our memory.
+/// More tools than this with header annotations are not remembered: a server must not fill the memory.
 const TOOLS_MAX: usize = 2_000;
-/// More annotations than this on one tool are not remembered.
+/// More header annotations than this on one tool are not remembered: a server must not fill the memory.
 const PARAMS_MAX: usize = 64;
 /// A schema larger than this is not read: parsed, it would take many times its size.
 const SCHEMA_BYTES_MAX: usize = 1024 * 1024;

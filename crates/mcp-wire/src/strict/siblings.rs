@@ -4,7 +4,8 @@ use super::Unfit;
 use super::print::Print;
 use crate::scan::Ambiguity;
 
-/// Nearly every object has fewer keys; they are compared with each other, without an allocation.
+/// Keys of an object that are compared pairwise without an allocation; nearly every object has fewer. Beyond it, a
+/// key takes 8 bytes.
 const FEW: usize = 16;
 
 /// The keys that were seen so far: eight bytes for each, so never more than the message.

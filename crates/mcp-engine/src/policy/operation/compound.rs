@@ -17,8 +17,8 @@ pub struct Cut {
 /// Shorter verbs begin and end too many other words: `banner`, `dropbox`, `runbook`.
 pub const VERB_BYTES_MIN: usize = 5;
 
-/// A word of the dictionary covers what it begins if it is longer than its verb by this: `deploymentstatus` is
-/// about a deployment. `managerepo` is not about a manager.
+/// A word of the dictionary that is longer than its verb by this much covers what it begins: `deploymentstatus` is
+/// about a deployment, `managerepo` is not about a manager.
 const LONGER_BY: usize = 3;
 
 /// Cuts a word that means nothing as a whole.

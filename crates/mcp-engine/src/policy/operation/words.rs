@@ -34,7 +34,7 @@ pub struct Words {
 /// Stands for a letter that looks like none of ours.
 const UNKNOWN: u8 = b'?';
 
-/// Most names have fewer words.
+/// Room reserved for the words of a name; most names have fewer.
 const WORDS_USUAL: usize = 8;
 
 impl Words {

@@ -8,7 +8,7 @@ use mcp_store::{ExchangeOf, Pages, SparseIndex, StoreError, Told};
 
 use super::{Found, From, Wanted};
 
-/// Opened segments that are kept for the next who asks. One is nearly always enough.
+/// Open segments kept for later requests. One is nearly always enough.
 const OPEN_MAX: usize = 4;
 
 /// A session of this run.

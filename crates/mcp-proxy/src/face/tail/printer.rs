@@ -15,8 +15,8 @@ use crate::inspect::lines::{Lines, about};
 use crate::inspect::ruling;
 use crate::report::{ColorChoice, Page, Style, duration};
 
-/// Messages that are remembered to have been printed, so that a filter leaves out what becomes of
-/// others. More than are held at once.
+/// Printed messages whose later outcome `tail --filter` prints; it leaves out the outcomes of others. More than are
+/// held at once.
 const REMEMBERED: usize = 16_384;
 
 pub struct Printer {

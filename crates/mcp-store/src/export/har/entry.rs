@@ -11,7 +11,7 @@ use crate::story::{Status, Told};
 
 const JSON: &str = "application/json";
 const STREAM: &str = "text/event-stream";
-/// A URL past this is nothing that a tool would show.
+/// A longer URL is cut: no tool shows it.
 const URL_MAX: usize = 8 * 1024;
 
 /// How things are called that have no address.

@@ -11,7 +11,7 @@ use crate::recorded::{Direction, Recorded, timestamp};
 use crate::segment::{Verdict, VerdictKind};
 use crate::story::{MessageKind, Status, Told};
 
-/// Shown of a message.
+/// Bytes shown of one message in a report.
 const BLOCK_BYTES_MAX: usize = 16 * 1024;
 
 /// A request that may turn out to be worth showing.

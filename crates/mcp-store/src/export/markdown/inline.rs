@@ -3,7 +3,7 @@
 
 use mcp_wire::visible::{visible, visible_lines};
 
-/// Of a text in a line.
+/// Characters of a text within a line of a report.
 const SHOWN: usize = 160;
 
 /// Text in a line, as code.

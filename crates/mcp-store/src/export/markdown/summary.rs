@@ -11,7 +11,7 @@ use crate::recorded::{Direction, timestamp};
 use crate::session::Summary;
 use crate::story::{MessageKind, Status, Told};
 
-/// Different clients, servers and revisions that are named.
+/// Different clients, servers and revisions named in the summary of a report.
 const NAMED_MAX: usize = 8;
 
 #[derive(Default)]

@@ -8,7 +8,7 @@ use super::{PLACE_BYTES, Place};
 use crate::recorded::Direction;
 use crate::segment::{RecordHead, RecordKind};
 
-/// What is read from the place of an exchange on: some milliseconds.
+/// Bytes read from the place of an exchange in search of its parts: some milliseconds.
 pub(crate) const NEAR_BYTES: u64 = 4 * PLACE_BYTES;
 /// Exchanges of which parts stand further away; the oldest are forgotten first.
 const LATE_MAX: usize = 65_536;

@@ -7,7 +7,7 @@ use crate::diff::{Diff, diff_json};
 use crate::json::{Document, Pretty};
 use crate::text;
 
-/// Lines that are kept of what is no JSON.
+/// Lines, and cells of each, kept of an answer that is not JSON.
 const PLAIN_LINES_MAX: usize = 2_000;
 const PLAIN_LINE_CELLS_MAX: usize = 500;
 

@@ -9,7 +9,7 @@ use mcp_control::api::{Kind, Message};
 use super::offer::{Offer, Sort};
 use crate::json::Document;
 
-/// What is kept. A server that offers more than this offers too much to choose from.
+/// Offers of a server, and their bytes, that are kept. A person cannot choose from more.
 pub const OFFERS_MAX: usize = 10_000;
 pub const BYTES_MAX: usize = 64 << 20;
 

@@ -7,7 +7,8 @@ use mcp_control::api::Message;
 
 use super::arguments;
 
-/// Messages that the window holds at most; with a kilobyte each that is 4 MB.
+/// Rows of the list in memory, without their contents; with a kilobyte each that is 4 MB. Others are fetched page
+/// by page.
 const ROWS_MAX: usize = 4_000;
 
 #[derive(Debug)]
@@ -150,6 +151,7 @@ impl Rows {
 
     /// Looks a little way on: answers come soon after what they answer.
     fn answer_of(&self, request: u64) -> Option<Answered> {
+        /// Rows searched for the answer of a request: answers come soon after it.
         const NEAR: usize = 200;
         let answer = self.rows.iter().take(NEAR).find(|row| row.message.answers == Some(request))?;
         Some(answered(&answer.message))

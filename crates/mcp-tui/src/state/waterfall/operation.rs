@@ -7,7 +7,7 @@ use crate::state::common::is_to_server;
 use crate::text;
 use crate::view::words;
 
-/// Rounds and steps of progress that are kept; nobody tells more of them apart in a line.
+/// Rounds, and steps of progress, kept of one operation: a line cannot show more.
 const ROUNDS_MAX: usize = 50;
 const STEPS_MAX: usize = 100;
 
