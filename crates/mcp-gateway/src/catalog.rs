@@ -98,7 +98,7 @@ impl GatewayClient {
     }
 
     /// Whether rules keep something from clients, so that each has lists of its own.
-    fn sees_a_part(&self) -> bool {
+    pub(crate) fn sees_a_part(&self) -> bool {
         self.gateway.runtime.look(|pipeline| pipeline.rules().is_some_and(|rules| rules.hide_denied))
     }
 

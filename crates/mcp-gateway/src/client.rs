@@ -16,6 +16,7 @@ use mcp_engine::entrance::{ANONYMOUS, Admission, Principal, SHARED, may_show, sh
 use mcp_engine::{Behalf, Lane, Speaker};
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::revision::{Era, Revision};
+use mcp_wire::splice::spliced;
 use mcp_wire::{Cut, Id, Kind, Message, scan};
 
 use crate::Gateway;
@@ -266,8 +267,10 @@ impl GatewayClient {
         find: impl Fn(&crate::router::Names, &Message) -> Option<Found> + Copy + 'static,
     ) {
         let found = find(&self.gateway.names.borrow(), message);
+        if let Some(missing) = self.without_hidden(found.as_ref(), message, method, sequence) {
+            return self.send_to(Some(missing), message, method, era, sequence);
+        }
         match found {
-            Some(Found::Is { server, original }) => self.send(message, method, era, sequence, server, &original),
             Some(Found::Nowhere { candidates }) if candidates.len() == 1 => {
                 let original = message.subject_of(method).unwrap_or_default();
                 self.send(message, method, era, sequence, candidates[0], &original);
@@ -276,13 +279,50 @@ impl GatewayClient {
             Some(Found::Nowhere { candidates }) if !candidates.is_empty() => {
                 self.ask_first(message.clone(), method, era, sequence, candidates, find);
             }
+            None => self.refuse(message, &Refusal::BadParams { what: "what it is about is not named".into() }),
+            found => self.send_to(found, message, method, era, sequence),
+        }
+    }
+
+    /// Sends a request to the one server that it is for.
+    fn send_to(&self, found: Option<Found>, message: &Message, method: &str, era: Era, sequence: u64) {
+        match found {
+            Some(Found::Is { server, original }) => self.send(message, method, era, sequence, server, &original),
             Some(Found::Collides { .. }) => {
                 let name = message.subject_of(method).unwrap_or_default().into_owned();
                 self.refuse(message, &Refusal::Collides { name });
             }
-            Some(Found::Nowhere { .. }) => self.say_unknown(message, method),
-            None => self.refuse(message, &Refusal::BadParams { what: "what it is about is not named".into() }),
+            _ => self.say_unknown(message, method),
         }
+    }
+
+    /// Where a call of a hidden tool goes, if its server's list sends it elsewhere than a call of a missing one.
+    fn without_hidden(&self, found: Option<&Found>, message: &Message, method: &str, sequence: u64) -> Option<Found> {
+        if method != "tools/call" || !self.sees_a_part() {
+            return None;
+        }
+        let (names, given) = (self.gateway.names.borrow(), message.name()?);
+        let missing = match names.unlisted_tool(&given) {
+            Found::Nowhere { candidates } if candidates.len() == 1 => {
+                Found::Is { server: candidates[0], original: (*given).into() }
+            }
+            missing => missing,
+        };
+        let listed: Vec<(usize, &str)> = match found.filter(|found| **found != missing)? {
+            Found::Is { server, original } => vec![(*server, original)],
+            Found::Collides { servers } => {
+                let original = |server: usize| names.servers()[server].unprefixed(&given).unwrap_or(&given);
+                servers.iter().map(|server| (*server, original(*server))).collect()
+            }
+            Found::Ask { .. } | Found::Nowhere { .. } => return None,
+        };
+        let (speaker, known) = (self.speaker(), &self.gateway.servers);
+        let is_hidden = listed.iter().any(|(server, original)| {
+            let mut edits = rewrite::request(&names.servers()[*server], message, method, original);
+            let (call, client) = (spliced(message, &mut edits), (&*speaker, self.number));
+            self.gateway.runtime.note(|pipeline| pipeline.denies_hidden(known[*server].id(), client, sequence, call))
+        });
+        is_hidden.then_some(missing)
     }
 
     /// Reads the lists of servers that may have what is meant, and looks again.
@@ -313,14 +353,8 @@ impl GatewayClient {
                 }
             }
             let found = find(&me.gateway.names.borrow(), &message);
-            match found {
-                Some(Found::Is { server, original }) => me.send(&message, &method, era, sequence, server, &original),
-                Some(Found::Collides { .. }) => {
-                    let name = message.subject_of(&method).unwrap_or_default().into_owned();
-                    me.refuse(&message, &Refusal::Collides { name });
-                }
-                _ => me.say_unknown(&message, &method),
-            }
+            let missing = me.without_hidden(found.as_ref(), &message, &method, sequence);
+            me.send_to(missing.or(found), &message, &method, era, sequence);
         });
     }
 

@@ -6,13 +6,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mcp_wire::{Id, Kind, Message, Span, scan};
+use mcp_wire::{Ending, Id, Kind, Message, Span, scan};
 
 use super::{Outbox, Pipeline};
 use crate::conversation::{Conversation, Part, Speaker};
 use crate::envelope::{Lane, ProxyMessage, Side, Upstream};
 use crate::intercept::Why;
-use crate::policy::Ruling;
+use crate::policy::{Refused, Ruling, Verdict};
+use crate::resolve::resolve;
 
 const CALL_TOOL: &str = "tools/call";
 /// What an action or a type may be called; longer words are none.
@@ -76,6 +77,32 @@ impl Pipeline {
     /// would be denied. `method` is that of the use: `tools/call`, `prompts/get`, `resources/read`.
     pub fn hides(&mut self, leg: &Conversation, method: &str, name: &str, client: &Speaker) -> bool {
         self.policy.hides(leg.upstream(), method, name, client)
+    }
+
+    /// Whether a call that message `sequence` makes of a tool of `server` is denied, and the tool hidden. The audit has the
+    /// denial then: the gateway routes the call as one of a tool that no server lists.
+    pub fn denies_hidden(&mut self, server: &str, client: (&Speaker, u32), sequence: u64, call: Message) -> bool {
+        let Some(upstream) = self.policy.upstream_named(server) else { return false };
+        let (time_ns, (speaker, conversation)) = (self.clock.recent_ns(), client);
+        let (from, ending) = (Side::Client, Ending::Counted);
+        let call = ProxyMessage {
+            sequence,
+            time_ns,
+            from,
+            conversation,
+            upstream,
+            message: call,
+            ending,
+            bom: false,
+            correlated: None,
+        };
+        match self.policy.permit(resolve(call), speaker) {
+            Verdict::Refused(call, Refused::Denied(ruling)) if ruling.is_hidden => {
+                self.note_decision(speaker, &call, &call.message, &ruling, ("deny", ruling.decider(), None), 0);
+                true
+            }
+            _ => false,
+        }
     }
 
     pub(super) fn pass_gateway(

@@ -2,11 +2,13 @@
 //! arguments, and its answer goes to the client with the name that the client gave. Servers answer such calls each in
 //! their own way; a hidden tool is answered as a missing one.
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 use mcp_store::{Outcome, OutcomeKind};
 use mcp_wire::reply;
 use mcp_wire::splice::splice;
-use mcp_wire::{Kind, Message, scan};
+use mcp_wire::{Id, Kind, Message, scan};
 use memchr::memmem;
 use uuid::Uuid;
 
@@ -18,19 +20,23 @@ use crate::policy::Ruling;
 
 /// Such calls of a conversation that have no answer; the proxy answers more of them itself.
 const OPEN_MAX: usize = 256;
+/// Calls that are over and whose names are still restored: a server may log after it answered.
+const OVER_MAX: usize = 64;
 
-/// Calls of hidden tools that wait for the server's answer.
+/// Calls of hidden tools, with the names that the server got.
 pub(super) struct Unknown {
     /// What the names begin with that servers get in place of hidden ones.
     prefix: String,
     count: u64,
-    open: Vec<Open>,
+    calls: VecDeque<Call>,
 }
 
-struct Open {
-    /// Of the call.
+struct Call {
     sequence: u64,
     conversation: u32,
+    id: Option<Id>,
+    /// It was answered or cancelled.
+    is_over: bool,
     /// The name that the server got.
     stand_in: String,
     /// The name that the client gave, as JSON has it between quotes.
@@ -39,14 +45,15 @@ struct Open {
 
 impl Default for Unknown {
     fn default() -> Self {
-        Self { prefix: format!("tool_{}", Uuid::new_v4().simple()), count: 0, open: Vec::new() }
+        Self { prefix: format!("tool_{}", Uuid::new_v4().simple()), count: 0, calls: VecDeque::new() }
     }
 }
 
 impl Unknown {
     /// The call of a tool that no server has, in place of `call`. Of its parameters only `_meta` stays.
     fn stand_in_for(&mut self, call: &ProxyMessage) -> Option<Message> {
-        if self.open.iter().filter(|open| open.conversation == call.conversation).count() >= OPEN_MAX {
+        let is_open = |other: &&Call| !other.is_over && other.conversation == call.conversation;
+        if self.calls.iter().filter(is_open).count() >= OPEN_MAX {
             return None;
         }
         let bytes = call.message.bytes();
@@ -54,7 +61,7 @@ impl Unknown {
         let name = serde_json::to_string(&*call.message.name()?).ok()?;
         let meta = scan::member_at(bytes, ["params", "_meta"]).map(|meta| &bytes[meta.range()]);
         self.count += 1;
-        let stand_in = format!("{}{:04x}", self.prefix, self.count);
+        let stand_in = format!("{}{:08x}", self.prefix, self.count);
         let mut replaced = b"{".to_vec();
         if let Some(meta) = meta {
             replaced.extend_from_slice(br#""_meta":"#);
@@ -63,43 +70,58 @@ impl Unknown {
         }
         replaced.extend_from_slice(format!(r#""name":"{stand_in}","arguments":{{}}}}"#).as_bytes());
         let name = name[1..name.len() - 1].to_owned();
-        let (sequence, conversation) = (call.sequence, call.conversation);
-        self.open.push(Open { sequence, conversation, stand_in, name });
+        let (sequence, conversation, id) = (call.sequence, call.conversation, call.message.id());
+        self.calls.push_back(Call { sequence, conversation, id, is_over: false, stand_in, name });
         Some(Message::new(splice(bytes, params, &replaced)))
     }
 
     /// The server's message with the client's names restored, if it has stand-ins. A server that executes unknown tools
     /// must not report success for a denied call: the proxy composes that answer.
     pub fn named_again(&mut self, message: &ProxyMessage) -> Option<Message> {
-        let answered = message.correlated.and_then(|call| self.open.iter().find(|open| open.sequence == call));
-        if let Some(open) = answered.filter(|_| !is_failure(&message.message))
-            && let (Some(id), Ok(name)) = (message.message.id(), serde_json::from_str::<String>(&open.quoted()))
+        let answered = message.correlated.and_then(|call| self.calls.iter().find(|other| other.sequence == call));
+        if let Some(call) = answered.filter(|_| !is_failure(&message.message))
+            && let (Some(id), Ok(name)) = (message.message.id(), serde_json::from_str::<String>(&call.quoted()))
         {
             let answer = reply::unknown(&id, "tools/call", &name);
-            self.open.retain(|open| Some(open.sequence) != message.correlated);
+            self.end_where(|call| Some(call.sequence) == message.correlated);
             return Some(Message::new(answer));
         }
         let bytes = message.message.bytes();
         let has_any = memmem::find(bytes, self.prefix.as_bytes()).is_some();
         let mut renamed = has_any.then(|| bytes.to_vec());
-        for open in self.open.iter().filter(|open| open.conversation == message.conversation) {
+        for call in &self.calls {
             if let Some(bytes) = &mut renamed {
-                *bytes = replaced(bytes, open.stand_in.as_bytes(), open.name.as_bytes());
+                *bytes = replaced(bytes, call.stand_in.as_bytes(), call.name.as_bytes());
             }
         }
-        if let Some(call) = message.correlated {
-            self.open.retain(|open| open.sequence != call);
-        }
+        self.end_where(|call| Some(call.sequence) == message.correlated);
         renamed.map(|bytes| Message::new(Bytes::from(bytes)))
+    }
+
+    /// A client takes back a request.
+    fn cancel(&mut self, message: &ProxyMessage) {
+        if let Some(id) = message.message.cancelled_id() {
+            self.end_where(|call| call.conversation == message.conversation && call.id.as_ref() == Some(&id));
+        }
+    }
+
+    fn end_where(&mut self, is_it: impl Fn(&Call) -> bool) {
+        let Some(call) = self.calls.iter_mut().find(|call| !call.is_over && is_it(call)) else { return };
+        call.is_over = true;
+        if self.calls.iter().filter(|call| call.is_over).count() > OVER_MAX
+            && let Some(oldest) = self.calls.iter().position(|call| call.is_over)
+        {
+            self.calls.remove(oldest);
+        }
     }
 
     /// A conversation is over.
     pub fn forget(&mut self, conversation: u32) {
-        self.open.retain(|open| open.conversation != conversation);
+        self.calls.retain(|call| call.conversation != conversation);
     }
 }
 
-impl Open {
+impl Call {
     fn quoted(&self) -> String {
         format!("\"{}\"", self.name)
     }
@@ -125,8 +147,8 @@ fn replaced(bytes: &[u8], word: &[u8], other: &[u8]) -> Vec<u8> {
 }
 
 impl Pipeline {
-    /// Whether the server answers a denied call, as one of a tool that it does not have. A gateway answers for its
-    /// servers, and a tool that a call uses through a proxy tool has no name of its own in the call.
+    /// Whether the server answers a denied call, as one of a tool that it does not have. A tool that a call uses through
+    /// a proxy tool has no name of its own in the call.
     pub(super) fn is_answered_as_unknown(&self, talk: &Conversation, call: &ProxyMessage, ruling: &Ruling) -> bool {
         let said = &call.message;
         let is_named = |ruling: &Ruling| match &ruling.about {
@@ -138,7 +160,7 @@ impl Pipeline {
             _ => false,
         };
         ruling.is_hidden
-            && talk.part == Part::All
+            && talk.part != Part::Entrance
             && call.from == Side::Client
             && said.glance().kind == Kind::Request
             && self.policy.rules().is_some_and(|rules| rules.hide_denied)
@@ -190,7 +212,11 @@ impl Pipeline {
 
     /// A message of the server's with the names that its client gave. It comes back as it came, if it had others.
     pub(super) fn name_again(&mut self, message: &mut ProxyMessage) -> Option<Message> {
-        if self.unknown.open.is_empty() || message.from == Side::Client {
+        if self.unknown.calls.is_empty() {
+            return None;
+        }
+        if message.from == Side::Client {
+            self.unknown.cancel(message);
             return None;
         }
         let named = self.unknown.named_again(message)?;

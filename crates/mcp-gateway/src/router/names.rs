@@ -96,6 +96,11 @@ impl Names {
         self.named(ListKind::Tools, given)
     }
 
+    /// Where a tool of this name would be looked for if no server listed it.
+    pub fn unlisted_tool(&self, given: &str) -> Found {
+        self.unlisted(ListKind::Tools, given)
+    }
+
     pub fn prompt(&self, given: &str) -> Found {
         self.named(ListKind::Prompts, given)
     }
@@ -152,6 +157,10 @@ impl Names {
         if let Some(claim) = self.claims[kind as usize].get(given) {
             return claim.found();
         }
+        self.unlisted(kind, given)
+    }
+
+    fn unlisted(&self, kind: ListKind, given: &str) -> Found {
         // An id may end in `_`, so that `a` and `a_` both look like the owner of `a___b`.
         let owners: Vec<_> = self.owners(given).collect();
         match owners.as_slice() {

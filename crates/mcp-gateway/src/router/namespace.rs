@@ -106,7 +106,7 @@ impl Namespace {
     }
 
     /// The name behind the prefix. It may be a shortened one.
-    pub(super) fn unprefixed<'a>(&self, given: &'a str) -> Option<&'a str> {
+    pub fn unprefixed<'a>(&self, given: &'a str) -> Option<&'a str> {
         let name = given.strip_prefix(&*self.label)?.strip_prefix(SEPARATOR)?;
         (self.prefix && !name.is_empty()).then_some(name)
     }

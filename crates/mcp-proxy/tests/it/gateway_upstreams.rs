@@ -12,7 +12,7 @@ use crate::http_kit::{Head, Listening, Origin, Serving, accepted, answer as resp
 use crate::kit::{Sandbox, signal, until};
 
 /// A fake that is reached over HTTP, and what serves it.
-fn at_an_address(sandbox: &Sandbox, fake: Fake, path: &str) -> (Fake, Listening) {
+pub fn at_an_address(sandbox: &Sandbox, fake: Fake, path: &str) -> (Fake, Listening) {
     // Its script is written as if it were a command of the gateway's.
     sandbox.gateway_config(std::slice::from_ref(&fake), &json!({}));
     let script = sandbox.path(&format!("{}.script", fake.name));

@@ -46,6 +46,7 @@ mod gateway_entrance;
 mod gateway_eras;
 mod gateway_faults;
 mod gateway_given_up;
+mod gateway_hidden;
 mod gateway_kit;
 mod gateway_lifecycle;
 mod gateway_lists;

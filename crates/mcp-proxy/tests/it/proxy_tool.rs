@@ -401,7 +401,7 @@ fn what_is_hidden_is_neither_listed_nor_described_nor_called() {
     assert_eq!((&told["error"], &called["error"]), (&unknown["error"], &unknown["error"]));
     assert_eq!(code_of(&unknown), -32602);
     client.end();
-    assert!(sandbox.seen("full", "tools/call").is_empty());
+    assert!(!sandbox.seen("full", "tools/call").iter().any(|call| call.to_string().contains("calculator")));
 }
 
 #[test]

@@ -163,7 +163,9 @@ fn what_one_server_says_of_its_tools_counts_for_no_other() {
     assert!(!gateway.pipeline.hides(b, "tools/call", "go", &speaker));
     gateway.leaves(Side::Server);
     gateway.passes_on(0, 0, &call(2, "go"));
-    assert!(gateway.leaves(Side::Client)[0].contains("Unknown tool"));
+    assert!(!gateway.leaves(Side::Server).concat().contains("go"), "the server gets a call of no tool");
+    gateway.server_says(0, r#"{"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#);
+    assert!(gateway.leaves(Side::Client)[0].contains("Unknown tool: go"));
     assert!(gateway.reaches(1, 2, "go"));
 }
 
@@ -295,7 +297,7 @@ fn a_server_that_is_looked_behind_is_judged_by_what_is_used() {
     assert!(gateway.pipeline.hides(leg, "tools/call", "get_rid", gateway.client.speaker()));
     gateway.pipeline.set_watchers(1);
     let tool = |name: &str| format!(r#"{{"action":"call","type":"tool","path":"{name}"}}"#);
-    // On the other leg the tool is one like any other, and denied.
+    // On the other leg the tool is one like any other, and denied: the server gets a call of no tool.
     for (leg, arguments, passes) in [
         (0, tool("get_it"), true),
         (1, tool("get_it"), false),
@@ -308,8 +310,9 @@ fn a_server_that_is_looked_behind_is_judged_by_what_is_used() {
         (0, r#"{"action":"dance"}"#.into(), false),
     ] {
         gateway.passes_on(leg, 0, &behind(1, &arguments));
-        assert_eq!(gateway.leaves(Side::Server).len(), usize::from(passes), "{leg} {arguments}");
-        assert_eq!(gateway.leaves(Side::Client).len(), usize::from(!passes), "{leg} {arguments}");
+        let sent = gateway.leaves(Side::Server);
+        assert_eq!(sent.concat().contains("hub"), passes, "{leg} {arguments}");
+        assert_eq!(gateway.leaves(Side::Client).len(), usize::from(sent.is_empty()), "{leg} {arguments}");
         gateway.server_says(leg, r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#);
         gateway.leaves(Side::Client);
     }
