@@ -8,8 +8,10 @@ use std::process::ExitCode;
 use mcp_store::{Catalogue, StateDir};
 use mcp_transport::child::{self, ChildEvent, ExitStatus, ServerCommand};
 use mcp_transport::http::tls;
+use mcp_wire::visible::visible;
 
 use crate::cli::LISTEN_PORT;
+use crate::face::ps;
 use crate::failure::{Failure, exit, quoted};
 use crate::report::{self, ColorChoice, Page, Style};
 
@@ -23,9 +25,10 @@ enum Finding {
 }
 
 pub fn doctor(state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
-    let checks: [(&str, Finding); 8] = [
+    let checks: [(&str, Finding); 9] = [
         ("store", store(state)),
         ("audit", audit(state)),
+        ("running", running(state)),
         ("disk", disk(state)),
         ("sessions", sessions(state)),
         ("guard", guard()?),
@@ -80,6 +83,33 @@ fn audit(state: &StateDir) -> Finding {
             fix: format!("make {} a directory that you can write to", quoted(&state.audit())),
         },
     }
+}
+
+/// What running proxies say of themselves.
+fn running(state: &StateDir) -> Finding {
+    let rows = match ps::rows(state) {
+        Ok(rows) => rows,
+        Err(error) => {
+            let what = format!("running proxies cannot be listed: {}", error.what());
+            return Finding::Fail { what, fix: "mcp-proxy ps".into() };
+        }
+    };
+    let named = |is_it: &dyn Fn(&ps::Row) -> bool| {
+        let found = rows.iter().filter(|row| is_it(row)).map(|row| &row.running.description);
+        let name = |id: String, name: Option<&str>| name.map_or(id.clone(), |name| format!("{id} ({})", visible(name)));
+        found.map(|found| name(found.short_id(), found.name.as_deref())).collect::<Vec<_>>().join(", ")
+    };
+    let is_unwritten =
+        |row: &ps::Row| row.instance.as_ref().is_some_and(|it| it.policy.as_ref().is_some_and(|it| it.unwritten));
+    let (unwritten, silent) = (named(&is_unwritten), named(&|row| row.instance.is_none()));
+    if !unwritten.is_empty() {
+        let fix = format!("make {} writable; the proxies retry", quoted(&state.audit()));
+        return Finding::Fail { what: format!("decisions go unwritten in {unwritten}"), fix };
+    }
+    if !silent.is_empty() {
+        return Finding::Warn { what: format!("no answer from {silent}"), fix: "mcp-proxy ps".into() };
+    }
+    Finding::Ok(format!("{} running, none has unwritten decisions", rows.len()))
 }
 
 fn disk(state: &StateDir) -> Finding {

@@ -11,7 +11,7 @@ mod gone;
 mod held;
 mod hold;
 mod modify;
-mod ps;
+pub mod ps;
 pub mod replay;
 mod save;
 mod servers;

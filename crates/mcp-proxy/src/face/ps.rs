@@ -33,15 +33,14 @@ pub struct PsArgs {
     json: bool,
 }
 
-struct Row {
-    running: Running,
+pub struct Row {
+    pub running: Running,
     /// Absent if it did not answer.
-    instance: Option<Instance>,
+    pub instance: Option<Instance>,
 }
 
 pub fn ps(args: &PsArgs, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
-    let running = Instances::below(state.root()).list()?;
-    let rows = runtime()?.block_on(ask_all(running));
+    let rows = rows(state)?;
     let mut page = Page::new(color);
     if args.json {
         rows.iter().try_for_each(|row| page.line(&mcp_wire::inert::inert(&row.json().to_string())))?;
@@ -51,6 +50,12 @@ pub fn ps(args: &PsArgs, state: &StateDir, color: ColorChoice) -> Result<(), Fai
         print(&mut page, &rows)?;
     }
     Ok(page.end()?)
+}
+
+/// The running instances, each with what it says of itself.
+pub fn rows(state: &StateDir) -> Result<Vec<Row>, Failure> {
+    let running = Instances::below(state.root()).list()?;
+    Ok(runtime()?.block_on(ask_all(running)))
 }
 
 async fn ask_all(running: Vec<Running>) -> Vec<Row> {

@@ -314,9 +314,14 @@ fn a_proxy_without_a_log_says_so_and_opens_it_later() {
     assert!(sandbox.stdout(["ps"]).contains("1 rule, decisions unwritten"));
     let doctor = sandbox.output(["doctor"]);
     assert_eq!(doctor.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&doctor.stdout).contains("Decisions go unwritten"), "{doctor:?}");
+    let found = String::from_utf8_lossy(&doctor.stdout);
+    assert!(found.contains("Decisions go unwritten"), "{found}");
+    assert!(found.contains("FAIL  running      decisions go unwritten in "), "doctor asks the proxy: {found}");
     std::fs::remove_file(sandbox.state().audit()).unwrap();
     until("the log opens", || is_unwritten() == Some(false));
+    let doctor = sandbox.output(["doctor"]);
+    let found = String::from_utf8_lossy(&doctor.stdout);
+    assert!(found.contains("1 running, none has unwritten decisions"), "{found}");
     assert!(ask(&mut proxy, 1)["result"].is_object());
     let (status, errors) = proxy.end();
     assert!(status.success(), "{errors}");
