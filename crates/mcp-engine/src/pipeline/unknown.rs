@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use mcp_store::{Outcome, OutcomeKind};
-use mcp_wire::reply;
 use mcp_wire::splice::splice;
 use mcp_wire::{Id, Kind, Message, scan};
 use memchr::memmem;
@@ -75,17 +74,8 @@ impl Unknown {
         Some(Message::new(splice(bytes, params, &replaced)))
     }
 
-    /// The server's message with the client's names restored, if it has stand-ins. A server that executes unknown tools
-    /// must not report success for a denied call: the proxy composes that answer.
+    /// The server's message with the client's names restored, if it has stand-ins.
     pub fn named_again(&mut self, message: &ProxyMessage) -> Option<Message> {
-        let answered = message.correlated.and_then(|call| self.calls.iter().find(|other| other.sequence == call));
-        if let Some(call) = answered.filter(|_| !is_failure(&message.message))
-            && let (Some(id), Ok(name)) = (message.message.id(), serde_json::from_str::<String>(&call.quoted()))
-        {
-            let answer = reply::unknown(&id, "tools/call", &name);
-            self.end_where(|call| Some(call.sequence) == message.correlated);
-            return Some(Message::new(answer));
-        }
         let bytes = message.message.bytes();
         let has_any = memmem::find(bytes, self.prefix.as_bytes()).is_some();
         let mut renamed = has_any.then(|| bytes.to_vec());
@@ -119,19 +109,6 @@ impl Unknown {
     pub fn forget(&mut self, conversation: u32) {
         self.calls.retain(|call| call.conversation != conversation);
     }
-}
-
-impl Call {
-    fn quoted(&self) -> String {
-        format!("\"{}\"", self.name)
-    }
-}
-
-/// Whether an answer says that a tool failed.
-fn is_failure(answer: &Message) -> bool {
-    let bytes = answer.bytes();
-    let says_so = || scan::member_at(bytes, ["result", "isError"]).is_some_and(|span| bytes[span.range()] == *b"true");
-    answer.glance().kind == Kind::Error || says_so()
 }
 
 /// `bytes` with `other` wherever `word` stands.

@@ -6,10 +6,11 @@ use crate::gateway_kit::{Fake, HttpClient, StdioClient, fake, names_in};
 use crate::gateway_upstreams::at_an_address;
 use crate::kit::Sandbox;
 
-/// Answers to a call of a missing tool: an error and a failed result.
-const ANSWERS: [&str; 2] = [
+/// Answers to a call of a missing tool: an error, a failed result, and a success, which is wrong.
+const ANSWERS: [&str; 3] = [
     r#"{"id":$id,"error":{"message":"no `$name` here","code":-32601,"data":{"tool":"$name"}},"jsonrpc":"2.0"}"#,
     r#"{"jsonrpc":"2.0","id":$id,"result":{"isError":true,"content":[{"type":"text","text":"Tool $name not found"}],"structuredContent":{"name":"$name"},"_meta":{"example.org/tool":"$name"}}}"#,
+    r#"{"jsonrpc":"2.0","id":$id,"result":{"content":[{"type":"text","text":"$name is done"}],"structuredContent":{"of":"$name"}}}"#,
 ];
 const LOGS: usize = 3;
 const LOG: &str = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"no $name"}}"#;

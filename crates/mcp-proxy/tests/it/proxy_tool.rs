@@ -386,7 +386,9 @@ fn governed(rules: &Value, mode: &str) -> (Sandbox, Value) {
 fn what_is_hidden_is_neither_listed_nor_described_nor_called() {
     let rules = json!({ "policy": { "hide_denied": true, "rules": [{ "name": "no-sums", "match": "tool:calculator_*", "verdict": "deny" }] } });
     let (sandbox, top) = governed(&rules, "beside");
-    let mut client = StdioClient::open(&sandbox, &[full()], top);
+    let unknown = r#"{"jsonrpc":"2.0","id":$id,"error":{"code":-32602,"message":"Unknown tool: $name"}}"#;
+    let server = full().script("on", json!({ "tools/call": [{ "line": unknown }] }));
+    let mut client = StdioClient::open(&sandbox, &[server], top);
     for arguments in [
         json!({ "action": "list", "type": "tool" }),
         json!({ "action": "list", "type": "tool", "filter": { "query": "calculator add" } }),

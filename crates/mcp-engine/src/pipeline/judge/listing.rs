@@ -154,14 +154,14 @@ fn calls_that_wait_for_the_server_never_show_the_name_that_it_got() {
 }
 
 #[test]
-fn a_server_that_runs_anything_reports_no_success_of_a_denied_call() {
+fn a_server_that_runs_anything_runs_nothing_of_a_denied_call() {
     let mut play = Play::by(hiding());
     for (id, result) in [(1, r#"{"content":[]}"#), (2, r#"{"resultType":"input_required","inputRequests":{}}"#)] {
         play.calls(id, "delete_repo");
-        play.got(Side::Server);
-        play.sends(Side::Server, &format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#));
-        let answer = play.got(Side::Client).concat();
-        assert!(answer.contains("-32602") && answer.contains("Unknown tool: delete_repo"), "{answer}");
+        assert!(!play.got(Side::Server).concat().contains("delete_repo"));
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+        play.sends(Side::Server, &answer);
+        assert_eq!(play.got(Side::Client), [answer], "as of any tool that it does not have");
     }
 }
 
