@@ -49,7 +49,8 @@ impl Default for Unknown {
 }
 
 impl Unknown {
-    /// The call of a tool that no server has, in place of `call`. Of its parameters only `_meta` stays.
+    /// The call of a tool that no server has, in place of `call`. Of its parameters `_meta` and `task` stay, and
+    /// arguments that are `null`: servers check them before they look for the tool.
     fn stand_in_for(&mut self, call: &ProxyMessage) -> Option<Message> {
         let is_open = |other: &&Call| !other.is_over && other.conversation == call.conversation;
         if self.calls.iter().filter(is_open).count() >= OPEN_MAX {
@@ -58,16 +59,19 @@ impl Unknown {
         let bytes = call.message.bytes();
         let params = scan::member_at(bytes, ["params"])?;
         let name = serde_json::to_string(&*call.message.name()?).ok()?;
-        let meta = scan::member_at(bytes, ["params", "_meta"]).map(|meta| &bytes[meta.range()]);
+        let said = |member| scan::member_at(bytes, ["params", member]).map(|span| &bytes[span.range()]);
         self.count += 1;
         let stand_in = format!("{}{:08x}", self.prefix, self.count);
         let mut replaced = b"{".to_vec();
-        if let Some(meta) = meta {
-            replaced.extend_from_slice(br#""_meta":"#);
-            replaced.extend_from_slice(meta);
-            replaced.push(b',');
+        for member in ["_meta", "task"] {
+            if let Some(json) = said(member) {
+                replaced.extend_from_slice(format!(r#""{member}":"#).as_bytes());
+                replaced.extend_from_slice(json);
+                replaced.push(b',');
+            }
         }
-        replaced.extend_from_slice(format!(r#""name":"{stand_in}","arguments":{{}}}}"#).as_bytes());
+        let arguments = if said("arguments") == Some(b"null") { "null" } else { "{}" };
+        replaced.extend_from_slice(format!(r#""name":"{stand_in}","arguments":{arguments}}}"#).as_bytes());
         let name = name[1..name.len() - 1].to_owned();
         let (sequence, conversation, id) = (call.sequence, call.conversation, call.message.id());
         self.calls.push_back(Call { sequence, conversation, id, is_over: false, stand_in, name });

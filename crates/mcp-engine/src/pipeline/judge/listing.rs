@@ -130,6 +130,42 @@ fn a_hidden_tool_is_answered_as_a_missing_one() {
     assert_eq!(denied, 3, "{audited:?}");
 }
 
+/// Servers check these before they look for the tool, and answer mistakes in them otherwise.
+#[test]
+fn a_hidden_tool_is_asked_for_with_the_same_task_and_null_arguments() {
+    let mut play = Play::by(hiding());
+    for (id, given, expected) in [
+        (1, r#""arguments":null"#, r#""arguments":null"#),
+        (2, r#""arguments":{"path":"ann"},"task":7"#, r#""arguments":{}"#),
+        (3, r#""_meta":{}"#, r#""arguments":{}"#),
+    ] {
+        let params = format!(r#"{{"name":"delete_repo",{given}}}"#);
+        play.sends(Side::Client, &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#));
+        let got = play.got(Side::Server).concat();
+        assert!(got.contains(expected) && !got.contains("ann"), "{got}");
+        assert_eq!(got.contains(r#""task":7"#), id == 2, "{got}");
+    }
+}
+
+/// A server may log after it answered, and say nothing more of a call that was cancelled.
+#[test]
+fn the_name_that_the_server_got_is_never_shown_afterwards() {
+    let mut play = Play::by(hiding());
+    let log =
+        |name: &str| format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"data":"no {name}"}}}}"#);
+    for id in 0..600 {
+        play.calls(id, "delete_repo");
+        let got = play.got(Side::Server);
+        assert_eq!(got.len(), 1, "cancelled calls are not open, {id}");
+        let asked: serde_json::Value = serde_json::from_str(&got[0]).expect("JSON");
+        let cancel = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#);
+        play.sends(Side::Client, &cancel);
+        assert_eq!(play.got(Side::Server), [cancel]);
+        play.sends(Side::Server, &log(asked["params"]["name"].as_str().expect("a name")));
+        assert_eq!(play.got(Side::Client), [log("delete_repo")]);
+    }
+}
+
 #[test]
 fn calls_that_wait_for_the_server_never_show_the_name_that_it_got() {
     let mut play = Play::by(hiding());
