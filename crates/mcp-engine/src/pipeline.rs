@@ -32,7 +32,6 @@ use crate::intercept::{Held, Intercept, Why};
 use crate::policy::rules::Rules;
 use crate::policy::{Answers, Judged, Policy};
 use crate::record::{ExchangeMark, Recorder, StoreFailed};
-use crate::resolve::{Resolved, resolve};
 
 use clock::Clock;
 
@@ -324,9 +323,9 @@ impl Pipeline {
         if self.intercept.is_armed() || talk.is_particular() {
             return self.pass_watched(talk, lane, message, out);
         }
-        match self.policy.permit_freely(resolve(message)) {
+        match self.policy.permit_freely(message) {
             Ok(judged) => self.pass_onward(lane, judged, out),
-            Err(Resolved { message }) => self.pass_watched(talk, lane, message, out),
+            Err(message) => self.pass_watched(talk, lane, message, out),
         }
     }
 

@@ -23,7 +23,6 @@ use crate::envelope::{Lane, ProxyMessage, Side, Upstream};
 use crate::intercept::{Content, DecideError, Held, Lasting, Parked, Why, edited};
 use crate::policy::rules::Permission;
 use crate::policy::{Answered, Answers, Question, Refused, Verdict};
-use crate::resolve::resolve;
 pub(super) use rounds::Rounds;
 
 /// Who decides when somebody was there and did not.
@@ -189,7 +188,7 @@ impl Pipeline {
     /// Why a message may not go on whatever is answered: the rules are not those that asked any more, and
     /// deny it.
     fn denied_by_now(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Option<String> {
-        match self.policy.permit(resolve(message.clone()), speaker) {
+        match self.policy.permit(message.clone(), speaker) {
             Verdict::Permitted(..) | Verdict::Asked(_) => None,
             Verdict::Refused(_, Refused::Denied(ruling)) => Some(format!("rule \"{}\" denies it now", ruling.name())),
             Verdict::Refused(..) => Some("it cannot be judged any more".into()),

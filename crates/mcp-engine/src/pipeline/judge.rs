@@ -18,7 +18,6 @@ use crate::intercept::DecideError;
 use crate::policy::rules::{Denial, RuleVerdict};
 use crate::policy::{Judged, Question, Refused, Ruling, Rulings, Verdict, has_batches};
 use crate::record::Recorder;
-use crate::resolve::resolve;
 
 /// What asks for something that lists name, and may be kept from them.
 const IS_LISTED: [&str; 4] = ["tools/call", "prompts/get", "resources/read", "resources/subscribe"];
@@ -61,7 +60,7 @@ impl Pipeline {
         let verdict = match talk.part {
             Part::Entrance => self.policy.admit(message, speaker),
             Part::Leg(_) if !self.policy.is_governed() => self.policy.admit(message, speaker),
-            _ => self.policy.permit(resolve(message), speaker),
+            _ => self.policy.permit(message, speaker),
         };
         let verdict = match verdict {
             Verdict::Asked(question) => match self.answers.find(&question) {
@@ -516,7 +515,7 @@ impl Pipeline {
         held_ns: u64,
     ) -> Result<Judged, DecideError> {
         let message = ProxyMessage { message: edited, ..message };
-        let (judged, ruling) = match self.policy.permit(resolve(message), speaker) {
+        let (judged, ruling) = match self.policy.permit(message, speaker) {
             Verdict::Permitted(judged, Rulings::One(ruling)) => (judged, ruling),
             Verdict::Permitted(judged, rulings) => {
                 self.keep_rulings(speaker, judged.message(), &rulings);

@@ -3,8 +3,8 @@
 use mcp_wire::visible::visible;
 use mcp_wire::{Message, scan};
 
+use crate::meaning::uses_of;
 use crate::policy::Ruling;
-use crate::resolve::uses_of;
 
 /// What is shown of names: as much as fits on a screen with the rest.
 const NAME_CHARS_MAX: usize = 200;

@@ -1,7 +1,5 @@
-//! Which upstream a message really concerns, and what it really asks for, under its own name. With one server there
-//! is one answer to the first. Between a gateway and one of its servers whoever passed the message on has answered
-//! already, and the message says it. The second is what the message says, unless it calls a proxy tool: a tool
-//! through which others are used, whose arguments say which.
+//! The meaning of a message: the capability it asks for, under its own name. A call of a proxy tool means the
+//! capabilities that its arguments name; every other message means what it says.
 
 mod through;
 
@@ -10,18 +8,6 @@ use std::sync::LazyLock;
 use mcp_wire::fold::skeleton;
 use mcp_wire::strict::{self, JudgedKeys};
 use mcp_wire::{Kind, Message, scan};
-
-use crate::envelope::ProxyMessage;
-
-/// A message whose upstream is known.
-#[derive(Debug)]
-pub struct Resolved {
-    pub message: ProxyMessage,
-}
-
-pub fn resolve(message: ProxyMessage) -> Resolved {
-    Resolved { message }
-}
 
 /// What a message asks for.
 #[derive(Debug)]
