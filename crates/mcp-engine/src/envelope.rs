@@ -112,11 +112,11 @@ impl<'a> Lane<'a> {
 
     /// Who speaks by a message that came this way, or hears it.
     #[inline]
-    pub(crate) fn speaker<'s>(&self, talk: &'s Conversation) -> &'s Speaker
+    pub(crate) fn speaker<'s>(&self, conversation: &'s Conversation) -> &'s Speaker
     where
         'a: 's,
     {
-        self.behalf.map_or(talk.speaker(), |behalf| behalf.speaker)
+        self.behalf.map_or(conversation.speaker(), |behalf| behalf.speaker)
     }
 }
 

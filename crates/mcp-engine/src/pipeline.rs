@@ -116,6 +116,28 @@ pub struct Composed {
     sequence: u64,
 }
 
+/// The number and the time that a message gets.
+struct Stamp {
+    sequence: u64,
+    time_ns: u64,
+}
+
+impl Stamp {
+    /// Gives a message its envelope: number, time, and the request it answers.
+    fn on(
+        self,
+        conversation: &mut Conversation,
+        from: Side,
+        asked: Option<&Asked>,
+        (message, ending, bom): (Message, Ending, bool),
+    ) -> ProxyMessage {
+        let Self { sequence, time_ns } = self;
+        let correlated = conversation.correlate(from, &message, sequence, asked);
+        let (upstream, conversation) = (conversation.upstream(), conversation.number());
+        ProxyMessage { sequence, time_ns, from, conversation, upstream, message, ending, bom, correlated }
+    }
+}
+
 impl Outbox {
     pub fn clear(&mut self) {
         self.to_client.clear();
@@ -249,23 +271,32 @@ impl Pipeline {
     }
 
     /// Takes what one read of a pipe brought, or some of it, and decides that all at once. Never waits.
-    pub fn pass(&mut self, talk: &mut Conversation, from: Side, cuts: impl IntoIterator<Item = Cut>, out: &mut Outbox) {
+    pub fn pass(
+        &mut self,
+        conversation: &mut Conversation,
+        from: Side,
+        cuts: impl IntoIterator<Item = Cut>,
+        out: &mut Outbox,
+    ) {
         let now_ns = self.clock.now_ns();
         for cut in cuts {
             match cut {
                 Cut::Frame(frame) if from == Side::Server && is_noise(&frame.bytes) => {
-                    self.keep_noise(talk, Lane::PIPE, frame, now_ns)
+                    self.keep_noise(conversation, Lane::PIPE, frame, now_ns)
                 }
                 Cut::Frame(frame) => {
-                    let message = match self.policy.is_governed() || talk.part != Part::All {
+                    let message = match self.policy.is_governed() || conversation.part != Part::All {
                         true => Message::scanned(frame.bytes),
                         false => Message::new(frame.bytes),
                     };
-                    let message = self.stamp(talk, from, None, (message, frame.ending, frame.bom), now_ns);
-                    self.pass_message(talk, from, Lane::PIPE, message, out);
+                    let stamp = self.next_stamp(now_ns);
+                    let message = stamp.on(conversation, from, None, (message, frame.ending, frame.bom));
+                    self.pass_message(conversation, from, Lane::PIPE, message, out);
                 }
-                Cut::TooLarge { size, head, tail } => self.refuse_too_large(talk, from, (size, &head, &tail), out),
-                Cut::Unframed { sample } => self.note_unframed(talk, from, &sample, now_ns),
+                Cut::TooLarge { size, head, tail } => {
+                    self.refuse_too_large(conversation, from, (size, &head, &tail), out)
+                }
+                Cut::Unframed { sample } => self.note_unframed(conversation, from, &sample, now_ns),
             }
         }
         self.seal(Lane::PIPE, out);
@@ -275,57 +306,67 @@ impl Pipeline {
     /// that exchange, and what to know it by is returned instead of remembered.
     pub fn pass_opening(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         lane: Lane<'_>,
         message: impl Into<Message>,
         out: &mut Outbox,
     ) -> Option<Asked> {
         let message = message.into();
         let id = if message.glance().kind == Kind::Request { message.id() } else { None };
-        let asked = id.map(|id| Asked { id, sequence: self.sequence + 1 });
+        let stamp = self.stamp_of(lane);
+        let asked = id.map(|id| Asked { id, sequence: stamp.sequence });
         // A request answers nothing, so this only keeps it out of the table.
-        self.pass_one(talk, Side::Client, Lane { asked: asked.as_ref(), ..lane }, message, out);
+        self.pass_stamped(conversation, Side::Client, Lane { asked: asked.as_ref(), ..lane }, (message, stamp), out);
         asked
     }
 
     /// Takes one message that an HTTP body or an event of a stream brought.
     pub fn pass_one(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         from: Side,
         lane: Lane<'_>,
         message: impl Into<Message>,
         out: &mut Outbox,
     ) {
-        // What a gateway makes of a message follows right behind it.
-        let now_ns = if lane.behalf.is_some() { self.clock.recent_ns() } else { self.clock.now_ns() };
-        let framed = (message.into(), Ending::Counted, false);
-        let message = self.stamp(talk, from, lane.asked, framed, now_ns);
-        self.pass_message(talk, from, lane, message, out);
+        let stamp = self.stamp_of(lane);
+        self.pass_stamped(conversation, from, lane, (message.into(), stamp), out);
+    }
+
+    fn pass_stamped(
+        &mut self,
+        conversation: &mut Conversation,
+        from: Side,
+        lane: Lane<'_>,
+        (message, stamp): (Message, Stamp),
+        out: &mut Outbox,
+    ) {
+        let message = stamp.on(conversation, from, lane.asked, (message, Ending::Counted, false));
+        self.pass_message(conversation, from, lane, message, out);
         self.seal(lane, out);
     }
 
     fn pass_message(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         from: Side,
         lane: Lane<'_>,
         message: ProxyMessage,
         out: &mut Outbox,
     ) {
-        talk.server_spoke |= from == Side::Server;
-        if talk.listens_for(&message) {
-            self.meet(talk, &message);
+        conversation.server_spoke |= from == Side::Server;
+        if conversation.listens_for(&message) {
+            self.meet(conversation, &message);
         }
-        if talk.part != Part::All {
-            return self.pass_gateway(talk, lane, message, out);
+        if conversation.part != Part::All {
+            return self.pass_gateway(conversation, lane, message, out);
         }
-        if self.intercept.is_armed() || talk.is_particular() {
-            return self.pass_watched(talk, lane, message, out);
+        if self.intercept.is_armed() || conversation.is_particular() {
+            return self.pass_watched(conversation, lane, message, out);
         }
         match self.policy.permit_freely(message) {
             Ok(judged) => self.pass_onward(lane, judged, out),
-            Err(message) => self.pass_watched(talk, lane, message, out),
+            Err(message) => self.pass_watched(conversation, lane, message, out),
         }
     }
 
@@ -338,39 +379,27 @@ impl Pipeline {
         out.to(to).push(Outgoing::Message(judged));
     }
 
-    /// Gives a message its envelope: sequence, time, and the request it answers.
-    fn stamp(
-        &mut self,
-        talk: &mut Conversation,
-        from: Side,
-        asked: Option<&Asked>,
-        (message, ending, bom): (Message, Ending, bool),
-        now_ns: u64,
-    ) -> ProxyMessage {
+    /// The next sequence.
+    fn next_stamp(&mut self, time_ns: u64) -> Stamp {
         self.sequence += 1;
-        let correlated = talk.correlate(from, &message, self.sequence, asked);
-        ProxyMessage {
-            sequence: self.sequence,
-            time_ns: now_ns,
-            from,
-            conversation: talk.number(),
-            upstream: talk.upstream(),
-            message,
-            ending,
-            bom,
-            correlated,
-        }
+        Stamp { sequence: self.sequence, time_ns }
+    }
+
+    /// The stamp of the next message on `lane`. The message that a gateway makes of another follows right behind it.
+    fn stamp_of(&mut self, lane: Lane<'_>) -> Stamp {
+        let now_ns = if lane.behalf.is_some() { self.clock.recent_ns() } else { self.clock.now_ns() };
+        self.next_stamp(now_ns)
     }
 
     /// Keeps what a server wrote where only messages may stand from the client: recorded and shown.
-    pub fn pass_noise(&mut self, talk: &mut Conversation, lane: Lane<'_>, bytes: Bytes) {
+    pub fn pass_noise(&mut self, conversation: &mut Conversation, lane: Lane<'_>, bytes: Bytes) {
         let now_ns = self.clock.now_ns();
-        self.keep_noise(talk, lane, Frame::composed(bytes), now_ns);
+        self.keep_noise(conversation, lane, Frame::composed(bytes), now_ns);
     }
 
-    fn keep_noise(&mut self, talk: &mut Conversation, lane: Lane<'_>, frame: Frame, now_ns: u64) {
-        talk.noise += 1;
-        let message = self.stamp(talk, Side::Server, None, framed(frame), now_ns);
+    fn keep_noise(&mut self, conversation: &mut Conversation, lane: Lane<'_>, frame: Frame, now_ns: u64) {
+        conversation.noise += 1;
+        let message = self.next_stamp(now_ns).on(conversation, Side::Server, None, framed(frame));
         self.recorder.message(&message, lane, RecordHead::NOISE);
         self.tell(&message, lane, Origin::Noise);
     }
@@ -378,42 +407,41 @@ impl Pipeline {
     /// An oversize message fails alone: whoever waits for it, or for its answer, is told.
     pub fn refuse_too_large(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         from: Side,
         (size, head, tail): (u64, &[u8], &[u8]),
         out: &mut Outbox,
     ) {
         let text =
             format!("a message of {size} bytes is over the limit of {} and was not passed on", self.message_bytes_max);
-        self.note(talk, from, &text);
+        self.note(conversation, from, &text);
         let Some(found) = scan::salvage(head, tail) else { return };
         let id = Id::from_json(found.id);
         let refusal = Refusal::TooLarge { limit: self.message_bytes_max };
         if found.is_request {
-            self.answer(talk, from, (&id, None), &refusal, out);
-        } else if let Some(mark) = talk.pending.take(from.other(), &id) {
-            let id = talk.own_id(id, mark.sequence);
-            self.answer(talk, from.other(), (&id, Some(mark.sequence)), &refusal, out);
+            self.answer(conversation, from, (&id, None), &refusal, out);
+        } else if let Some(mark) = conversation.pending.take(from.other(), &id) {
+            let id = conversation.own_id(id, mark.sequence);
+            self.answer(conversation, from.other(), (&id, Some(mark.sequence)), &refusal, out);
         }
     }
 
-    fn note_unframed(&mut self, talk: &Conversation, from: Side, sample: &[u8], now_ns: u64) {
+    fn note_unframed(&mut self, conversation: &Conversation, from: Side, sample: &[u8], now_ns: u64) {
         let text = format!("bytes that no header announced were passed over: {}", visible::visible_bytes(sample));
-        self.note_fault(talk, from, &text, now_ns);
+        self.note_fault(conversation, from, &text, now_ns);
     }
 
     /// Records that something happened where a message should have been.
-    pub fn note(&mut self, talk: &Conversation, from: Side, text: &str) {
+    pub fn note(&mut self, conversation: &Conversation, from: Side, text: &str) {
         let now_ns = self.clock.now_ns();
-        self.note_fault(talk, from, text, now_ns);
+        self.note_fault(conversation, from, text, now_ns);
     }
 
-    fn note_fault(&mut self, talk: &Conversation, from: Side, text: &str, now_ns: u64) {
-        self.sequence += 1;
-        let sequence = self.sequence;
-        let conversation = talk.number();
-        self.recorder.event((conversation, talk.upstream()), from, sequence, now_ns, text);
-        let upstream = self.policy.server(talk.upstream());
+    fn note_fault(&mut self, conversation: &Conversation, from: Side, text: &str, now_ns: u64) {
+        let sequence = self.next_stamp(now_ns).sequence;
+        let (conversation, upstream) = (conversation.number(), conversation.upstream());
+        self.recorder.event((conversation, upstream), from, sequence, now_ns, text);
+        let upstream = self.policy.server(upstream);
         let fault = || {
             let upstream = upstream.cloned();
             Event::Fault { sequence, time_ns: now_ns, from, conversation, upstream, text: text.into() }
@@ -422,63 +450,77 @@ impl Pipeline {
     }
 
     /// Answers every call `from` still waits on: its peer is gone.
-    pub fn answer_pending(&mut self, talk: &mut Conversation, from: Side, refusal: &Refusal, out: &mut Outbox) {
-        self.answer_pending_but(talk, from, &[], refusal, out);
+    pub fn answer_pending(&mut self, conversation: &mut Conversation, from: Side, refusal: &Refusal, out: &mut Outbox) {
+        self.answer_pending_but(conversation, from, &[], refusal, out);
     }
 
     /// Answers every call `from` still waits on, save those under `kept`.
     pub fn answer_pending_but(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         from: Side,
         kept: &[Id],
         refusal: &Refusal,
         out: &mut Outbox,
     ) {
-        for (id, mark) in talk.pending.take_all(from) {
+        for (id, mark) in conversation.pending.take_all(from) {
             if kept.contains(&id) {
-                talk.pending.insert(from, id, mark.sequence);
+                conversation.pending.insert(from, id, mark.sequence);
                 continue;
             }
-            let id = talk.own_id(id, mark.sequence);
-            self.answer(talk, from, (&id, Some(mark.sequence)), refusal, out);
+            let id = conversation.own_id(id, mark.sequence);
+            self.answer(conversation, from, (&id, Some(mark.sequence)), refusal, out);
         }
     }
 
     /// Answers a call that waits in an exchange of its own.
     pub fn answer_asked(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         asked: &Asked,
         refusal: &Refusal,
         lane: Lane<'_>,
         out: &mut Outbox,
     ) {
-        let id = talk.own_id(asked.id.clone(), asked.sequence);
+        let id = conversation.own_id(asked.id.clone(), asked.sequence);
         let answer = reply::error(&id, refusal);
-        let answer = self.compose(talk.number(), lane, Side::Client, Some(asked.sequence), answer);
+        let answer = self.compose(conversation.number(), lane, Side::Client, Some(asked.sequence), answer);
         out.to_client.push(answer);
     }
 
     /// Answers one call that `from` still waits on, if it does.
-    pub fn answer_one(&mut self, talk: &mut Conversation, from: Side, id: &Id, refusal: &Refusal, out: &mut Outbox) {
-        if let Some(mark) = talk.pending.take(from, id) {
-            let id = talk.own_id(id.clone(), mark.sequence);
-            self.answer(talk, from, (&id, Some(mark.sequence)), refusal, out);
+    pub fn answer_one(
+        &mut self,
+        conversation: &mut Conversation,
+        from: Side,
+        id: &Id,
+        refusal: &Refusal,
+        out: &mut Outbox,
+    ) {
+        if let Some(mark) = conversation.pending.take(from, id) {
+            let id = conversation.own_id(id.clone(), mark.sequence);
+            self.answer(conversation, from, (&id, Some(mark.sequence)), refusal, out);
         }
     }
 
     /// Tells the server, in the client's place, something that the client said in another way or
     /// before. Returns the sequence by which an answer to it is known.
-    pub fn speak_for_client(&mut self, talk: &Conversation, lane: Lane<'_>, message: Bytes, out: &mut Outbox) -> u64 {
-        let message = self.compose(talk.number(), lane, Side::Server, None, message);
+    pub fn speak_for_client(
+        &mut self,
+        conversation: &Conversation,
+        lane: Lane<'_>,
+        message: Bytes,
+        out: &mut Outbox,
+    ) -> u64 {
+        let message = self.compose(conversation.number(), lane, Side::Server, None, message);
+        let sequence = message.sequence();
         out.to_server.push(message);
-        self.sequence
+        sequence
     }
 
     /// Holds back what could not be recorded. Answers that the client waits for become refusals; its
     /// own calls are still open, and are answered with the rest.
-    pub fn hold_back_unrecorded(&mut self, talk: &Conversation, out: &mut Outbox) {
+    pub fn hold_back_unrecorded(&mut self, conversation: &Conversation, out: &mut Outbox) {
         let held_back = std::mem::take(&mut out.to_client);
         out.to_server.clear();
         for outgoing in held_back {
@@ -493,7 +535,7 @@ impl Pipeline {
             if let ProxyMessage { message, correlated: Some(request), .. } = judged.message()
                 && let Some(id) = message.id()
             {
-                self.answer(talk, Side::Client, (&id, Some(*request)), &Refusal::NotRecorded, out);
+                self.answer(conversation, Side::Client, (&id, Some(*request)), &Refusal::NotRecorded, out);
             }
         }
     }
@@ -501,14 +543,14 @@ impl Pipeline {
     /// Composes an answer to `asker` in its peer's place.
     fn answer(
         &mut self,
-        talk: &Conversation,
+        conversation: &Conversation,
         asker: Side,
         (id, correlated): (&Id, Option<u64>),
         refusal: &Refusal,
         out: &mut Outbox,
     ) {
-        let answer = reply::error(id, &self.named(talk.upstream(), refusal));
-        let answer = self.compose(talk.number(), talk.lane_of(id), asker, correlated, answer);
+        let answer = reply::error(id, &self.named(conversation.upstream(), refusal));
+        let answer = self.compose(conversation.number(), conversation.lane_of(id), asker, correlated, answer);
         out.to(asker).push(answer);
     }
 
@@ -532,10 +574,11 @@ impl Pipeline {
         message: Bytes,
     ) -> Outgoing {
         let frame = Frame::composed(message);
-        self.sequence += 1;
+        let now_ns = self.clock.now_ns();
+        let Stamp { sequence, time_ns } = self.next_stamp(now_ns);
         let message = ProxyMessage {
-            sequence: self.sequence,
-            time_ns: self.clock.now_ns(),
+            sequence,
+            time_ns,
             from: to.other(),
             conversation,
             upstream: self.legs.of(conversation),

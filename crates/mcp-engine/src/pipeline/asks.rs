@@ -49,32 +49,39 @@ impl Pipeline {
         self.intercept.has_face() || self.watchers > 0
     }
 
-    pub(super) fn ask(&mut self, talk: &Conversation, lane: Lane<'_>, question: Question, out: &mut Outbox) {
+    pub(super) fn ask(&mut self, conversation: &Conversation, lane: Lane<'_>, question: Question, out: &mut Outbox) {
         self.keep_verdict(question.message(), VerdictKind::Ask, &question.ruling, None);
         self.keep_held(question.message(), lane);
-        self.put(talk, lane, question, false, out);
+        self.put(conversation, lane, question, false, out);
     }
 
     /// Parks a message that is recorded until somebody answers, if anybody can. Where nobody else is
     /// there, its client is asked.
-    fn put(&mut self, talk: &Conversation, lane: Lane<'_>, question: Question, is_changed: bool, out: &mut Outbox) {
+    fn put(
+        &mut self,
+        conversation: &Conversation,
+        lane: Lane<'_>,
+        question: Question,
+        is_changed: bool,
+        out: &mut Outbox,
+    ) {
         let has_room = self.intercept.has_room(question.message());
         let limit = question.ruling.timeout.or(self.intercept.limit());
-        let way = if self.has_somebody() { None } else { way_to_client(talk, lane, question.message()) };
+        let way = if self.has_somebody() { None } else { way_to_client(conversation, lane, question.message()) };
         if way == Some(Way::Answer) {
-            return self.ask_by_round(talk, lane, question, limit, out);
+            return self.ask_by_round(conversation, lane, question, limit, out);
         }
         let asks = way == Some(Way::Request);
         if !has_room || !(self.has_somebody() || asks || question.ruling.timeout.is_some()) {
             let why = if has_room { Why::NobodyThere.as_str() } else { "too much is held already" };
             let (message, ruling) = question.into_parts();
-            let answer = self.deny_with(lane.speaker(talk), &message, &ruling, NOBODY, Some(why), 0);
+            let answer = self.deny_with(lane.speaker(conversation), &message, &ruling, NOBODY, Some(why), 0);
             return self.end_refused(lane, message, (answer, None), why, out);
         }
         let ProxyMessage { sequence, correlated, .. } = *question.message();
         out.parked.push(ParkedMark { sequence, correlated, is_refused: false });
         let asking = asks.then(|| self.ask_by_request(lane, &question, out));
-        let parked = Parked::new(Content::Question(Box::new(question)), lane.speaker(talk), lane);
+        let parked = Parked::new(Content::Question(Box::new(question)), lane.speaker(conversation), lane);
         let deadline = limit.map(|limit| parked.since + limit);
         self.park(Parked { deadline, is_changed, asking, ..parked });
     }
@@ -87,9 +94,15 @@ impl Pipeline {
     }
 
     /// Takes what a client says to us.
-    pub(super) fn hear(&mut self, talk: &Conversation, lane: Lane<'_>, message: ProxyMessage, out: &mut Outbox) {
+    pub(super) fn hear(
+        &mut self,
+        conversation: &Conversation,
+        lane: Lane<'_>,
+        message: ProxyMessage,
+        out: &mut Outbox,
+    ) {
         match message.message.glance().kind {
-            Kind::Request => self.pass_round(talk, lane, message, out),
+            Kind::Request => self.pass_round(conversation, lane, message, out),
             _ => self.take_answer(lane, message, out),
         }
     }
@@ -321,9 +334,9 @@ enum Way {
 }
 
 /// How the client that sent a message can be asked about it, if it can.
-fn way_to_client(talk: &Conversation, lane: Lane<'_>, message: &ProxyMessage) -> Option<Way> {
+fn way_to_client(conversation: &Conversation, lane: Lane<'_>, message: &ProxyMessage) -> Option<Way> {
     let said = &message.message;
-    let is_leg = matches!(talk.part, Part::Leg(_));
+    let is_leg = matches!(conversation.part, Part::Leg(_));
     if message.from == Side::Server || said.glance().kind != Kind::Request {
         return None;
     }
@@ -332,7 +345,7 @@ fn way_to_client(talk: &Conversation, lane: Lane<'_>, message: &ProxyMessage) ->
         // A gateway may have clients of another era than this server is of; it says whether it can pass that on.
         Era::Modern if is_leg && !lane.can_ask => None,
         Era::Modern => elicit::can_be_answered_with_form(said).then_some(Way::Answer),
-        Era::Legacy => (!is_leg && lane.can_ask && talk.shows_forms()).then_some(Way::Request),
+        Era::Legacy => (!is_leg && lane.can_ask && conversation.shows_forms()).then_some(Way::Request),
     }
 }
 

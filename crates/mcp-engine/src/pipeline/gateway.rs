@@ -68,8 +68,8 @@ impl Pipeline {
     }
 
     /// The server that a conversation of a gateway is with.
-    pub fn server_of(&self, talk: &Conversation) -> Option<&Arc<str>> {
-        self.policy.server(talk.upstream())
+    pub fn server_of(&self, conversation: &Conversation) -> Option<&Arc<str>> {
+        self.policy.server(conversation.upstream())
     }
 
     /// Whether a client is not to be shown something that the server of a leg lists, because every use of it
@@ -80,38 +80,44 @@ impl Pipeline {
 
     pub(super) fn pass_gateway(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         lane: Lane<'_>,
         mut message: ProxyMessage,
         out: &mut Outbox,
     ) {
-        if let (Some(id), Part::Leg(_)) = (says_nothing(&message), talk.part) {
-            message.correlated = talk.pending.take(Side::Client, &id).map(|mark| mark.sequence);
+        if let (Some(id), Part::Leg(_)) = (says_nothing(&message), conversation.part) {
+            message.correlated = conversation.pending.take(Side::Client, &id).map(|mark| mark.sequence);
         }
-        match talk.part {
-            Part::Entrance => self.pass_entrance(talk, lane, message, out),
-            _ if self.intercept.is_armed() || self.policy.is_governed() || talk.is_particular() => {
-                self.pass_watched(talk, lane, message, out);
+        match conversation.part {
+            Part::Entrance => self.pass_entrance(conversation, lane, message, out),
+            _ if self.intercept.is_armed() || self.policy.is_governed() || conversation.is_particular() => {
+                self.pass_watched(conversation, lane, message, out);
             }
             _ if message.from == Side::Client => {
                 let judged = self.policy.pass_own(message);
                 self.pass_onward(lane, judged, out);
             }
-            _ => self.pass_admitted(talk, lane, message, out),
+            _ => self.pass_admitted(conversation, lane, message, out),
         }
     }
 
-    fn pass_entrance(&mut self, talk: &mut Conversation, lane: Lane<'_>, message: ProxyMessage, out: &mut Outbox) {
-        self.meet_again(talk, &message);
-        if talk.keeps(&message) {
+    fn pass_entrance(
+        &mut self,
+        conversation: &mut Conversation,
+        lane: Lane<'_>,
+        message: ProxyMessage,
+        out: &mut Outbox,
+    ) {
+        self.meet_again(conversation, &message);
+        if conversation.keeps(&message) {
             self.keep(&message, lane, 0);
             out.withheld += 1;
             return;
         }
         match message.from {
             Side::Client => {
-                self.note_use_of_own_tool(lane.speaker(talk), &message);
-                self.pass_admitted(talk, lane, message, out);
+                self.note_use_of_own_tool(lane.speaker(conversation), &message);
+                self.pass_admitted(conversation, lane, message, out);
             }
             // The gateway made it, of what it was told elsewhere.
             Side::Server => {
@@ -152,14 +158,20 @@ impl Pipeline {
 
     /// Passes a message on if it is clear where it goes and whom it answers. What it says there is judged where
     /// there are rules.
-    fn pass_admitted(&mut self, talk: &mut Conversation, lane: Lane<'_>, message: ProxyMessage, out: &mut Outbox) {
+    fn pass_admitted(
+        &mut self,
+        conversation: &mut Conversation,
+        lane: Lane<'_>,
+        message: ProxyMessage,
+        out: &mut Outbox,
+    ) {
         if is_clear(&message.message) {
             let judged = self.policy.pass_own(message);
             return self.pass_onward(lane, judged, out);
         }
-        match self.judge(talk, lane, message) {
+        match self.judge(conversation, lane, message) {
             Ok((judged, _)) => self.pass_onward(lane, judged, out),
-            Err(stopped) => self.stop(talk, lane, None, stopped, out),
+            Err(stopped) => self.stop(conversation, lane, None, stopped, out),
         }
     }
 }

@@ -50,13 +50,13 @@ impl Pipeline {
     #[inline(never)]
     pub(super) fn pass_watched(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         lane: Lane<'_>,
         mut message: ProxyMessage,
         out: &mut Outbox,
     ) {
-        self.meet_again(talk, &message);
-        let client = talk.client_of(&message, lane.behalf);
+        self.meet_again(conversation, &message);
+        let client = conversation.client_of(&message, lane.behalf);
         let lane = Lane { behalf: lane.behalf.or(client.as_ref().map(Client::behalf)), ..lane };
         if let Some(request) = message.correlated {
             self.note_answer(request, &message);
@@ -64,47 +64,47 @@ impl Pipeline {
         if self.audit.as_ref().is_some_and(|audit| audit.awaits_items()) {
             self.note_item_answers(&message);
         }
-        if talk.keeps(&message) {
+        if conversation.keeps(&message) {
             self.recorder.message(&message, lane, 0);
             self.tell(&message, lane, Origin::Peer);
             out.withheld += 1;
             return;
         }
         if self.hears(&message) {
-            return self.hear(talk, lane, message, out);
+            return self.hear(conversation, lane, message, out);
         }
-        let known_id = talk.known_id(&message);
+        let known_id = conversation.known_id(&message);
         if let Some(cancelled) = message.message.cancelled_id()
-            && let Some(now) = talk.renamed_request(message.from, &cancelled)
+            && let Some(now) = conversation.renamed_request(message.from, &cancelled)
         {
-            return self.pass_cancellation(talk, lane, message, &now, out);
+            return self.pass_cancellation(conversation, lane, message, &now, out);
         }
         let came = self.name_again(&mut message);
-        let (judged, rulings) = match self.judge(talk, lane, message) {
+        let (judged, rulings) = match self.judge(conversation, lane, message) {
             Ok(judged) => judged,
-            Err(stopped) => return self.stop(talk, lane, known_id.map(|(_, known)| known), stopped, out),
+            Err(stopped) => return self.stop(conversation, lane, known_id.map(|(_, known)| known), stopped, out),
         };
-        let (judged, hidden) = match talk.part {
+        let (judged, hidden) = match conversation.part {
             // Whoever merges lists of servers leaves out what each of its clients is not to see.
             Part::Leg(_) if lane.behalf.is_none() => {
                 self.policy.learn(&judged);
                 (judged, None)
             }
             _ if !self.policy.awaits_list() => (judged, None),
-            _ => self.policy.show(judged, lane.speaker(talk)),
+            _ => self.policy.show(judged, lane.speaker(conversation)),
         };
         let hidden = hidden.or(came.map(|came| Hidden { came, count: 0 }));
         let passed = match self.intercept.is_idle() {
             true => Passed::Onward(judged),
             false => {
-                let server = self.policy.server(talk.upstream()).map(|server| &**server);
-                self.intercept.look(judged, lane.speaker(talk), server, lane.since)
+                let server = self.policy.server(conversation.upstream()).map(|server| &**server);
+                self.intercept.look(judged, lane.speaker(conversation), server, lane.since)
             }
         };
         match passed {
             Passed::Onward(judged) => match known_id {
                 None => {
-                    self.keep_rulings(lane.speaker(talk), judged.message(), &rulings);
+                    self.keep_rulings(lane.speaker(conversation), judged.message(), &rulings);
                     match &hidden {
                         None => self.keep(judged.message(), lane, 0),
                         Some(hidden) => self.keep_shown(judged.message(), hidden, lane),
@@ -120,14 +120,14 @@ impl Pipeline {
             },
             Passed::Held(judged, why, owner) => {
                 let event_id = if lane.is_foretold { b"" } else { lane.event_id };
-                self.keep_rulings(lane.speaker(talk), judged.message(), &rulings);
+                self.keep_rulings(lane.speaker(conversation), judged.message(), &rulings);
                 let came = hidden.map(|hidden| hidden.came(judged.message()));
                 self.keep_held(came.as_ref().unwrap_or(judged.message()), Lane { event_id, ..lane });
                 let ProxyMessage { sequence, correlated, .. } = *judged.message();
                 out.parked.push(ParkedMark { sequence, correlated, is_refused: false });
                 let since = lane.since.unwrap_or_else(Instant::now);
                 let deadline = self.intercept.limit().map(|limit| since + limit - self.intercept.spent_on(correlated));
-                let (content, speaker) = (Content::Judged(judged), lane.speaker(talk).clone());
+                let (content, speaker) = (Content::Judged(judged), lane.speaker(conversation).clone());
                 let lane = lane.into();
                 self.park(Parked {
                     content,
@@ -173,19 +173,19 @@ impl Pipeline {
     /// Names a request that is taken back as its receiver knows it.
     fn pass_cancellation(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         lane: Lane<'_>,
         message: ProxyMessage,
         now: &Id,
         out: &mut Outbox,
     ) {
-        match self.judge(talk, lane, message) {
+        match self.judge(conversation, lane, message) {
             Ok((judged, rulings)) => {
-                self.keep_rulings(lane.speaker(talk), judged.message(), &rulings);
+                self.keep_rulings(lane.speaker(conversation), judged.message(), &rulings);
                 self.keep_held(judged.message(), lane);
                 self.keep_renamed(judged.cancelling(now), out);
             }
-            Err(stopped) => self.stop(talk, lane, None, stopped, out),
+            Err(stopped) => self.stop(conversation, lane, None, stopped, out),
         }
     }
 

@@ -40,7 +40,7 @@ impl Pipeline {
     /// client when it comes.
     pub fn pass_injected(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         lane: Lane<'_>,
         injection: Injection,
         out: &mut Outbox,
@@ -49,21 +49,22 @@ impl Pipeline {
         let message = Message::new(injection.message);
         let id = message.id().filter(|_| message.glance().kind == Kind::Request).map(|_| self.unused_id());
         let bytes = id.as_ref().map_or_else(|| message.bytes().clone(), |id| with_id(message.bytes(), id));
-        let asked = id.map(|id| Asked { id, sequence: self.sequence + 1 });
+        let stamp = self.next_stamp(now_ns);
+        let asked = id.map(|id| Asked { id, sequence: stamp.sequence });
         let has_exchange = lane.exchange != 0;
         let lane = Lane { asked: asked.as_ref().filter(|_| has_exchange), ..lane };
-        let message = self.stamp(talk, Side::Client, lane.asked, framed(Frame::composed(bytes)), now_ns);
+        let message = stamp.on(conversation, Side::Client, lane.asked, framed(Frame::composed(bytes)));
         if let Some(asked) = asked.as_ref().filter(|_| !has_exchange) {
-            talk.keep_answer_to(asked.id.clone());
+            conversation.keep_answer_to(asked.id.clone());
         }
-        let (judged, rulings) = match self.judge(talk, lane, message) {
+        let (judged, rulings) = match self.judge(conversation, lane, message) {
             Ok(judged) => judged,
             Err(stopped) => {
-                let _ = injection.sent.send(Err(self.refuse_injected(talk, lane, stopped)));
+                let _ = injection.sent.send(Err(self.refuse_injected(conversation, lane, stopped)));
                 return None;
             }
         };
-        self.keep_rulings(lane.speaker(talk), judged.message(), &rulings);
+        self.keep_rulings(lane.speaker(conversation), judged.message(), &rulings);
         self.recorder.message(judged.message(), lane, RecordHead::FROM_PROXY);
         self.tell(judged.message(), lane, Origin::Proxy);
         let sequence = judged.message().sequence;
@@ -74,8 +75,8 @@ impl Pipeline {
             out.parked.remove(at);
             self.released.retain(|release| release.sequence != sequence);
             if let Some(asked) = &asked {
-                talk.pending.take(Side::Client, &asked.id);
-                talk.forget_answer_to(&asked.id);
+                conversation.pending.take(Side::Client, &asked.id);
+                conversation.forget_answer_to(&asked.id);
             }
             let _ = injection.sent.send(Err("the audit cannot be written".into()));
             return None;
@@ -85,7 +86,7 @@ impl Pipeline {
     }
 
     /// Writes down that a message was not sent. Why comes back, for whoever wanted it sent.
-    fn refuse_injected(&mut self, talk: &mut Conversation, lane: Lane<'_>, stopped: Box<Stopped>) -> String {
+    fn refuse_injected(&mut self, conversation: &mut Conversation, lane: Lane<'_>, stopped: Box<Stopped>) -> String {
         let (message, ruling, why) = match *stopped {
             // Whoever wants it sent again is asked by other means.
             Stopped::Asked(question) => {
@@ -106,10 +107,17 @@ impl Pipeline {
             }
         };
         if let Some(id) = message.message.id() {
-            talk.pending.take(Side::Client, &id);
-            talk.forget_answer_to(&id);
+            conversation.pending.take(Side::Client, &id);
+            conversation.forget_answer_to(&id);
         }
-        self.note_decision(lane.speaker(talk), &message, &message.message, &ruling, ("deny", "rule", Some(&why)), 0);
+        self.note_decision(
+            lane.speaker(conversation),
+            &message,
+            &message.message,
+            &ruling,
+            ("deny", "rule", Some(&why)),
+            0,
+        );
         self.recorder.message(&message, lane, RecordHead::FROM_PROXY | RecordHead::HELD);
         self.tell(&message, lane, Origin::Proxy);
         let what = OutcomeKind::Dropped;

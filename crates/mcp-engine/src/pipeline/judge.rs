@@ -52,12 +52,12 @@ impl Pipeline {
     #[inline]
     pub(super) fn judge(
         &mut self,
-        talk: &Conversation,
+        conversation: &Conversation,
         lane: Lane<'_>,
         message: ProxyMessage,
     ) -> Result<(Judged, Rulings), Box<Stopped>> {
-        let speaker = lane.speaker(talk);
-        let verdict = match talk.part {
+        let speaker = lane.speaker(conversation);
+        let verdict = match conversation.part {
             Part::Entrance => self.policy.admit(message, speaker),
             Part::Leg(_) if !self.policy.is_governed() => self.policy.admit(message, speaker),
             _ => self.policy.permit(message, speaker),
@@ -208,30 +208,30 @@ impl Pipeline {
     /// `known` is the id under which an answer is waited for, if it has another.
     pub(super) fn stop(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         lane: Lane<'_>,
         known: Option<Id>,
         stopped: Box<Stopped>,
         out: &mut Outbox,
     ) {
         match *stopped {
-            Stopped::Asked(question) => self.ask(talk, lane, question, out),
-            Stopped::Refused(message, refused) => self.refuse(talk, lane, (message, known), &refused, out),
+            Stopped::Asked(question) => self.ask(conversation, lane, question, out),
+            Stopped::Refused(message, refused) => self.refuse(conversation, lane, (message, known), &refused, out),
         }
     }
 
     /// Tells the sender of a message why it went nowhere; of an answer, whoever waits for it.
     fn refuse(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         lane: Lane<'_>,
         (message, known): (ProxyMessage, Option<Id>),
         refused: &Refused,
         out: &mut Outbox,
     ) {
         let message = match refused {
-            Refused::Denied(ruling) if self.is_answered_as_unknown(talk, &message, ruling) => {
-                match self.send_as_unknown(talk, lane, message, ruling, out) {
+            Refused::Denied(ruling) if self.is_answered_as_unknown(conversation, &message, ruling) => {
+                match self.send_as_unknown(conversation, lane, message, ruling, out) {
                     Some(message) => message,
                     None => return,
                 }
@@ -239,10 +239,10 @@ impl Pipeline {
             _ => message,
         };
         let is_batch = message.message.glance().kind == Kind::Batch && message.from == Side::Server;
-        let answered = if is_batch { talk.pending.take_answered_together() } else { Vec::new() };
-        let told = self.refusal_of((lane.speaker(talk), known, answered), &message, refused);
+        let answered = if is_batch { conversation.pending.take_answered_together() } else { Vec::new() };
+        let told = self.refusal_of((lane.speaker(conversation), known, answered), &message, refused);
         self.keep_held(&message, lane);
-        let closing = self.close_calls(talk, lane, told.closing, out);
+        let closing = self.close_calls(conversation, lane, told.closing, out);
         self.end_refused(lane, message, (told.answer, closing), &told.why, out);
     }
 
@@ -250,29 +250,29 @@ impl Pipeline {
     /// the batch. All of them share that place where batches are read, or an HTTP exchange carries one message.
     fn close_calls(
         &mut self,
-        talk: &Conversation,
+        conversation: &Conversation,
         lane: Lane<'_>,
         mut closing: Vec<(u64, Bytes)>,
         out: &mut Outbox,
     ) -> Option<Outgoing> {
         let is_one = lane.asked.is_some_and(|asked| closing.first().is_some_and(|(call, _)| *call == asked.sequence));
-        if is_one && !has_batches(lane.speaker(talk)) {
+        if is_one && !has_batches(lane.speaker(conversation)) {
             // Others wait in exchanges of their own.
             closing.truncate(1);
         }
         let (first, last) = (closing.first()?.0, closing.pop()?);
         if closing.is_empty() {
-            return Some(self.compose(talk.number(), lane, Side::Client, Some(last.0), last.1));
+            return Some(self.compose(conversation.number(), lane, Side::Client, Some(last.0), last.1));
         }
-        if lane.exchange > 0 || has_batches(lane.speaker(talk)) {
+        if lane.exchange > 0 || has_batches(lane.speaker(conversation)) {
             let answers: Vec<Bytes> = closing.into_iter().chain([last]).map(|(_, answer)| answer).collect();
-            return Some(self.compose(talk.number(), lane, Side::Client, Some(first), reply::batch(&answers)));
+            return Some(self.compose(conversation.number(), lane, Side::Client, Some(first), reply::batch(&answers)));
         }
         for (call, answer) in closing {
-            let answer = self.compose(talk.number(), lane, Side::Client, Some(call), answer);
+            let answer = self.compose(conversation.number(), lane, Side::Client, Some(call), answer);
             out.to_client.push(answer);
         }
-        Some(self.compose(talk.number(), lane, Side::Client, Some(last.0), last.1))
+        Some(self.compose(conversation.number(), lane, Side::Client, Some(last.0), last.1))
     }
 
     /// What is said of a refused message, to whoever waits and in the recording, once it is written down.
@@ -479,17 +479,18 @@ impl Pipeline {
     /// is told comes back.
     pub fn refuse_opening(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         lane: Lane<'_>,
         message: Message,
         refusal: &Refusal,
         out: &mut Outbox,
     ) -> Bytes {
         let id = message.id().filter(|_| message.glance().kind == Kind::Request);
-        let asked = id.clone().map(|id| Asked { id, sequence: self.sequence + 1 });
         let now_ns = self.clock.now_ns();
-        let message = self.stamp(talk, Side::Client, asked.as_ref(), (message, Ending::Counted, false), now_ns);
-        let (speaker, why) = (lane.speaker(talk), refusal.text());
+        let stamp = self.next_stamp(now_ns);
+        let asked = id.clone().map(|id| Asked { id, sequence: stamp.sequence });
+        let message = stamp.on(conversation, Side::Client, asked.as_ref(), (message, Ending::Counted, false));
+        let (speaker, why) = (lane.speaker(conversation), refusal.text());
         self.note_decision(speaker, &message, &message.message, &Ruling::unfit(), ("deny", "proxy", Some(&why)), 0);
         self.keep_held(&message, lane);
         let outcome = Outcome { what: OutcomeKind::Refused, by: "rules".into(), why, held_ns: 0, edited: None };
@@ -498,7 +499,7 @@ impl Pipeline {
         let answered = asked.map(|asked| asked.sequence);
         let answer = self.compose(message.conversation, lane, Side::Client, answered, answer);
         for id in item_ids(&message) {
-            talk.pending.take_very(Side::Client, &id, message.sequence);
+            conversation.pending.take_very(Side::Client, &id, message.sequence);
         }
         self.seal(lane, out);
         answer.frame().bytes.clone()

@@ -109,39 +109,41 @@ impl Pipeline {
 
     /// Learns from a message who speaks.
     #[cold]
-    pub(super) fn meet(&mut self, talk: &mut Conversation, message: &ProxyMessage) {
-        talk.opening = match talk.opening {
-            Opening::Awaited if talk.speaker.introduce(&message.message) => Opening::Asked(message.sequence),
+    pub(super) fn meet(&mut self, conversation: &mut Conversation, message: &ProxyMessage) {
+        conversation.opening = match conversation.opening {
+            Opening::Awaited if conversation.speaker.introduce(&message.message) => Opening::Asked(message.sequence),
             Opening::Asked(_) => {
-                talk.speaker.agree(&message.message);
+                conversation.speaker.agree(&message.message);
                 Opening::Over
             }
             Opening::Awaited => Opening::EachTime,
             other => other,
         };
-        self.note_client(talk);
+        self.note_client(conversation);
     }
 
-    fn note_client(&mut self, talk: &Conversation) {
+    fn note_client(&mut self, conversation: &Conversation) {
         // A server of a gateway has met the gateway.
-        if !matches!(talk.part, Part::Leg(_)) {
-            self.clients.note(talk.number(), &talk.speaker);
+        if !matches!(conversation.part, Part::Leg(_)) {
+            self.clients.note(conversation.number(), &conversation.speaker);
         }
     }
 
     /// Learns who speaks now, where each request says so. Rules go by that.
-    pub(super) fn meet_again(&mut self, talk: &mut Conversation, message: &ProxyMessage) {
-        if talk.opening != Opening::EachTime || message.from != Side::Client || message.message.kind() != Kind::Request
+    pub(super) fn meet_again(&mut self, conversation: &mut Conversation, message: &ProxyMessage) {
+        if conversation.opening != Opening::EachTime
+            || message.from != Side::Client
+            || message.message.kind() != Kind::Request
         {
             return;
         }
         let mut speaker = Speaker::default();
         if speaker.introduce(&message.message) {
-            talk.opening = Opening::Asked(message.sequence);
+            conversation.opening = Opening::Asked(message.sequence);
         }
-        if speaker != talk.speaker {
-            talk.speaker = speaker;
-            self.note_client(talk);
+        if speaker != conversation.speaker {
+            conversation.speaker = speaker;
+            self.note_client(conversation);
         }
     }
 }

@@ -127,7 +127,12 @@ fn replaced(bytes: &[u8], word: &[u8], other: &[u8]) -> Vec<u8> {
 impl Pipeline {
     /// Whether the server answers a denied call, as one of a tool that it does not have. A gateway answers for its
     /// servers, and a tool that a call uses through a proxy tool has no name of its own in the call.
-    pub(super) fn is_answered_as_unknown(&self, talk: &Conversation, call: &ProxyMessage, ruling: &Ruling) -> bool {
+    pub(super) fn is_answered_as_unknown(
+        &self,
+        conversation: &Conversation,
+        call: &ProxyMessage,
+        ruling: &Ruling,
+    ) -> bool {
         let said = &call.message;
         let is_named = |ruling: &Ruling| match &ruling.about {
             Some((method, Some(tool))) => {
@@ -138,7 +143,7 @@ impl Pipeline {
             _ => false,
         };
         ruling.is_hidden
-            && talk.part == Part::All
+            && conversation.part == Part::All
             && call.from == Side::Client
             && said.glance().kind == Kind::Request
             && self.policy.rules().is_some_and(|rules| rules.hide_denied)
@@ -149,7 +154,7 @@ impl Pipeline {
     /// edited, and came free at once.
     pub(super) fn send_as_unknown(
         &mut self,
-        talk: &Conversation,
+        conversation: &Conversation,
         lane: Lane<'_>,
         call: ProxyMessage,
         ruling: &Ruling,
@@ -157,7 +162,7 @@ impl Pipeline {
     ) -> Option<ProxyMessage> {
         let Some(stand_in) = self.unknown.stand_in_for(&call) else { return Some(call) };
         let verdict = ("deny", ruling.decider(), None);
-        self.note_decision(lane.speaker(talk), &call, &call.message, ruling, verdict, 0);
+        self.note_decision(lane.speaker(conversation), &call, &call.message, ruling, verdict, 0);
         self.keep_held(&call, lane);
         let outcome = Outcome {
             what: OutcomeKind::Modified,

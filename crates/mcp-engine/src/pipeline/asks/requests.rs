@@ -23,8 +23,9 @@ impl Pipeline {
         let id = Id::Text(format!("{ASKED_BY_US}-{}-{secret}", self.questions).into());
         let request = elicit::request(&id, &text);
         let asked = self.compose(message.conversation, lane, Side::Client, None, request);
+        let sequence = asked.sequence();
         out.to_client.push(asked);
-        Asking { id, sequence: self.sequence }
+        Asking { id, sequence }
     }
 
     /// Whether a client answers us, or what it answers was asked by nobody.

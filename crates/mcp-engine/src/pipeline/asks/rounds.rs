@@ -172,7 +172,7 @@ impl Pipeline {
     /// Answers a call with a question.
     pub(super) fn ask_by_round(
         &mut self,
-        talk: &Conversation,
+        conversation: &Conversation,
         lane: Lane<'_>,
         question: Question,
         limit: Option<Duration>,
@@ -197,9 +197,16 @@ impl Pipeline {
         }
         self.rounds.keep(round);
         let message = question.message();
-        self.note_decision(lane.speaker(talk), message, &message.message, &question.ruling, ("ask", "rule", None), 0);
+        self.note_decision(
+            lane.speaker(conversation),
+            message,
+            &message.message,
+            &question.ruling,
+            ("ask", "rule", None),
+            0,
+        );
         out.parked.push(ParkedMark { sequence: message.sequence, correlated: None, is_refused: false });
-        let parked = Parked::new(Content::Question(Box::new(question)), lane.speaker(talk), lane);
+        let parked = Parked::new(Content::Question(Box::new(question)), lane.speaker(conversation), lane);
         let ends = Ends { answer: Some(answer), ..Ends::default() };
         self.end(parked, OutcomeKind::Answered, "rules", "its client is asked", ends);
     }
@@ -213,10 +220,16 @@ impl Pipeline {
 
     /// Takes a call that comes again. What it answers is for us; the rest of it is a message like any
     /// other.
-    pub(super) fn pass_round(&mut self, talk: &Conversation, lane: Lane<'_>, message: ProxyMessage, out: &mut Outbox) {
+    pub(super) fn pass_round(
+        &mut self,
+        conversation: &Conversation,
+        lane: Lane<'_>,
+        message: ProxyMessage,
+        out: &mut Outbox,
+    ) {
         self.keep_held(&message, lane);
         if let Some(why) = self.policy.unfit(&message) {
-            return self.refuse_round(talk, lane, message, &Refused::Unfit(why), out);
+            return self.refuse_round(conversation, lane, message, &Refused::Unfit(why), out);
         }
         let state = elicit::state_of(&message.message).unwrap_or_default();
         let round = self.rounds.take(&state, &message);
@@ -224,18 +237,18 @@ impl Pipeline {
         let first = round.as_ref().map(|round| &round.message.message);
         let rest = Message::new(elicit::without_our_round(&message.message, first));
         let message = ProxyMessage { message: rest, ..message };
-        match self.judge(talk, lane, message).map_err(|stopped| *stopped) {
+        match self.judge(conversation, lane, message).map_err(|stopped| *stopped) {
             Ok((judged, rulings)) => {
-                self.keep_rulings(lane.speaker(talk), judged.message(), &rulings);
-                self.pass_rest(talk, lane, judged, "", "without the answer to a question of ours", out);
+                self.keep_rulings(lane.speaker(conversation), judged.message(), &rulings);
+                self.pass_rest(conversation, lane, judged, "", "without the answer to a question of ours", out);
             }
-            Err(Stopped::Refused(message, refused)) => self.refuse_round(talk, lane, message, &refused, out),
+            Err(Stopped::Refused(message, refused)) => self.refuse_round(conversation, lane, message, &refused, out),
             Err(Stopped::Asked(question)) => match round.zip(answer) {
                 Some((round, (settled, lasting))) if round.ruling.rule == question.ruling.rule => {
                     let held_ns = round.since.elapsed().as_nanos() as u64;
-                    self.settle_round(talk, lane, question, (settled, lasting, held_ns), out);
+                    self.settle_round(conversation, lane, question, (settled, lasting, held_ns), out);
                 }
-                _ => self.put(talk, lane, question, true, out),
+                _ => self.put(conversation, lane, question, true, out),
             },
         }
     }
@@ -243,20 +256,20 @@ impl Pipeline {
     /// Refuses a call that is recorded already.
     fn refuse_round(
         &mut self,
-        talk: &Conversation,
+        conversation: &Conversation,
         lane: Lane<'_>,
         message: ProxyMessage,
         refused: &Refused,
         out: &mut Outbox,
     ) {
-        let told = self.refusal_of((lane.speaker(talk), None, Vec::new()), &message, refused);
+        let told = self.refusal_of((lane.speaker(conversation), None, Vec::new()), &message, refused);
         self.end_refused(lane, message, (told.answer, None), &told.why, out);
     }
 
     /// Does what was answered.
     fn settle_round(
         &mut self,
-        talk: &Conversation,
+        conversation: &Conversation,
         lane: Lane<'_>,
         question: Question,
         (settled, lasting, held_ns): (Settled, Lasting, u64),
@@ -265,7 +278,7 @@ impl Pipeline {
         let Settled { permission, by, why } = settled;
         if permission == Permission::Deny {
             let (message, ruling) = question.into_parts();
-            let answer = self.deny_with(lane.speaker(talk), &message, &ruling, &by, why.as_deref(), held_ns);
+            let answer = self.deny_with(lane.speaker(conversation), &message, &ruling, &by, why.as_deref(), held_ns);
             return self.end_refused(lane, message, (answer, None), why.as_deref().unwrap_or("denied"), out);
         }
         if lasting == Lasting::Session {
@@ -274,15 +287,22 @@ impl Pipeline {
         }
         let (judged, ruling) = question.approved();
         let message = judged.message();
-        self.note_decision(lane.speaker(talk), message, &message.message, &ruling, ("allow", &by, None), held_ns);
-        self.pass_rest(talk, lane, judged, &by, "approved", out);
+        self.note_decision(
+            lane.speaker(conversation),
+            message,
+            &message.message,
+            &ruling,
+            ("allow", &by, None),
+            held_ns,
+        );
+        self.pass_rest(conversation, lane, judged, &by, "approved", out);
     }
 
     /// Sends on what is left of a call that came again. It is not what was recorded, so transports take it
     /// for one that was parked, edited, and came free at once.
     fn pass_rest(
         &mut self,
-        talk: &Conversation,
+        conversation: &Conversation,
         lane: Lane<'_>,
         judged: Judged,
         by: &str,
@@ -291,12 +311,12 @@ impl Pipeline {
     ) {
         let sequence = judged.message().sequence;
         out.parked.push(ParkedMark { sequence, correlated: None, is_refused: false });
-        let server = self.policy.server(talk.upstream()).map(|server| &**server);
-        let (judged, held) = match self.intercept.look(judged, lane.speaker(talk), server, lane.since) {
+        let server = self.policy.server(conversation.upstream()).map(|server| &**server);
+        let (judged, held) = match self.intercept.look(judged, lane.speaker(conversation), server, lane.since) {
             Passed::Onward(judged) | Passed::TakesBack(judged, _) => (judged, None),
             Passed::Held(judged, why, owner) => (judged, Some((why, owner))),
         };
-        let mut parked = Parked::new(Content::Judged(judged), lane.speaker(talk), lane);
+        let mut parked = Parked::new(Content::Judged(judged), lane.speaker(conversation), lane);
         parked.is_changed = true;
         if !self.is_sealed() {
             return self.end_unaudited(parked);

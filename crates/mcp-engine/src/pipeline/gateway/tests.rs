@@ -99,8 +99,10 @@ impl Gateway {
     /// What has left for `side` since it was last asked.
     fn leaves(&mut self, side: Side) -> Vec<String> {
         for release in self.pipeline.take_released() {
-            let talk = std::iter::once(&mut self.client).chain(&mut self.legs);
-            talk.filter(|talk| talk.number() == release.conversation).for_each(|talk| talk.settle(&release));
+            let conversation = std::iter::once(&mut self.client).chain(&mut self.legs);
+            conversation
+                .filter(|conversation| conversation.number() == release.conversation)
+                .for_each(|conversation| conversation.settle(&release));
             self.out.to(release.from.other()).extend(release.onward);
             self.out.to(release.from).extend(release.back);
         }

@@ -12,7 +12,7 @@ use crate::record::Recorder;
 
 struct Play {
     pipeline: Pipeline,
-    talk: Conversation,
+    conversation: Conversation,
     out: Outbox,
     events: Subscription,
 }
@@ -27,7 +27,7 @@ impl Play {
         let events = bus.subscribe(10_000);
         let (_, desk) = crate::desk();
         let pipeline = Pipeline::new(Recorder::off(), bus, 10_000).governed_from(desk, Intercept::new(options));
-        Self { pipeline, talk: Conversation::only(), out: Outbox::default(), events }
+        Self { pipeline, conversation: Conversation::only(), out: Outbox::default(), events }
     }
 
     fn breaks(mut self, filter: &str) -> Self {
@@ -38,7 +38,7 @@ impl Play {
 
     fn sends(&mut self, from: Side, text: &str) {
         self.pipeline.pass_one(
-            &mut self.talk,
+            &mut self.conversation,
             from,
             Lane::PIPE,
             Bytes::copy_from_slice(text.as_bytes()),
@@ -50,7 +50,7 @@ impl Play {
     #[track_caller]
     fn gets(&mut self, side: Side, expected: &[&str]) {
         for release in self.pipeline.take_released() {
-            self.talk.settle(&release);
+            self.conversation.settle(&release);
             self.out.to(release.from.other()).extend(release.onward);
             self.out.to(release.from).extend(release.back);
         }
@@ -129,10 +129,10 @@ async fn an_edit_that_changes_the_id_is_answered_under_the_old_one() {
     play.sends(Side::Client, CALL);
     play.modifies(1, r#"{"id":"other","method":"tools/call","params":{"name":"echo"}}"#).unwrap();
     play.gets(Side::Server, &[r#"{"id":"other","method":"tools/call","params":{"name":"echo"}}"#]);
-    assert_eq!(play.talk.open_calls(Side::Client), 1);
+    assert_eq!(play.conversation.open_calls(Side::Client), 1);
     play.sends(Side::Server, r#"{"result":{} , "id":"other"}"#);
     play.gets(Side::Client, &[r#"{"result":{} , "id":1}"#]);
-    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    assert_eq!(play.conversation.open_calls(Side::Client), 0);
     assert_eq!(play.outcomes(), [(1, OutcomeKind::Modified, true), (2, OutcomeKind::Forwarded, true)]);
     // What came after has its own id again.
     play.sends(Side::Server, r#"{"result":{} , "id":"other"}"#);
@@ -146,7 +146,7 @@ async fn what_is_dropped_reaches_nobody_unless_an_error_is_wanted() {
     play.decides(1, Decision::Drop { error: None }).unwrap();
     play.gets(Side::Server, &[]);
     play.gets(Side::Client, &[]);
-    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    assert_eq!(play.conversation.open_calls(Side::Client), 0);
     play.sends(Side::Client, CALL);
     play.decides(2, Decision::Drop { error: Some((-1, "no \"echo\"".into())) }).unwrap();
     play.gets(Side::Client, &[r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no \"echo\""}}"#]);
@@ -313,7 +313,7 @@ async fn a_server_that_dies_leaves_nothing_parked() {
     play.gets(Side::Client, &[ANSWER]);
     let refusal = Refusal::ServerGone { status: "exit status 1".into() };
     assert_eq!(play.outcomes()[1..], [(3, OutcomeKind::Discarded, false), (2, OutcomeKind::Released, false)]);
-    play.pipeline.answer_pending(&mut play.talk, Side::Client, &refusal, &mut play.out);
+    play.pipeline.answer_pending(&mut play.conversation, Side::Client, &refusal, &mut play.out);
     assert_eq!(play.out.to_client.len(), 1, "who asked is told");
 }
 
@@ -338,7 +338,7 @@ async fn what_no_client_sent_is_answered_to_no_client() {
     play.gets(Side::Server, &[CALL]);
     let mut sent = play.pipeline.inject(0, CALL.into());
     for injection in play.pipeline.take_injected() {
-        play.pipeline.pass_injected(&mut play.talk, Lane::PIPE, injection, &mut play.out);
+        play.pipeline.pass_injected(&mut play.conversation, Lane::PIPE, injection, &mut play.out);
     }
     assert_eq!(sent.try_recv(), Ok(Ok(2)));
     play.gets(Side::Server, &[&CALL.replace(r#""id":1"#, r#""id":"mcp-proxy-replay-1""#)]);
@@ -369,7 +369,7 @@ async fn our_own_errors_have_the_id_that_the_client_knows() {
     let mut play = renamed("> tool:echo");
     play.pipeline.server_is_gone(0);
     let refusal = Refusal::StreamLost;
-    play.pipeline.answer_pending(&mut play.talk, Side::Client, &refusal, &mut play.out);
+    play.pipeline.answer_pending(&mut play.conversation, Side::Client, &refusal, &mut play.out);
     let error = String::from_utf8(reply::error(&Id::Integer(1), &refusal).to_vec()).unwrap();
     play.gets(Side::Client, &[&error]);
     // An answer that is dropped with an error.
@@ -387,7 +387,7 @@ async fn two_calls_under_one_id_are_each_answered_under_their_own() {
     play.modifies(2, r#"{"id":2,"method":"tools/call","params":{"name":"echo"}}"#).unwrap();
     play.gets(Side::Server, &[PING, r#"{"id":2,"method":"tools/call","params":{"name":"echo"}}"#]);
     let refusal = Refusal::StreamLost;
-    play.pipeline.answer_pending(&mut play.talk, Side::Client, &refusal, &mut play.out);
+    play.pipeline.answer_pending(&mut play.conversation, Side::Client, &refusal, &mut play.out);
     let error = |id| String::from_utf8(reply::error(&Id::Integer(id), &refusal).to_vec()).unwrap();
     play.gets(Side::Client, &[&error(2), &error(1)]);
 }
@@ -397,7 +397,7 @@ async fn a_call_under_another_id_is_taken_back_under_that() {
     let mut play = renamed("> tool:echo");
     play.sends(Side::Client, r#"{"method":"notifications/cancelled","params":{"requestId":1}}"#);
     play.gets(Side::Server, &[r#"{"method":"notifications/cancelled","params":{"requestId":"other"}}"#]);
-    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    assert_eq!(play.conversation.open_calls(Side::Client), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -428,10 +428,10 @@ async fn what_waited_behind_another_is_held_for_less() {
     tokio::time::advance(Duration::from_secs(30)).await;
     let lane = Lane { since: Some(since), ..Lane::PIPE };
     let told = Bytes::from_static(br#"{"method":"n"}"#);
-    play.pipeline.pass_one(&mut play.talk, Side::Server, lane, told.clone(), &mut play.out);
+    play.pipeline.pass_one(&mut play.conversation, Side::Server, lane, told.clone(), &mut play.out);
     assert_eq!(play.pipeline.deadline(), Some(since + HOLD_FOR));
     tokio::time::advance(Duration::from_secs(30)).await;
-    play.pipeline.pass_one(&mut play.talk, Side::Server, lane, told, &mut play.out);
+    play.pipeline.pass_one(&mut play.conversation, Side::Server, lane, told, &mut play.out);
     play.gets(Side::Client, &[r#"{"method":"n"}"#]);
 }
 

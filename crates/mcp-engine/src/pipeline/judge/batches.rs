@@ -62,7 +62,7 @@ fn neighbours_of_a_denied_call_may_be_sent_again() {
     assert_eq!(answers[0]["error"]["data"]["mcp-proxy/reason"], "batch-refused");
     let told = answers[0]["error"]["message"].as_str().expect("a text");
     assert!(told.contains("Send this one again by itself") && !told.contains("denied"), "{told}");
-    assert_eq!(play.talk.open_calls(Side::Client), 0, "its ids are closed");
+    assert_eq!(play.conversation.open_calls(Side::Client), 0, "its ids are closed");
     play.calls(1, "list_repos");
     assert_eq!(play.got(Side::Server).len(), 1);
     play.sends(Side::Server, &result(1));
@@ -86,7 +86,7 @@ fn a_batch_in_a_revision_without_batches_is_answered_once() {
     assert_eq!(play.got(Side::Server), [""; 0]);
     let answer = only(&mut play, Side::Client);
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &(-32600).into()));
-    assert_eq!(play.talk.open_calls(Side::Client), 0, "nobody waits for its ids");
+    assert_eq!(play.conversation.open_calls(Side::Client), 0, "nobody waits for its ids");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_batch_without_a_written_decision_is_answered_item_by_item() {
     assert_eq!(play.got(Side::Server), [""; 0]);
     let answers = only(&mut play, Side::Client);
     assert_eq!((&answers[0]["error"]["code"], &answers[1]["error"]["code"]), (&5071.into(), &5071.into()));
-    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    assert_eq!(play.conversation.open_calls(Side::Client), 0);
     play.fills_disk(false);
 }
 
@@ -118,7 +118,7 @@ fn a_refused_batch_of_answers_answers_its_calls() {
     answers.sort_by_key(|answer| answer["id"].as_u64());
     let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
     assert_eq!(ids, [2, 3], "{answers:?}");
-    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    assert_eq!(play.conversation.open_calls(Side::Client), 0);
     play.sends(Side::Server, &batch(&[result(1)]));
     assert_eq!(play.got(Side::Client), [""; 0], "it is answered already");
 }
@@ -137,7 +137,7 @@ fn a_denied_question_takes_no_answer_with_it_unsaid() {
         assert_eq!((&answers[at]["id"], &answers[at]["error"]["code"]), (&id.into(), &(-32000).into()), "{answers}");
         assert_eq!(answers[at]["error"]["data"]["rule"], "no-sampling");
     }
-    assert_eq!((play.talk.open_calls(Side::Client), play.talk.open_calls(Side::Server)), (0, 0));
+    assert_eq!((play.conversation.open_calls(Side::Client), play.conversation.open_calls(Side::Server)), (0, 0));
 }
 
 #[test]
@@ -145,10 +145,11 @@ fn an_exchange_hears_of_its_own_call() {
     for (came, expected) in [(batch(&[result(1)]), 1), (batch(&[result(2), result(1)]), 1), (batch(&[result(2)]), 0)] {
         let mut play = without_batches();
         let lane = Lane { exchange: 7, ..Lane::PIPE };
-        let asked = play.pipeline.pass_opening(&mut play.talk, lane, Bytes::from(call(1, "list_repos")), &mut play.out);
+        let asked =
+            play.pipeline.pass_opening(&mut play.conversation, lane, Bytes::from(call(1, "list_repos")), &mut play.out);
         play.got(Side::Server);
         let lane = Lane { asked: asked.as_ref(), ..lane };
-        play.pipeline.pass_one(&mut play.talk, Side::Server, lane, Bytes::from(came), &mut play.out);
+        play.pipeline.pass_one(&mut play.conversation, Side::Server, lane, Bytes::from(came), &mut play.out);
         play.release();
         let got = play.got(Side::Client);
         assert_eq!(got.len(), expected, "{got:?}");

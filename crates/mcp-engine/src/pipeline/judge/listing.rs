@@ -124,7 +124,7 @@ fn a_hidden_tool_is_answered_as_a_missing_one() {
         let plain = expected.replace("nonesuch", name).replace(r#""id":1"#, &format!(r#""id":{id}"#));
         assert_eq!(missing(&mut play, id, name), plain);
     }
-    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    assert_eq!(play.conversation.open_calls(Side::Client), 0);
     let audited = play.audited();
     let denied = audited.iter().filter(|line| line.contains(" deny no-deletes")).count();
     assert_eq!(denied, 3, "{audited:?}");

@@ -19,7 +19,7 @@ use crate::policy::rules::{Permission, Rule, Rules};
 
 pub struct Play {
     pub pipeline: Pipeline,
-    pub talk: Conversation,
+    pub conversation: Conversation,
     pub out: Outbox,
     dir: TempDir,
 }
@@ -61,13 +61,13 @@ impl Play {
         let log = AuditLog::begin(&dir.path().join("audit"), &begin).expect("a log");
         let audit = Audit::new(log, instance, Some("files".into()));
         let mut pipeline = Pipeline::new(Recorder::off(), Bus::default(), 1 << 20).governed_by(Arc::new(rules), audit);
-        let talk = pipeline.begin_conversation();
-        Self { pipeline, talk, out: Outbox::default(), dir }
+        let conversation = pipeline.begin_conversation();
+        Self { pipeline, conversation, out: Outbox::default(), dir }
     }
 
     pub fn sends(&mut self, from: Side, text: &str) {
         let frame = Frame { bytes: Bytes::copy_from_slice(text.as_bytes()), ending: Ending::Lf, bom: false };
-        self.pipeline.pass(&mut self.talk, from, [Cut::Frame(frame)], &mut self.out);
+        self.pipeline.pass(&mut self.conversation, from, [Cut::Frame(frame)], &mut self.out);
         self.release();
     }
 
@@ -77,7 +77,7 @@ impl Play {
 
     pub fn release(&mut self) {
         for release in self.pipeline.take_released() {
-            self.talk.settle(&release);
+            self.conversation.settle(&release);
             self.out.to_client.extend(release.unasks);
             self.out.to(release.from.other()).extend(release.onward);
             self.out.to(release.from).extend(release.back);
@@ -145,7 +145,7 @@ fn a_denied_call_is_answered_and_reaches_nobody() {
     assert_eq!(data["operation"], "delete");
     assert_eq!(data["server"], "files");
     assert_eq!(data["audit_id"], "00000000-0000-0000-0000-000000000007/2");
-    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    assert_eq!(play.conversation.open_calls(Side::Client), 0);
 
     play.calls(2, "list_repos");
     assert_eq!(play.got(Side::Server), [call(2, "list_repos")]);
@@ -274,7 +274,7 @@ async fn a_question_goes_on_only_if_somebody_says_so() {
     play.pipeline.set_watchers(0);
     play.release();
     assert!(play.got(Side::Client)[0].contains("nobody is there to ask"));
-    assert_eq!(play.talk.open_calls(Side::Client), 3);
+    assert_eq!(play.conversation.open_calls(Side::Client), 3);
     insta::assert_snapshot!(play.audited().join("\n"));
 }
 
@@ -351,7 +351,7 @@ async fn questions_without_an_answer_are_written_down() {
     play.calls(3, "write_file");
     assert_eq!(play.decides(Decision::Answer(Answer::Result("{}".into()))), Ok(()));
     play.calls(4, "write_file");
-    play.pipeline.client_is_gone(play.talk.number());
+    play.pipeline.client_is_gone(play.conversation.number());
     assert_eq!(play.got(Side::Server), [""; 0]);
     insta::assert_snapshot!(play.audited().join("\n"));
 }
@@ -507,14 +507,14 @@ async fn what_cannot_be_written_down_stays_where_that_is_required() {
     assert_eq!(answers.len(), 4);
     assert!(answers.iter().all(|answer| answer.contains("\"error\"")), "{answers:?}");
     // Sent by somebody else than the client, who hears nothing of it.
-    let mut sent = play.pipeline.inject(play.talk.number(), Bytes::from(call(5, "read_file")));
+    let mut sent = play.pipeline.inject(play.conversation.number(), Bytes::from(call(5, "read_file")));
     for injection in play.pipeline.take_injected() {
-        play.pipeline.pass_injected(&mut play.talk, Lane::PIPE, injection, &mut play.out);
+        play.pipeline.pass_injected(&mut play.conversation, Lane::PIPE, injection, &mut play.out);
     }
     play.release();
     assert_eq!((play.got(Side::Server), play.got(Side::Client)), (vec![], vec![]));
     assert!(sent.try_recv().expect("it was decided").is_err());
-    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    assert_eq!(play.conversation.open_calls(Side::Client), 0);
     play.fills_disk(false);
     play.calls(6, "read_file");
     assert_eq!(play.got(Side::Server).len(), 1);
@@ -558,10 +558,10 @@ async fn what_somebody_does_to_a_permitted_call_is_its_outcome() {
 fn calls_of_a_client_that_is_gone_are_lost_at_once() {
     let mut play = Play::by(rules(Vec::new()));
     play.calls(1, "read_file");
-    play.pipeline.client_is_gone(play.talk.number() + 1);
+    play.pipeline.client_is_gone(play.conversation.number() + 1);
     play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
     play.calls(2, "read_file");
-    play.pipeline.client_is_gone(play.talk.number());
+    play.pipeline.client_is_gone(play.conversation.number());
     play.calls(3, "read_log");
     let decided = |tool| format!("decision {tool} read allow default");
     let expected = ["begin", &decided("read_file"), "outcome ok", &decided("read_file"), "outcome lost"];
@@ -571,9 +571,9 @@ fn calls_of_a_client_that_is_gone_are_lost_at_once() {
 #[test]
 fn what_somebody_else_sends_has_an_outcome() {
     let mut play = Play::by(rules(Vec::new()));
-    let sent = play.pipeline.inject(play.talk.number(), Bytes::from(call(5, "read_file")));
+    let sent = play.pipeline.inject(play.conversation.number(), Bytes::from(call(5, "read_file")));
     for injection in play.pipeline.take_injected() {
-        play.pipeline.pass_injected(&mut play.talk, Lane::PIPE, injection, &mut play.out);
+        play.pipeline.pass_injected(&mut play.conversation, Lane::PIPE, injection, &mut play.out);
     }
     drop(sent);
     play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":"mcp-proxy-replay-1","result":{}}"#);
@@ -615,7 +615,7 @@ fn a_batch_with_a_byte_order_mark_is_refused() {
     play.got(Side::Server);
     let bytes = Bytes::from(format!("[{}]", call(2, "list_repos")));
     let frame = Frame { bytes, ending: Ending::Lf, bom: true };
-    play.pipeline.pass(&mut play.talk, Side::Client, [Cut::Frame(frame)], &mut play.out);
+    play.pipeline.pass(&mut play.conversation, Side::Client, [Cut::Frame(frame)], &mut play.out);
     play.release();
     assert_eq!(play.got(Side::Server), [""; 0]);
     assert!(play.got(Side::Client)[0].contains("byte order mark"));
@@ -644,7 +644,7 @@ fn what_an_answer_asks_for_is_judged_too() {
         assert_eq!(got.len(), 1, "{method}");
         assert_eq!(got[0] == answer, passes, "{method}: {got:?}");
         assert!(passes || got[0].contains(&format!(r#""id":{id},"error""#)), "{got:?}");
-        assert_eq!(play.talk.open_calls(Side::Client), 0);
+        assert_eq!(play.conversation.open_calls(Side::Client), 0);
     }
 }
 

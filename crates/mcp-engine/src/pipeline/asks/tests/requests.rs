@@ -107,9 +107,9 @@ async fn only_the_client_that_was_asked_is_heard() {
     play.sends(Side::Server, &format!(r#"{{"jsonrpc":"2.0","id":"{id}","result":{ALLOW}}}"#));
     play.got(Side::Client);
     let other = play.pipeline.begin_conversation();
-    let first = std::mem::replace(&mut play.talk, other);
+    let first = std::mem::replace(&mut play.conversation, other);
     play.answers(&id, ALLOW);
-    play.talk = first;
+    play.conversation = first;
     assert_eq!(play.got(Side::Server), [""; 0]);
     assert_eq!(play.pipeline.status().held.len(), 1);
     // What a server asks under such an id is its own, and so is the answer.
@@ -163,11 +163,11 @@ async fn time_decides_as_the_rule_says() {
 async fn a_client_that_leaves_answers_nothing() {
     let mut play = with_forms(Some(Duration::from_secs(9)));
     play.calls_and_asks(1, "write_file");
-    play.pipeline.client_is_silent(play.talk.number());
+    play.pipeline.client_is_silent(play.conversation.number());
     play.release();
     play.is_denied("the client is gone");
     play.calls_and_asks(2, "write_file");
-    play.pipeline.client_is_gone(play.talk.number());
+    play.pipeline.client_is_gone(play.conversation.number());
     play.release();
     assert_eq!((play.got(Side::Server), play.got(Side::Client)), (vec![], vec![]));
     // Whoever takes the call back need not answer either.
@@ -178,7 +178,7 @@ async fn a_client_that_leaves_answers_nothing() {
     assert_eq!(play.got(Side::Server), [""; 0]);
     // Nor is anybody asked for a server that is gone.
     let id = play.calls_and_asks(4, "write_file");
-    play.pipeline.server_is_gone(play.talk.number());
+    play.pipeline.server_is_gone(play.conversation.number());
     play.release();
     let told = play.got_one(Side::Client);
     play.is_taken_back(&told, &id);

@@ -71,9 +71,9 @@ async fn a_call_that_comes_again_with_a_yes_goes_on() {
     assert_eq!(play.got(Side::Server), [call(5, "write_file")]);
     // What one client was permitted, another was not.
     let other = play.pipeline.begin_conversation();
-    let first = std::mem::replace(&mut play.talk, other);
+    let first = std::mem::replace(&mut play.conversation, other);
     play.asks(1, "write_file");
-    play.talk = first;
+    play.conversation = first;
     insta::assert_snapshot!(play.audited().join("\n"));
 }
 
@@ -118,10 +118,10 @@ async fn a_yes_counts_for_that_call_alone_and_once() {
     let state = play.is_asked(10);
     // Somebody else's.
     let other = play.pipeline.begin_conversation();
-    let first = std::mem::replace(&mut play.talk, other);
+    let first = std::mem::replace(&mut play.conversation, other);
     play.sends(Side::Client, &again(11, "write_file", ALLOW, &state));
     play.is_asked(11);
-    play.talk = first;
+    play.conversation = first;
     play.sends(Side::Client, &again(12, "write_file", ALLOW, &state));
     assert_eq!(play.got(Side::Server), [call(12, "write_file")]);
 }
