@@ -154,6 +154,11 @@ pub struct ProxyMessage {
 }
 
 impl ProxyMessage {
+    /// Its conversation, and the server that this is with.
+    pub(crate) fn place(&self) -> (u32, Upstream) {
+        (self.conversation, self.upstream)
+    }
+
     /// The message as framing will put it on the wire.
     pub fn frame(&self) -> FrameRef<'_> {
         FrameRef { bytes: self.message.bytes(), ending: self.ending, bom: self.bom }

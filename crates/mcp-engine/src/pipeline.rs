@@ -2,15 +2,15 @@
 //! back what leaves. Nothing here waits, and nothing a peer sends ends a conversation.
 
 mod asks;
-mod clock;
 mod gateway;
 mod holds;
 mod inject;
+mod journal;
 mod judge;
+mod outbox;
 mod shown;
 mod status;
 mod unknown;
-mod verdicts;
 
 use std::borrow::Cow;
 use std::io;
@@ -21,10 +21,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use mcp_store::{End, HeadKey, RecordHead, SessionHeader};
 use mcp_wire::reply::{self, Refusal};
-use mcp_wire::{Cut, Ending, Frame, FrameRef, Id, Kind, Message, scan, visible};
+use mcp_wire::{Cut, Ending, Frame, Id, Kind, Message, scan, visible};
 
 use crate::audit::Audit;
-use crate::bus::{Bus, Event, Origin};
+use crate::bus::{Bus, Origin};
 use crate::conversation::{Conversation, Part};
 use crate::desk::Desk;
 use crate::envelope::{Asked, Lane, ProxyMessage, Side, Upstream};
@@ -33,21 +33,20 @@ use crate::policy::rules::Rules;
 use crate::policy::{Answers, Judged, Policy};
 use crate::record::{ExchangeMark, Recorder, StoreFailed};
 
-use clock::Clock;
+use journal::{Journal, Stamp};
 
 pub use asks::{NOBODY, TIMEOUT};
-pub use clock::wall_ns;
 pub use holds::Release;
 pub use inject::Injection;
+pub use journal::wall_ns;
+pub use outbox::{Outbox, Outgoing, ParkedMark};
 pub use status::Status;
 
 pub struct Pipeline {
-    clock: Clock,
-    sequence: u64,
+    journal: Journal,
     conversations: u32,
     /// Held once more by the conversation of each connected client.
     connected: Arc<()>,
-    exchanges: u64,
     policy: Policy,
     /// The newest message that was judged by other rules than those that count.
     judged_otherwise: u64,
@@ -61,7 +60,6 @@ pub struct Pipeline {
     watchers: usize,
     /// Where else it is said that somebody is asked.
     on_question: Option<Box<dyn Fn(Held) + Send>>,
-    audit: Option<Box<Audit>>,
     /// The tool of a gateway that reaches everything.
     own_tool: Option<Arc<str>>,
     /// Calls of hidden tools, which the server is to answer as those of missing ones.
@@ -73,128 +71,16 @@ pub struct Pipeline {
     injected: Vec<Injection>,
     injections: u64,
     clients: status::Clients,
-    legs: gateway::Legs,
-    recorder: Recorder,
-    bus: Bus,
-    /// The newest message that watchers were told, or missed.
-    told: u64,
     desk: Option<Desk>,
     message_bytes_max: usize,
-}
-
-/// What leaves, by where it goes. A judged message or a reply of our own; nothing else can.
-#[derive(Debug, Default)]
-pub struct Outbox {
-    pub to_client: Vec<Outgoing>,
-    pub to_server: Vec<Outgoing>,
-    /// Messages that were parked: they leave later, as a [`Release`], or not at all.
-    pub parked: Vec<ParkedMark>,
-    /// Messages that go nowhere, because they take back what was parked.
-    pub withheld: usize,
-}
-
-/// What a parked message is known by.
-#[derive(Clone, Copy, Debug)]
-pub struct ParkedMark {
-    pub sequence: u64,
-    /// The sequence of the request that it answers.
-    pub correlated: Option<u64>,
-    /// It was refused, and what its sender is told comes free at once, asked for or not.
-    pub is_refused: bool,
-}
-
-#[derive(Debug)]
-pub enum Outgoing {
-    Message(Judged),
-    /// What we made ourselves.
-    Reply(Frame, Composed),
-}
-
-/// How a message that we made is known.
-#[derive(Clone, Copy, Debug)]
-pub struct Composed {
-    sequence: u64,
-}
-
-/// The number and the time that a message gets.
-struct Stamp {
-    sequence: u64,
-    time_ns: u64,
-}
-
-impl Stamp {
-    /// Gives a message its envelope: number, time, and the request it answers.
-    fn on(
-        self,
-        conversation: &mut Conversation,
-        from: Side,
-        asked: Option<&Asked>,
-        (message, ending, bom): (Message, Ending, bool),
-    ) -> ProxyMessage {
-        let Self { sequence, time_ns } = self;
-        let correlated = conversation.correlate(from, &message, sequence, asked);
-        let (upstream, conversation) = (conversation.upstream(), conversation.number());
-        ProxyMessage { sequence, time_ns, from, conversation, upstream, message, ending, bom, correlated }
-    }
-}
-
-impl Outbox {
-    pub fn clear(&mut self) {
-        self.to_client.clear();
-        self.to_server.clear();
-        self.parked.clear();
-        self.withheld = 0;
-    }
-
-    fn to(&mut self, side: Side) -> &mut Vec<Outgoing> {
-        match side {
-            Side::Client => &mut self.to_client,
-            Side::Server => &mut self.to_server,
-        }
-    }
-}
-
-impl Outgoing {
-    pub fn frame(&self) -> FrameRef<'_> {
-        match self {
-            Self::Message(judged) => judged.message().frame(),
-            Self::Reply(frame, _) => frame.into(),
-        }
-    }
-
-    /// The sequence of the request that this answers, as far as it came from a peer.
-    pub fn correlated(&self) -> Option<u64> {
-        match self {
-            Self::Message(judged) => judged.message().correlated,
-            Self::Reply(..) => None,
-        }
-    }
-
-    /// What is said, with what is known of it already, unless we made it.
-    pub fn message(&self) -> Option<&Message> {
-        match self {
-            Self::Message(judged) => Some(&judged.message().message),
-            Self::Reply(..) => None,
-        }
-    }
-
-    /// Under which it is recorded, and by which whatever is made of it says what it comes from.
-    pub fn sequence(&self) -> u64 {
-        match self {
-            Self::Message(judged) => judged.message().sequence,
-            Self::Reply(_, composed) => composed.sequence,
-        }
-    }
 }
 
 impl Pipeline {
     pub fn new(recorder: Recorder, bus: Bus, message_bytes_max: usize) -> Self {
         Self {
-            clock: Clock::start(),
-            sequence: 0,
+            journal: Journal::new(recorder, bus),
             conversations: 0,
             connected: Arc::default(),
-            exchanges: 0,
             policy: Policy::default(),
             judged_otherwise: 0,
             answers: Answers::default(),
@@ -202,7 +88,6 @@ impl Pipeline {
             questions: 0,
             watchers: 0,
             on_question: None,
-            audit: None,
             own_tool: None,
             unknown: unknown::Unknown::default(),
             intercept: Intercept::default(),
@@ -210,10 +95,6 @@ impl Pipeline {
             injected: Vec::new(),
             injections: 0,
             clients: status::Clients::default(),
-            legs: gateway::Legs::default(),
-            recorder,
-            bus,
-            told: 0,
             desk: None,
             message_bytes_max,
         }
@@ -227,22 +108,19 @@ impl Pipeline {
 
     /// Has rules decide what passes, and what they decide written down.
     pub fn governed_by(mut self, rules: Arc<Rules>, audit: Audit) -> Self {
+        self.journal.audit_in(audit, &rules);
         self.policy.govern(rules);
-        self.audit = Some(Box::new(audit));
         self
     }
 
     /// From now on these rules count. What is parked was judged by others.
     pub fn set_rules(&mut self, rules: Arc<Rules>) {
-        let now_ns = self.clock.now_ns();
-        if let Some(audit) = &mut self.audit {
-            audit.rules_changed(now_ns, &rules.version);
-        }
+        self.journal.rules_changed(&rules);
         if self.policy.rules().is_none_or(|known| known.version != rules.version) {
-            self.judged_otherwise = self.sequence;
+            self.judged_otherwise = self.journal.sequence();
         }
         self.policy.govern(rules);
-        self.bus.publish(|| Event::Changed);
+        self.journal.changed();
     }
 
     pub fn rules(&self) -> Option<&Arc<Rules>> {
@@ -256,7 +134,7 @@ impl Pipeline {
 
     /// When the newest message came, if that was a moment ago, and else now.
     pub fn recent(&self) -> Instant {
-        self.clock.recent()
+        self.journal.recent()
     }
 
     /// Where orders come in, for the loop that carries them out.
@@ -278,7 +156,7 @@ impl Pipeline {
         cuts: impl IntoIterator<Item = Cut>,
         out: &mut Outbox,
     ) {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.journal.now_ns();
         for cut in cuts {
             match cut {
                 Cut::Frame(frame) if from == Side::Server && is_noise(&frame.bytes) => {
@@ -289,7 +167,7 @@ impl Pipeline {
                         true => Message::scanned(frame.bytes),
                         false => Message::new(frame.bytes),
                     };
-                    let stamp = self.next_stamp(now_ns);
+                    let stamp = self.journal.stamp_at(now_ns);
                     let message = stamp.on(conversation, from, None, (message, frame.ending, frame.bom));
                     self.pass_message(conversation, from, Lane::PIPE, message, out);
                 }
@@ -313,7 +191,7 @@ impl Pipeline {
     ) -> Option<Asked> {
         let message = message.into();
         let id = if message.glance().kind == Kind::Request { message.id() } else { None };
-        let stamp = self.stamp_of(lane);
+        let stamp = self.journal.stamp_for(lane);
         let asked = id.map(|id| Asked { id, sequence: stamp.sequence });
         // A request answers nothing, so this only keeps it out of the table.
         self.pass_stamped(conversation, Side::Client, Lane { asked: asked.as_ref(), ..lane }, (message, stamp), out);
@@ -329,7 +207,7 @@ impl Pipeline {
         message: impl Into<Message>,
         out: &mut Outbox,
     ) {
-        let stamp = self.stamp_of(lane);
+        let stamp = self.journal.stamp_for(lane);
         self.pass_stamped(conversation, from, lane, (message.into(), stamp), out);
     }
 
@@ -374,34 +252,20 @@ impl Pipeline {
     fn pass_onward(&mut self, lane: Lane<'_>, judged: Judged, out: &mut Outbox) {
         let message = judged.message();
         let to = message.from.other();
-        self.recorder.message(message, lane, 0);
-        self.tell(message, lane, Origin::Peer);
+        self.journal.keep(message, lane);
         out.to(to).push(Outgoing::Message(judged));
-    }
-
-    /// The next sequence.
-    fn next_stamp(&mut self, time_ns: u64) -> Stamp {
-        self.sequence += 1;
-        Stamp { sequence: self.sequence, time_ns }
-    }
-
-    /// The stamp of the next message on `lane`. The message that a gateway makes of another follows right behind it.
-    fn stamp_of(&mut self, lane: Lane<'_>) -> Stamp {
-        let now_ns = if lane.behalf.is_some() { self.clock.recent_ns() } else { self.clock.now_ns() };
-        self.next_stamp(now_ns)
     }
 
     /// Keeps what a server wrote where only messages may stand from the client: recorded and shown.
     pub fn pass_noise(&mut self, conversation: &mut Conversation, lane: Lane<'_>, bytes: Bytes) {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.journal.now_ns();
         self.keep_noise(conversation, lane, Frame::composed(bytes), now_ns);
     }
 
     fn keep_noise(&mut self, conversation: &mut Conversation, lane: Lane<'_>, frame: Frame, now_ns: u64) {
         conversation.noise += 1;
-        let message = self.next_stamp(now_ns).on(conversation, Side::Server, None, framed(frame));
-        self.recorder.message(&message, lane, RecordHead::NOISE);
-        self.tell(&message, lane, Origin::Noise);
+        let message = self.journal.stamp_at(now_ns).on(conversation, Side::Server, None, framed(frame));
+        self.journal.keep_as(&message, lane, RecordHead::NOISE, Origin::Noise);
     }
 
     /// An oversize message fails alone: whoever waits for it, or for its answer, is told.
@@ -414,7 +278,7 @@ impl Pipeline {
     ) {
         let text =
             format!("a message of {size} bytes is over the limit of {} and was not passed on", self.message_bytes_max);
-        self.note(conversation, from, &text);
+        self.journal.note(conversation, from, &text);
         let Some(found) = scan::salvage(head, tail) else { return };
         let id = Id::from_json(found.id);
         let refusal = Refusal::TooLarge { limit: self.message_bytes_max };
@@ -428,25 +292,12 @@ impl Pipeline {
 
     fn note_unframed(&mut self, conversation: &Conversation, from: Side, sample: &[u8], now_ns: u64) {
         let text = format!("bytes that no header announced were passed over: {}", visible::visible_bytes(sample));
-        self.note_fault(conversation, from, &text, now_ns);
+        self.journal.note_at(conversation, from, &text, now_ns);
     }
 
     /// Records that something happened where a message should have been.
     pub fn note(&mut self, conversation: &Conversation, from: Side, text: &str) {
-        let now_ns = self.clock.now_ns();
-        self.note_fault(conversation, from, text, now_ns);
-    }
-
-    fn note_fault(&mut self, conversation: &Conversation, from: Side, text: &str, now_ns: u64) {
-        let sequence = self.next_stamp(now_ns).sequence;
-        let (conversation, upstream) = (conversation.number(), conversation.upstream());
-        self.recorder.event((conversation, upstream), from, sequence, now_ns, text);
-        let upstream = self.policy.server(upstream);
-        let fault = || {
-            let upstream = upstream.cloned();
-            Event::Fault { sequence, time_ns: now_ns, from, conversation, upstream, text: text.into() }
-        };
-        self.bus.publish_message(sequence, now_ns, fault);
+        self.journal.note(conversation, from, text);
     }
 
     /// Answers every call `from` still waits on: its peer is gone.
@@ -484,7 +335,7 @@ impl Pipeline {
     ) {
         let id = conversation.own_id(asked.id.clone(), asked.sequence);
         let answer = reply::error(&id, refusal);
-        let answer = self.compose(conversation.number(), lane, Side::Client, Some(asked.sequence), answer);
+        let answer = self.journal.compose(conversation.place(), lane, Side::Client, Some(asked.sequence), answer);
         out.to_client.push(answer);
     }
 
@@ -512,7 +363,7 @@ impl Pipeline {
         message: Bytes,
         out: &mut Outbox,
     ) -> u64 {
-        let message = self.compose(conversation.number(), lane, Side::Server, None, message);
+        let message = self.journal.compose(conversation.place(), lane, Side::Server, None, message);
         let sequence = message.sequence();
         out.to_server.push(message);
         sequence
@@ -550,13 +401,13 @@ impl Pipeline {
         out: &mut Outbox,
     ) {
         let answer = reply::error(id, &self.named(conversation.upstream(), refusal));
-        let answer = self.compose(conversation.number(), conversation.lane_of(id), asker, correlated, answer);
+        let answer = self.journal.compose(conversation.place(), conversation.lane_of(id), asker, correlated, answer);
         out.to(asker).push(answer);
     }
 
     /// A refusal that says which of several servers gave an invalid answer.
     fn named<'a>(&self, upstream: Upstream, refusal: &'a Refusal) -> Cow<'a, Refusal> {
-        match (refusal, self.policy.server(upstream)) {
+        match (refusal, self.journal.server(upstream)) {
             (Refusal::UpstreamGarbled { server: None, what }, Some(server)) => {
                 Cow::Owned(Refusal::UpstreamGarbled { server: Some(server.to_string()), what: what.clone() })
             }
@@ -564,103 +415,50 @@ impl Pipeline {
         }
     }
 
-    /// Makes a message of our own for one side, in the other's place.
-    fn compose(
-        &mut self,
-        conversation: u32,
-        lane: Lane<'_>,
-        to: Side,
-        correlated: Option<u64>,
-        message: Bytes,
-    ) -> Outgoing {
-        let frame = Frame::composed(message);
-        let now_ns = self.clock.now_ns();
-        let Stamp { sequence, time_ns } = self.next_stamp(now_ns);
-        let message = ProxyMessage {
-            sequence,
-            time_ns,
-            from: to.other(),
-            conversation,
-            upstream: self.legs.of(conversation),
-            message: Message::new(frame.bytes.clone()),
-            ending: frame.ending,
-            bom: false,
-            correlated,
-        };
-        self.recorder.message(&message, lane, RecordHead::FROM_PROXY);
-        self.tell(&message, lane, Origin::Proxy);
-        if let Some(request) = correlated {
-            self.note_answer(request, &message);
-        }
-        Outgoing::Reply(frame, Composed { sequence: message.sequence })
-    }
-
-    fn tell(&mut self, message: &ProxyMessage, lane: Lane<'_>, origin: Origin) {
-        self.told = message.sequence;
-        self.bus.publish_message(message.sequence, message.time_ns, || {
-            Event::message(message, self.policy.server(message.upstream).cloned(), lane, origin)
-        });
-    }
-
     /// Whether a batch must be on disk before it leaves.
     pub fn records_first(&self) -> bool {
-        self.recorder.is_strict()
+        self.journal.records_first()
     }
 
     /// Whether anything is written: messages, or what was decided about them.
     pub fn writes(&self) -> bool {
-        self.recorder.is_on() || self.audit.is_some()
+        self.journal.writes()
     }
 
     /// Writes what was recorded, and how calls went.
     pub fn commit(&mut self) -> Result<(), StoreFailed> {
-        self.commit_audit();
+        self.journal.commit_audit();
         self.commit_records()
     }
 
-    /// Writes how calls went. What was decided about them is written already.
     pub fn commit_audit(&mut self) {
-        if let Some(audit) = &mut self.audit {
-            // What could not be written is said by whoever asks for trouble.
-            let _ = audit.flush();
-        }
+        self.journal.commit_audit();
     }
 
     /// Writes what was recorded.
     pub fn commit_records(&mut self) -> Result<(), StoreFailed> {
-        self.clock.rest();
-        self.recorder.may_divide(self.intercept.held_count() == 0);
-        let earlier = self.recorder.earlier();
-        let committed = self.recorder.commit(self.clock.last_ns);
-        if self.recorder.earlier() != earlier {
-            // From here on messages belong to another session.
-            self.bus.publish(|| Event::Changed);
-        }
-        committed
+        self.journal.commit(self.intercept.held_count() == 0)
     }
 
     /// What is recorded, and where.
     pub fn recorder(&self) -> &Recorder {
-        &self.recorder
+        self.journal.recorder()
     }
 
     pub fn take_trouble(&mut self) -> Option<String> {
-        let audit = self.audit.as_mut().and_then(|audit| audit.take_trouble());
-        audit.or_else(|| self.recorder.take_trouble())
+        self.journal.take_trouble()
     }
 
     /// Whether heads of HTTP exchanges are wanted by anybody.
     pub fn keeps_exchanges(&self) -> bool {
-        self.recorder.is_on()
+        self.journal.keeps_exchanges()
     }
 
     /// A number for the next HTTP exchange.
     pub fn number_exchange(&mut self) -> u64 {
-        self.exchanges += 1;
-        self.exchanges
+        self.journal.number_exchange()
     }
 
-    /// Keeps the head of a request or a response, and whether the exchange is over with it.
     pub fn exchange_head(
         &mut self,
         exchange: &ExchangeMark,
@@ -668,26 +466,17 @@ impl Pipeline {
         text: impl FnOnce() -> Vec<u8>,
         is_over: bool,
     ) {
-        let now_ns = self.clock.recent_ns();
-        self.recorder.exchange_head(exchange, now_ns, key, text, is_over);
+        self.journal.exchange_head(exchange, key, text, is_over);
     }
 
-    /// Keeps the end of an exchange; `how` is empty if it ended as it should.
     pub fn exchange_end(&mut self, exchange: &ExchangeMark, how: &str) {
-        let now_ns = self.clock.recent_ns();
-        self.recorder.exchange_end(exchange, now_ns, how);
+        self.journal.exchange_end(exchange, how);
     }
 
     /// Ends the recording.
     pub fn finish(mut self, end: &End) -> (Vec<(SessionHeader, PathBuf)>, io::Result<()>) {
         self.discard_held(|_| true, Why::Ending);
-        let now_ns = self.clock.now_ns();
-        let audited = self.audit.take().map_or(Ok(()), |audit| {
-            let recording = judge::recording(&self.recorder, &audit);
-            audit.finish(recording, now_ns)
-        });
-        let (sessions, recorded) = self.recorder.finish(now_ns, end);
-        (sessions, recorded.and(audited))
+        self.journal.finish(end)
     }
 }
 

@@ -223,11 +223,6 @@ impl Policy {
         self.servers.iter().position(|known| **known == *server).map(Upstream::nth)
     }
 
-    /// The server of a gateway.
-    pub(crate) fn server(&self, upstream: Upstream) -> Option<&Arc<str>> {
-        self.servers.get(upstream.index().checked_sub(1)?)
-    }
-
     #[inline]
     pub fn is_governed(&self) -> bool {
         self.governed.is_some()

@@ -50,8 +50,8 @@ impl Pipeline {
     }
 
     pub(super) fn ask(&mut self, conversation: &Conversation, lane: Lane<'_>, question: Question, out: &mut Outbox) {
-        self.keep_verdict(question.message(), VerdictKind::Ask, &question.ruling, None);
-        self.keep_held(question.message(), lane);
+        self.journal.verdict(question.message(), VerdictKind::Ask, &question.ruling, None);
+        self.journal.keep_held(question.message(), lane);
         self.put(conversation, lane, question, false, out);
     }
 
@@ -88,9 +88,9 @@ impl Pipeline {
 
     /// What people know the server by.
     fn server_name(&self, message: &ProxyMessage) -> Option<&str> {
-        let of_gateway = self.policy.server(message.upstream).map(|server| &**server);
+        let of_gateway = self.journal.server(message.upstream).map(|server| &**server);
         let by_rules = || self.policy.rules()?.server.as_deref();
-        of_gateway.or_else(by_rules).or_else(|| self.audit.as_ref()?.server())
+        of_gateway.or_else(by_rules).or_else(|| self.journal.audited_server())
     }
 
     /// Takes what a client says to us.
@@ -216,7 +216,7 @@ impl Pipeline {
         let Parked { content: Content::Question(question), ref speaker, .. } = parked else { return };
         let (judged, ruling) = question.approved();
         let message = judged.message();
-        self.note_decision(speaker, message, &message.message, &ruling, ("allow", by, None), held_ns);
+        self.journal.decided(speaker, message, &message.message, &ruling, ("allow", by, None), held_ns);
         let parked = Parked { content: Content::Judged(judged), ..parked };
         if !self.is_sealed() {
             return self.end_unaudited(parked);
@@ -226,12 +226,11 @@ impl Pipeline {
 
     /// Whether what was decided is on disk, or need not be.
     pub(super) fn is_sealed(&mut self) -> bool {
-        let Some(audit) = &mut self.audit else { return true };
-        audit.seal().is_ok() || !self.policy.rules().is_some_and(|rules| rules.audit_required)
+        self.journal.is_sealed() || !self.policy.rules().is_some_and(|rules| rules.audit_required)
     }
 
     pub(super) fn end_unaudited(&mut self, parked: Parked) {
-        self.note_ended(parked.message().sequence, NOT_WRITTEN);
+        self.journal.ended(parked.message().sequence, NOT_WRITTEN);
         let answer = request_id(parked.message()).map(|id| reply::error(&id, &Refusal::NotAudited));
         let why = "the audit could not be written";
         self.end(parked, OutcomeKind::Refused, "", why, Ends { answer, ..Ends::default() });
@@ -299,7 +298,7 @@ impl Pipeline {
             let (message, ruling) = (question.message(), question.ruling.clone());
             let actor = if by.is_empty() { NOBODY } else { by };
             let verdict = ("deny", actor, Some(why));
-            self.note_decision(&parked.speaker, message, &message.message, &ruling, verdict, parked.held_ns());
+            self.journal.decided(&parked.speaker, message, &message.message, &ruling, verdict, parked.held_ns());
         }
     }
 

@@ -3,30 +3,19 @@
 //! judged, held and written down under the server's own. Whoever stands between the two makes one of the other.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mcp_wire::{Id, Kind, Message, Span, scan};
 
 use super::{Outbox, Pipeline};
 use crate::conversation::{Conversation, Part, Speaker};
-use crate::envelope::{Lane, ProxyMessage, Side, Upstream};
+use crate::envelope::{Lane, ProxyMessage, Side};
 use crate::intercept::Why;
 use crate::policy::Ruling;
 
 const CALL_TOOL: &str = "tools/call";
 /// What an action or a type may be called; longer words are none.
 const WORD_BYTES_MAX: usize = 16;
-
-/// Which conversations are with which servers.
-#[derive(Default)]
-pub(super) struct Legs(BTreeMap<u32, Upstream>);
-
-impl Legs {
-    pub fn of(&self, conversation: u32) -> Upstream {
-        self.0.get(&conversation).copied().unwrap_or_default()
-    }
-}
 
 impl Pipeline {
     /// A client of a gateway has come. What it says is recorded and told, but neither judged nor held here; it
@@ -40,10 +29,9 @@ impl Pipeline {
     /// says of its own tools.
     pub fn begin_leg(&mut self, server: Arc<str>) -> Conversation {
         self.conversations += 1;
-        let (number, now_ns) = (self.conversations, self.clock.now_ns());
+        let number = self.conversations;
         let upstream = self.policy.meet_server(&server);
-        self.recorder.begin_leg(number, upstream, &server, now_ns);
-        self.legs.0.insert(number, upstream);
+        self.journal.begin_leg(number, upstream, &server);
         Conversation::part_of(number, Part::Leg(upstream))
     }
 
@@ -63,13 +51,12 @@ impl Pipeline {
     pub fn end_leg(&mut self, leg: &Conversation) {
         self.discard_held(|held| held.conversation == leg.number(), Why::ServerGone);
         self.rounds.forget(leg.number());
-        self.recorder.end_leg(leg.number());
-        self.legs.0.remove(&leg.number());
+        self.journal.end_leg(leg.number());
     }
 
     /// The server that a conversation of a gateway is with.
     pub fn server_of(&self, conversation: &Conversation) -> Option<&Arc<str>> {
-        self.policy.server(conversation.upstream())
+        self.journal.server(conversation.upstream())
     }
 
     /// Whether a client is not to be shown something that the server of a leg lists, because every use of it
@@ -110,7 +97,7 @@ impl Pipeline {
     ) {
         self.meet_again(conversation, &message);
         if conversation.keeps(&message) {
-            self.keep(&message, lane, 0);
+            self.journal.keep(&message, lane);
             out.withheld += 1;
             return;
         }
@@ -121,8 +108,8 @@ impl Pipeline {
             }
             // The gateway made it, of what it was told elsewhere.
             Side::Server => {
-                if let Some(request) = message.correlated.filter(|_| self.own_tool.is_some()) {
-                    self.note_answer(request, &message);
+                if self.own_tool.is_some() {
+                    self.journal.answered(&message);
                 }
                 let judged = self.policy.pass_own(message);
                 self.pass_onward(lane, judged, out);
@@ -137,7 +124,7 @@ impl Pipeline {
     }
 
     fn note_use_of_own_tool(&mut self, speaker: &Speaker, message: &ProxyMessage) {
-        let (Some(tool), Some(_)) = (&self.own_tool, &self.audit) else { return };
+        let Some(tool) = self.own_tool.as_ref().filter(|_| self.journal.is_audited()) else { return };
         let said = &message.message;
         let is_use = said.kind() == Kind::Request
             && said.method().is_some_and(|method| method == CALL_TOOL)
@@ -153,7 +140,7 @@ impl Pipeline {
         let why = format!("{} {}", word("action"), word("type"));
         let about = Some((CALL_TOOL.into(), Some(Arc::clone(tool))));
         let ruling = Ruling { about, ..Ruling::unfit() };
-        self.note_decision(speaker, message, said, &ruling, ("allow", "gateway", Some(why.trim())), 0);
+        self.journal.decided(speaker, message, said, &ruling, ("allow", "gateway", Some(why.trim())), 0);
     }
 
     /// Passes a message on if it is clear where it goes and whom it answers. What it says there is judged where

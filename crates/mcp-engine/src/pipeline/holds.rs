@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use mcp_filter::Filter;
-use mcp_store::{Mark, Outcome, OutcomeKind, RecordHead};
+use mcp_store::{Mark, Outcome, OutcomeKind};
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::{Id, Kind, Message, scan};
 use tokio::time::Instant;
 
 use super::{Outbox, Outgoing, ParkedMark, Pipeline};
-use crate::bus::{Event, Origin};
+use crate::bus::Event;
 use crate::conversation::{Client, Conversation, Part};
 use crate::envelope::{Lane, ProxyMessage, Side};
 use crate::intercept::{
@@ -58,15 +58,10 @@ impl Pipeline {
         self.meet_again(conversation, &message);
         let client = conversation.client_of(&message, lane.behalf);
         let lane = Lane { behalf: lane.behalf.or(client.as_ref().map(Client::behalf)), ..lane };
-        if let Some(request) = message.correlated {
-            self.note_answer(request, &message);
-        }
-        if self.audit.as_ref().is_some_and(|audit| audit.awaits_items()) {
-            self.note_item_answers(&message);
-        }
+        self.journal.answered(&message);
+        self.journal.items_answered(&message);
         if conversation.keeps(&message) {
-            self.recorder.message(&message, lane, 0);
-            self.tell(&message, lane, Origin::Peer);
+            self.journal.keep(&message, lane);
             out.withheld += 1;
             return;
         }
@@ -97,7 +92,7 @@ impl Pipeline {
         let passed = match self.intercept.is_idle() {
             true => Passed::Onward(judged),
             false => {
-                let server = self.policy.server(conversation.upstream()).map(|server| &**server);
+                let server = self.journal.server(conversation.upstream()).map(|server| &**server);
                 self.intercept.look(judged, lane.speaker(conversation), server, lane.since)
             }
         };
@@ -106,14 +101,14 @@ impl Pipeline {
                 None => {
                     self.keep_rulings(lane.speaker(conversation), judged.message(), &rulings);
                     match &hidden {
-                        None => self.keep(judged.message(), lane, 0),
+                        None => self.journal.keep(judged.message(), lane),
                         Some(hidden) => self.keep_shown(judged.message(), hidden, lane),
                     }
                     out.to(judged.message().from.other()).push(Outgoing::Message(judged));
                 }
                 Some(known) => {
                     let came = hidden.map(|hidden| hidden.came(judged.message()));
-                    self.keep_held(came.as_ref().unwrap_or(judged.message()), lane);
+                    self.journal.keep_held(came.as_ref().unwrap_or(judged.message()), lane);
                     let judged = renamed(judged, &known);
                     self.keep_renamed(judged, out);
                 }
@@ -122,7 +117,7 @@ impl Pipeline {
                 let event_id = if lane.is_foretold { b"" } else { lane.event_id };
                 self.keep_rulings(lane.speaker(conversation), judged.message(), &rulings);
                 let came = hidden.map(|hidden| hidden.came(judged.message()));
-                self.keep_held(came.as_ref().unwrap_or(judged.message()), Lane { event_id, ..lane });
+                self.journal.keep_held(came.as_ref().unwrap_or(judged.message()), Lane { event_id, ..lane });
                 let ProxyMessage { sequence, correlated, .. } = *judged.message();
                 out.parked.push(ParkedMark { sequence, correlated, is_refused: false });
                 let since = lane.since.unwrap_or_else(Instant::now);
@@ -145,11 +140,11 @@ impl Pipeline {
                 });
             }
             Passed::TakesBack(judged, sequence) => {
-                self.keep_held(judged.message(), lane);
+                self.journal.keep_held(judged.message(), lane);
                 let why = format!("it takes back #{sequence}, which was held");
                 let outcome =
                     Outcome { what: OutcomeKind::Cancelled, by: String::new(), why, held_ns: 0, edited: None };
-                self.keep_outcome(judged.message(), outcome);
+                self.journal.outcome(judged.message(), outcome);
                 out.withheld += 1;
                 if let Some(parked) = self.intercept.take(sequence) {
                     let why = "its sender took it back";
@@ -161,13 +156,13 @@ impl Pipeline {
     }
 
     pub(super) fn park(&mut self, mut parked: Parked) {
-        parked.server = self.policy.server(parked.message().upstream).cloned();
+        parked.server = self.journal.server(parked.message().upstream).cloned();
         let held = parked.held();
         self.intercept.park(parked);
         if let Some(tell) = self.on_question.as_ref().filter(|_| held.asks.is_some()) {
             tell(held.clone());
         }
-        self.bus.publish(|| Event::Held(Box::new(held)));
+        self.journal.publish(|| Event::Held(Box::new(held)));
     }
 
     /// Names a request that is taken back as its receiver knows it.
@@ -182,7 +177,7 @@ impl Pipeline {
         match self.judge(conversation, lane, message) {
             Ok((judged, rulings)) => {
                 self.keep_rulings(lane.speaker(conversation), judged.message(), &rulings);
-                self.keep_held(judged.message(), lane);
+                self.journal.keep_held(judged.message(), lane);
                 self.keep_renamed(judged.cancelling(now), out);
             }
             Err(stopped) => self.stop(conversation, lane, None, stopped, out),
@@ -198,24 +193,8 @@ impl Pipeline {
             held_ns: 0,
             edited: Some(judged.message().message.bytes().clone()),
         };
-        self.keep_outcome(judged.message(), outcome);
+        self.journal.outcome(judged.message(), outcome);
         out.to(judged.message().from.other()).push(Outgoing::Message(judged));
-    }
-
-    pub(super) fn keep_held(&mut self, message: &ProxyMessage, lane: Lane<'_>) {
-        self.keep(message, lane, RecordHead::HELD);
-    }
-
-    pub(super) fn keep(&mut self, message: &ProxyMessage, lane: Lane<'_>, flags: u16) {
-        self.recorder.message(message, lane, flags);
-        self.tell(message, lane, Origin::Peer);
-    }
-
-    pub(super) fn keep_outcome(&mut self, message: &ProxyMessage, outcome: Outcome) {
-        let now_ns = self.clock.now_ns();
-        self.recorder.outcome(message, now_ns, &outcome);
-        let sequence = message.sequence;
-        self.bus.publish(|| Event::Outcome { sequence, outcome: outcome.into() });
     }
 
     /// Does what somebody decided about a parked message.
@@ -309,17 +288,17 @@ impl Pipeline {
         }
         let unasks = parked.asking.take().map(|asking| {
             let cancellation = reply::cancellation_because(&asking.id, "it is decided");
-            self.compose(parked.message().conversation, parked.lane.lane(), Side::Client, None, cancellation)
+            self.journal.compose(parked.message().place(), parked.lane.lane(), Side::Client, None, cancellation)
         });
         let message = parked.message();
-        let (sequence, conversation, from) = (message.sequence, message.conversation, message.from);
+        let ProxyMessage { sequence, conversation, upstream, from, .. } = *message;
         let edited = (ends.goes_on && parked.is_changed).then(|| message.message.bytes().clone());
         let is_edited = edited.is_some();
         let outcome = Outcome { what, by: by.into(), why: why.into(), held_ns: parked.held_ns(), edited };
-        self.keep_outcome(message, outcome);
+        self.journal.outcome(message, outcome);
         if !ends.goes_on {
             // Whatever its sender is told, its receiver never saw it.
-            self.note_ended(sequence, audited(what));
+            self.journal.ended(sequence, audited(what));
         }
         let request = ends.request.unwrap_or_else(|| request_id(message));
         if ends.goes_on && request.is_some() {
@@ -333,7 +312,7 @@ impl Pipeline {
                 true => (from, Some(sequence)),
                 false => (from.other(), message.correlated),
             };
-            let answer = self.compose(conversation, parked.lane.lane(), to, correlated, answer);
+            let answer = self.journal.compose((conversation, upstream), parked.lane.lane(), to, correlated, answer);
             *(if to == from { &mut back } else { &mut onward }) = Some(answer);
         }
         if let Content::Judged(judged) = parked.content
@@ -425,7 +404,7 @@ impl Pipeline {
         self.discard_held(is_its, Why::ClientGone);
         self.rounds.forget(conversation);
         self.unknown.forget(conversation);
-        self.note_lost(conversation);
+        self.journal.lost(conversation);
     }
 
     /// A message was parked that had left already.
@@ -473,7 +452,7 @@ impl Pipeline {
             }
             Mode::Intercept => 0,
         };
-        self.bus.publish(|| Event::Changed);
+        self.journal.changed();
         released
     }
 
@@ -490,14 +469,14 @@ impl Pipeline {
         owner: Owner,
     ) -> Result<String, BreakpointError> {
         let name = self.intercept.add(name, filter, owner)?;
-        self.bus.publish(|| Event::Changed);
+        self.journal.changed();
         Ok(name.to_string())
     }
 
     /// Removes a breakpoint. What it held stays held until somebody decides.
     pub fn remove_breakpoint(&mut self, name: &str) -> bool {
         let removed = self.intercept.remove(name);
-        self.bus.publish(|| Event::Changed);
+        self.journal.changed();
         removed
     }
 
@@ -520,7 +499,7 @@ impl Pipeline {
             }
             self.leave_questions();
         }
-        self.bus.publish(|| Event::Changed);
+        self.journal.changed();
     }
 
     fn fall_back(&mut self, sequence: u64) {
@@ -541,23 +520,17 @@ impl Pipeline {
         }
     }
 
-    /// Marks a message, or notes something beside it.
     pub fn mark(&mut self, sequence: u64, mark: Mark) {
-        let now_ns = self.clock.now_ns();
-        self.recorder.mark(sequence, now_ns, &mark);
-        self.bus.publish(|| Event::Marked { sequence, mark: mark.into() });
+        self.journal.mark(sequence, mark);
     }
 
-    /// Notes something about the session.
     pub fn note_session(&mut self, notes: &BTreeMap<String, String>) {
-        let now_ns = self.clock.now_ns();
-        self.recorder.note(now_ns, notes);
-        self.bus.publish(|| Event::Changed);
+        self.journal.note_session(notes);
     }
 
     /// How far a recording reaches that has all of what passed so far.
     pub fn sequence(&self) -> u64 {
-        self.sequence
+        self.journal.sequence()
     }
 }
 

@@ -45,11 +45,11 @@ impl Pipeline {
         injection: Injection,
         out: &mut Outbox,
     ) -> Option<Asked> {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.journal.now_ns();
         let message = Message::new(injection.message);
         let id = message.id().filter(|_| message.glance().kind == Kind::Request).map(|_| self.unused_id());
         let bytes = id.as_ref().map_or_else(|| message.bytes().clone(), |id| with_id(message.bytes(), id));
-        let stamp = self.next_stamp(now_ns);
+        let stamp = self.journal.stamp_at(now_ns);
         let asked = id.map(|id| Asked { id, sequence: stamp.sequence });
         let has_exchange = lane.exchange != 0;
         let lane = Lane { asked: asked.as_ref().filter(|_| has_exchange), ..lane };
@@ -65,8 +65,7 @@ impl Pipeline {
             }
         };
         self.keep_rulings(lane.speaker(conversation), judged.message(), &rulings);
-        self.recorder.message(judged.message(), lane, RecordHead::FROM_PROXY);
-        self.tell(judged.message(), lane, Origin::Proxy);
+        self.journal.keep_as(judged.message(), lane, RecordHead::FROM_PROXY, Origin::Proxy);
         let sequence = judged.message().sequence;
         out.to_server.push(Outgoing::Message(judged));
         self.seal(lane, out);
@@ -110,7 +109,7 @@ impl Pipeline {
             conversation.pending.take(Side::Client, &id);
             conversation.forget_answer_to(&id);
         }
-        self.note_decision(
+        self.journal.decided(
             lane.speaker(conversation),
             &message,
             &message.message,
@@ -118,10 +117,10 @@ impl Pipeline {
             ("deny", "rule", Some(&why)),
             0,
         );
-        self.recorder.message(&message, lane, RecordHead::FROM_PROXY | RecordHead::HELD);
-        self.tell(&message, lane, Origin::Proxy);
+        self.journal.keep_as(&message, lane, RecordHead::FROM_PROXY | RecordHead::HELD, Origin::Proxy);
         let what = OutcomeKind::Dropped;
-        self.keep_outcome(&message, Outcome { what, by: "rules".into(), why: why.clone(), held_ns: 0, edited: None });
+        self.journal
+            .outcome(&message, Outcome { what, by: "rules".into(), why: why.clone(), held_ns: 0, edited: None });
         why
     }
 

@@ -7,17 +7,15 @@ use bytes::Bytes;
 use mcp_store::{Outcome, OutcomeKind, VerdictKind};
 use mcp_wire::reply::{self, Denied, Refusal};
 use mcp_wire::revision::Era;
-use mcp_wire::{Ending, Id, Kind, Message, scan, strict};
+use mcp_wire::{Ending, Id, Kind, Message, strict};
 
 use super::holds::{item_ids, request_id};
 use super::{Outbox, Outgoing, ParkedMark, Pipeline, Release};
-use crate::audit::{Audit, Decided, Recording};
 use crate::conversation::{Conversation, Part, Speaker};
 use crate::envelope::{Asked, Lane, ProxyMessage, Side};
 use crate::intercept::DecideError;
 use crate::policy::rules::{Denial, RuleVerdict};
 use crate::policy::{Judged, Question, Refused, Ruling, Rulings, Verdict, has_batches};
-use crate::record::Recorder;
 
 /// What asks for something that lists name, and may be kept from them.
 const IS_LISTED: [&str; 4] = ["tools/call", "prompts/get", "resources/read", "resources/subscribe"];
@@ -40,12 +38,6 @@ pub(super) struct Told {
     /// To the client, of calls whose answers came in a batch: the sequences of the calls, and their answers.
     closing: Vec<(u64, Bytes)>,
     pub why: String,
-}
-
-/// What was decided about a message by rule, and its number in the audit.
-#[derive(Clone, Copy)]
-pub(super) struct Noted {
-    pub number: u64,
 }
 
 impl Pipeline {
@@ -88,7 +80,7 @@ impl Pipeline {
                     first = first.or(noted.map(|noted| (ruling, noted)));
                 }
                 if let Some((ruling, noted)) = first {
-                    self.keep_verdict(message, VerdictKind::Allow, ruling, Some(noted));
+                    self.journal.verdict(message, VerdictKind::Allow, ruling, Some(noted));
                 }
             }
         }
@@ -100,108 +92,9 @@ impl Pipeline {
         message: &ProxyMessage,
         said: &Message,
         ruling: &Ruling,
-    ) -> Option<Noted> {
+    ) -> Option<u64> {
         let verdict = ("allow", ruling.decider(), None);
-        ruling.is_kept.then(|| self.note_decision(speaker, message, said, ruling, verdict, 0))?
-    }
-
-    /// A request has its answer, which the audit is to know.
-    #[inline]
-    pub(super) fn note_answer(&mut self, request: u64, answer: &ProxyMessage) {
-        if let Some(audit) = &mut self.audit {
-            let recording = recording(&self.recorder, audit);
-            audit.answered(request, recording, answer);
-        }
-    }
-
-    /// Requests that came in a batch have their answers, in a batch as well or one by one.
-    #[cold]
-    pub(super) fn note_item_answers(&mut self, answer: &ProxyMessage) {
-        let Some(audit) = &mut self.audit else { return };
-        let (recording, message) = (recording(&self.recorder, audit), &answer.message);
-        match message.glance().kind {
-            Kind::Batch => scan::batch_items(message.bytes()).for_each(|span| {
-                let item = Message::new(message.bytes().slice(span.range()));
-                if item.glance().kind.is_response() {
-                    audit.answered_item(recording, answer, &item);
-                }
-            }),
-            kind if kind.is_response() => audit.answered_item(recording, answer, message),
-            _ => {}
-        }
-    }
-
-    /// Writes down a decision, beside the message too unless it is about a part of it. Its number in the
-    /// audit comes back.
-    pub(super) fn note_decision(
-        &mut self,
-        speaker: &Speaker,
-        message: &ProxyMessage,
-        said: &Message,
-        ruling: &Ruling,
-        (verdict, actor, why): (&'static str, &str, Option<&str>),
-        held_ns: u64,
-    ) -> Option<Noted> {
-        let time_ns = self.clock.recent_ns();
-        let version = self.policy.rules().map(|rules| &*rules.version);
-        let audit = self.audit.as_mut()?;
-        let recording = recording(&self.recorder, audit);
-        let operation = ruling.operation.map(|operation| operation.name());
-        // What cannot be judged is named as far as it can be read.
-        let (method, tool);
-        let (method, tool) = match &ruling.about {
-            Some((method, tool)) => (&**method, tool.as_deref()),
-            None => {
-                (method, tool) = (said.method().unwrap_or_default(), said.subject());
-                (&*method, tool.as_deref())
-            }
-        };
-        let decided = Decided {
-            message,
-            method,
-            tool,
-            speaker,
-            server: self.policy.server(message.upstream).map(|server| &**server),
-            recording,
-            operation,
-            verdict,
-            rule: ruling.rule.as_deref(),
-            rules_version: version.unwrap_or_default(),
-            actor,
-            why,
-            held_ns,
-            goes_on: verdict == "allow",
-            is_call: said.glance().kind == Kind::Request && message.message.glance().kind == Kind::Request,
-            item: match (said.glance().kind, message.message.glance().kind) {
-                (Kind::Request, Kind::Batch) => said.id(),
-                _ => None,
-            },
-        };
-        for rule in &ruling.observed {
-            let observed = Decided {
-                verdict: "observe",
-                rule: Some(rule),
-                // Who decided, and why, is about the decision that follows.
-                actor: "rule",
-                why: None,
-                held_ns: 0,
-                goes_on: false,
-                item: None,
-                ..decided
-            };
-            audit.decide(time_ns, &observed);
-        }
-        let noted = Noted { number: audit.decide(time_ns, &decided) };
-        if !decided.goes_on {
-            // Whoever is told of it can look it up. What could not be written is said elsewhere.
-            let _ = audit.flush();
-        }
-        if std::ptr::eq(said, &message.message)
-            && let Some(what) = VerdictKind::from_name(verdict)
-        {
-            self.keep_verdict(message, what, ruling, Some(noted));
-        }
-        Some(noted)
+        ruling.is_kept.then(|| self.journal.decided(speaker, message, said, ruling, verdict, 0))?
     }
 
     /// Keeps a message from going on.
@@ -241,7 +134,7 @@ impl Pipeline {
         let is_batch = message.message.glance().kind == Kind::Batch && message.from == Side::Server;
         let answered = if is_batch { conversation.pending.take_answered_together() } else { Vec::new() };
         let told = self.refusal_of((lane.speaker(conversation), known, answered), &message, refused);
-        self.keep_held(&message, lane);
+        self.journal.keep_held(&message, lane);
         let closing = self.close_calls(conversation, lane, told.closing, out);
         self.end_refused(lane, message, (told.answer, closing), &told.why, out);
     }
@@ -262,17 +155,23 @@ impl Pipeline {
         }
         let (first, last) = (closing.first()?.0, closing.pop()?);
         if closing.is_empty() {
-            return Some(self.compose(conversation.number(), lane, Side::Client, Some(last.0), last.1));
+            return Some(self.journal.compose(conversation.place(), lane, Side::Client, Some(last.0), last.1));
         }
         if lane.exchange > 0 || has_batches(lane.speaker(conversation)) {
             let answers: Vec<Bytes> = closing.into_iter().chain([last]).map(|(_, answer)| answer).collect();
-            return Some(self.compose(conversation.number(), lane, Side::Client, Some(first), reply::batch(&answers)));
+            return Some(self.journal.compose(
+                conversation.place(),
+                lane,
+                Side::Client,
+                Some(first),
+                reply::batch(&answers),
+            ));
         }
         for (call, answer) in closing {
-            let answer = self.compose(conversation.number(), lane, Side::Client, Some(call), answer);
+            let answer = self.journal.compose(conversation.place(), lane, Side::Client, Some(call), answer);
             out.to_client.push(answer);
         }
-        Some(self.compose(conversation.number(), lane, Side::Client, Some(last.0), last.1))
+        Some(self.journal.compose(conversation.place(), lane, Side::Client, Some(last.0), last.1))
     }
 
     /// What is said of a refused message, to whoever waits and in the recording, once it is written down.
@@ -287,7 +186,7 @@ impl Pipeline {
         match refused {
             Refused::Denied(ruling) => {
                 let verdict = ("deny", ruling.decider(), None);
-                let noted = self.note_decision(speaker, message, &message.message, ruling, verdict, 0);
+                let noted = self.journal.decided(speaker, message, &message.message, ruling, verdict, 0);
                 let is_call = matches!(message.message.glance().kind, Kind::Request | Kind::Response);
                 let answer = waits.filter(|_| is_call);
                 let answer = answer.map(|id| self.denial(speaker, &id, message, ruling, (noted, None)));
@@ -296,7 +195,7 @@ impl Pipeline {
             Refused::Unfit(why) => {
                 let ruling = Ruling::unfit();
                 let verdict = ("deny", "proxy", Some(why.as_str()));
-                self.note_decision(speaker, message, &message.message, &ruling, verdict, 0);
+                self.journal.decided(speaker, message, &message.message, &ruling, verdict, 0);
                 let garbled = Refusal::UpstreamGarbled { server: None, what: Some(why.clone()) };
                 let garbled = self.named(message.upstream, &garbled);
                 let closing = answered.into_iter().map(|(id, call)| (call, reply::error(&id, &garbled))).collect();
@@ -333,7 +232,7 @@ impl Pipeline {
         why: Option<&str>,
         held_ns: u64,
     ) -> Option<Bytes> {
-        let noted = self.note_decision(speaker, message, &message.message, ruling, ("deny", actor, why), held_ns);
+        let noted = self.journal.decided(speaker, message, &message.message, ruling, ("deny", actor, why), held_ns);
         let id = request_id(message)?;
         Some(self.denial(speaker, &id, message, ruling, (noted, why)))
     }
@@ -344,7 +243,7 @@ impl Pipeline {
         id: &Id,
         message: &ProxyMessage,
         ruling: &Ruling,
-        (noted, why): (Option<Noted>, Option<&str>),
+        (noted, why): (Option<u64>, Option<&str>),
     ) -> Bytes {
         let rules = self.policy.rules();
         let (method, tool) = match &ruling.about {
@@ -355,14 +254,14 @@ impl Pipeline {
         if rules.is_some_and(|rules| rules.hide_denied) && ruling.is_hidden && is_listed {
             return reply::unknown(id, method, tool.unwrap_or_default());
         }
-        let audit_id = noted.zip(self.audit.as_ref()).map(|(noted, audit)| audit.id(noted.number));
-        let of_gateway = self.policy.server(message.upstream).map(|server| &**server);
+        let audit_id = noted.and_then(|number| self.journal.audit_id(number));
+        let of_gateway = self.journal.server(message.upstream).map(|server| &**server);
         let server = of_gateway.or_else(|| rules?.server.as_deref());
         let denied = Denied {
             rule: ruling.rule.as_deref(),
             message: ruling.message.as_deref(),
             why,
-            server: server.or_else(|| self.audit.as_ref()?.server()),
+            server: server.or_else(|| self.journal.audited_server()),
             tool,
             operation: ruling.operation.map(|operation| operation.name()),
             audit_id: audit_id.as_deref(),
@@ -392,7 +291,7 @@ impl Pipeline {
                 true => (ruling.decider(), None),
                 false => ("rule", Some(NEIGHBOUR_DENIED)),
             };
-            let noted = self.note_decision(speaker, batch, item, ruling, ("deny", actor, why), 0);
+            let noted = self.journal.decided(speaker, batch, item, ruling, ("deny", actor, why), 0);
             if is_denied && first.is_none() {
                 first = Some((ruling, noted));
             }
@@ -406,7 +305,7 @@ impl Pipeline {
             }
         }
         if let Some((ruling, noted)) = first {
-            self.keep_verdict(batch, VerdictKind::Deny, ruling, noted);
+            self.journal.verdict(batch, VerdictKind::Deny, ruling, noted);
         }
         let closing = answered.into_iter().filter_map(|(id, call)| {
             let (ruling, noted) = first?;
@@ -440,8 +339,8 @@ impl Pipeline {
         let is_told = answer.is_some() || closing.is_some();
         let what = if is_told { OutcomeKind::Refused } else { OutcomeKind::Dropped };
         let outcome = Outcome { what, by: "rules".into(), why: why.into(), held_ns: 0, edited: None };
-        self.keep_outcome(&message, outcome);
-        let ProxyMessage { sequence, conversation, from, correlated, .. } = message;
+        self.journal.outcome(&message, outcome);
+        let ProxyMessage { sequence, conversation, upstream, from, correlated, .. } = message;
         let (request, items) = (request_id(&message), item_ids(&message));
         let kind = message.message.glance().kind;
         // One that says nothing may answer, too.
@@ -450,11 +349,11 @@ impl Pipeline {
         match answer {
             // Whoever waits for an answer of the server's is told that it cannot have it.
             Some(answer) if is_answer => {
-                onward = Some(self.compose(conversation, lane, from.other(), correlated, answer));
+                onward = Some(self.journal.compose((conversation, upstream), lane, from.other(), correlated, answer));
             }
             Some(answer) => {
                 let answered = request.is_some().then_some(sequence);
-                back = Some(self.compose(conversation, lane, from, answered, answer));
+                back = Some(self.journal.compose((conversation, upstream), lane, from, answered, answer));
             }
             None => {}
         }
@@ -486,18 +385,18 @@ impl Pipeline {
         out: &mut Outbox,
     ) -> Bytes {
         let id = message.id().filter(|_| message.glance().kind == Kind::Request);
-        let now_ns = self.clock.now_ns();
-        let stamp = self.next_stamp(now_ns);
+        let now_ns = self.journal.now_ns();
+        let stamp = self.journal.stamp_at(now_ns);
         let asked = id.clone().map(|id| Asked { id, sequence: stamp.sequence });
         let message = stamp.on(conversation, Side::Client, asked.as_ref(), (message, Ending::Counted, false));
         let (speaker, why) = (lane.speaker(conversation), refusal.text());
-        self.note_decision(speaker, &message, &message.message, &Ruling::unfit(), ("deny", "proxy", Some(&why)), 0);
-        self.keep_held(&message, lane);
+        self.journal.decided(speaker, &message, &message.message, &Ruling::unfit(), ("deny", "proxy", Some(&why)), 0);
+        self.journal.keep_held(&message, lane);
         let outcome = Outcome { what: OutcomeKind::Refused, by: "rules".into(), why, held_ns: 0, edited: None };
-        self.keep_outcome(&message, outcome);
+        self.journal.outcome(&message, outcome);
         let answer = id.map_or_else(|| reply::error_without_id(refusal), |id| reply::error(&id, refusal));
         let answered = asked.map(|asked| asked.sequence);
-        let answer = self.compose(message.conversation, lane, Side::Client, answered, answer);
+        let answer = self.journal.compose(message.place(), lane, Side::Client, answered, answer);
         for id in item_ids(&message) {
             conversation.pending.take_very(Side::Client, &id, message.sequence);
         }
@@ -534,33 +433,14 @@ impl Pipeline {
             }
         };
         let message = judged.message();
-        self.note_decision(speaker, message, &message.message, &ruling, ("allow", by, Some("edited")), held_ns);
+        self.journal.decided(speaker, message, &message.message, &ruling, ("allow", by, Some("edited")), held_ns);
         Ok(judged)
-    }
-
-    /// A call that was allowed does not go on after all.
-    pub(super) fn note_ended(&mut self, sequence: u64, status: &'static str) {
-        let time_ns = self.clock.recent_ns();
-        if let Some(audit) = &mut self.audit {
-            let recording = recording(&self.recorder, audit);
-            audit.ended(sequence, status, recording, time_ns);
-        }
-    }
-
-    /// Nothing that is under way in a conversation comes back.
-    pub(super) fn note_lost(&mut self, conversation: u32) {
-        let time_ns = self.clock.recent_ns();
-        if let Some(audit) = &mut self.audit {
-            let recording = recording(&self.recorder, audit);
-            audit.lost(conversation, recording, time_ns);
-        }
     }
 
     /// Writes the audit before anything leaves. What it could not be written for stays, if that was asked
     /// for.
     pub(super) fn seal(&mut self, lane: Lane<'_>, out: &mut Outbox) {
-        let Some(audit) = self.audit.as_mut().filter(|audit| audit.is_unsealed()) else { return };
-        let Err(unsealed) = audit.seal() else { return };
+        let Err(unsealed) = self.journal.seal() else { return };
         if !self.policy.rules().is_some_and(|rules| rules.audit_required) {
             return;
         }
@@ -580,7 +460,7 @@ impl Pipeline {
             for outgoing in stays {
                 let Outgoing::Message(judged) = outgoing else { continue };
                 let message = judged.into_message();
-                self.note_ended(message.sequence, NOT_WRITTEN);
+                self.journal.ended(message.sequence, NOT_WRITTEN);
                 let answer = request_id(&message).map(|id| reply::error(&id, &Refusal::NotAudited)).or_else(|| {
                     let ids = item_ids(&message);
                     let answers: Vec<Bytes> = ids.iter().map(|id| reply::error(id, &Refusal::NotAudited)).collect();
@@ -590,12 +470,6 @@ impl Pipeline {
             }
         }
     }
-}
-
-/// The recording that messages are found in; where there is none, the run.
-pub(super) fn recording(recorder: &Recorder, audit: &Audit) -> Recording {
-    let session = recorder.current().map_or_else(|| audit.instance(), |(header, _)| header.id);
-    Recording { session, earlier: recorder.earlier() }
 }
 
 #[cfg(test)]

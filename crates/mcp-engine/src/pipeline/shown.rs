@@ -24,9 +24,9 @@ impl Hidden {
 impl Pipeline {
     /// Records and tells a message that goes on, and what it was before something was hidden.
     pub(super) fn keep_shown(&mut self, message: &ProxyMessage, hidden: &Hidden, lane: Lane<'_>) {
-        self.keep(&hidden.came(message), lane, 0);
+        self.journal.keep(&hidden.came(message), lane);
         let edited = Some(message.message.bytes().clone());
         let (what, by, why) = (OutcomeKind::Modified, "rules".into(), hidden.words());
-        self.keep_outcome(message, Outcome { what, by, why, held_ns: 0, edited });
+        self.journal.outcome(message, Outcome { what, by, why, held_ns: 0, edited });
     }
 }

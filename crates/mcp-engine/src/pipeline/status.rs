@@ -7,7 +7,6 @@ use std::time::Duration;
 use mcp_wire::{Kind, Message};
 
 use super::Pipeline;
-use crate::bus::Event;
 use crate::conversation::{Conversation, Opening, Part, Speaker};
 use crate::envelope::{ProxyMessage, Side};
 use crate::intercept::{Breakpoint, Fallback, Held, Mode, Owner};
@@ -70,29 +69,25 @@ impl Pipeline {
             on_detach: self.intercept.on_detach(),
             has_face: self.intercept.has_face(),
             watchers: self.watchers,
-            sequence: self.sequence,
+            sequence: self.journal.sequence(),
             conversations: self.conversations.max(1),
             connected: Arc::strong_count(&self.connected) - 1,
             clients: self.clients.0.iter().cloned().collect(),
             rules: self.policy.rules().cloned(),
-            is_unwritten: self.audit.as_ref().is_some_and(|audit| !audit.is_written()),
+            is_unwritten: self.journal.is_unwritten(),
         }
     }
 
     /// Writes decisions that wait for the audit log. Whether all are written now.
     pub fn retry_audit(&mut self) -> bool {
-        let is_written = self.audit.as_mut().is_none_or(|audit| audit.flush().is_ok());
-        if is_written {
-            self.bus.publish(|| Event::Changed);
-        }
-        is_written
+        self.journal.retry_audit()
     }
 
     /// What to know of the rules and of people's answers to judge such a message again; `None` if nothing
     /// is judged. `server` is that of a gateway.
     pub fn judging(&self, message: &Message, conversation: u32, server: Option<&str>) -> Option<Judging> {
         let upstream = server.and_then(|server| self.policy.upstream_named(server)).unwrap_or_default();
-        let server = self.policy.server(upstream);
+        let server = self.journal.server(upstream);
         let (method, subject) = (message.method().unwrap_or_default(), message.subject());
         Some(Judging {
             rules: Arc::clone(self.policy.rules()?),

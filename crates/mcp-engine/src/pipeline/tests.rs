@@ -4,6 +4,7 @@ use bytes::Bytes;
 use mcp_wire::Ending;
 
 use super::*;
+use crate::bus::Event;
 
 struct Play {
     pipeline: Pipeline,
@@ -96,7 +97,7 @@ fn an_oversize_answer_fails_its_call_and_no_other() {
 #[test]
 fn watchers_see_what_passes() {
     let mut play = Play::begin();
-    let mut watch = play.pipeline.bus.subscribe(10);
+    let mut watch = play.pipeline.journal.bus().subscribe(10);
     play.sends(Side::Client, r#"{"id":1,"method":"a"}"#);
     play.sends(Side::Server, "noise");
     play.sends(Side::Server, r#"{"id":1,"result":{}}"#);

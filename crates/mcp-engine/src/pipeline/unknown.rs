@@ -162,8 +162,8 @@ impl Pipeline {
     ) -> Option<ProxyMessage> {
         let Some(stand_in) = self.unknown.stand_in_for(&call) else { return Some(call) };
         let verdict = ("deny", ruling.decider(), None);
-        self.note_decision(lane.speaker(conversation), &call, &call.message, ruling, verdict, 0);
-        self.keep_held(&call, lane);
+        self.journal.decided(lane.speaker(conversation), &call, &call.message, ruling, verdict, 0);
+        self.journal.keep_held(&call, lane);
         let outcome = Outcome {
             what: OutcomeKind::Modified,
             by: "rules".into(),
@@ -171,7 +171,7 @@ impl Pipeline {
             held_ns: 0,
             edited: Some(stand_in.bytes().clone()),
         };
-        self.keep_outcome(&call, outcome);
+        self.journal.outcome(&call, outcome);
         let request = request_id(&call);
         let ProxyMessage { sequence, conversation, from, .. } = call;
         out.parked.push(ParkedMark { sequence, correlated: None, is_refused: false });

@@ -22,7 +22,7 @@ impl Pipeline {
         let secret = Uuid::new_v4().simple();
         let id = Id::Text(format!("{ASKED_BY_US}-{}-{secret}", self.questions).into());
         let request = elicit::request(&id, &text);
-        let asked = self.compose(message.conversation, lane, Side::Client, None, request);
+        let asked = self.journal.compose(message.place(), lane, Side::Client, None, request);
         let sequence = asked.sequence();
         out.to_client.push(asked);
         Asking { id, sequence }
@@ -88,9 +88,9 @@ impl Pipeline {
 
     /// Records a message that is for us, or for nobody.
     fn keep_unheard(&mut self, lane: Lane<'_>, message: &ProxyMessage, why: String) {
-        self.keep_held(message, lane);
+        self.journal.keep_held(message, lane);
         let outcome = Outcome { what: OutcomeKind::Dropped, by: "rules".into(), why, held_ns: 0, edited: None };
-        self.keep_outcome(message, outcome);
+        self.journal.outcome(message, outcome);
     }
 
     /// A client says nothing more, so it does not answer what it was asked.

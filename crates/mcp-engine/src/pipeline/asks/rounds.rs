@@ -197,7 +197,7 @@ impl Pipeline {
         }
         self.rounds.keep(round);
         let message = question.message();
-        self.note_decision(
+        self.journal.decided(
             lane.speaker(conversation),
             message,
             &message.message,
@@ -227,7 +227,7 @@ impl Pipeline {
         message: ProxyMessage,
         out: &mut Outbox,
     ) {
-        self.keep_held(&message, lane);
+        self.journal.keep_held(&message, lane);
         if let Some(why) = self.policy.unfit(&message) {
             return self.refuse_round(conversation, lane, message, &Refused::Unfit(why), out);
         }
@@ -287,7 +287,7 @@ impl Pipeline {
         }
         let (judged, ruling) = question.approved();
         let message = judged.message();
-        self.note_decision(
+        self.journal.decided(
             lane.speaker(conversation),
             message,
             &message.message,
@@ -311,7 +311,7 @@ impl Pipeline {
     ) {
         let sequence = judged.message().sequence;
         out.parked.push(ParkedMark { sequence, correlated: None, is_refused: false });
-        let server = self.policy.server(conversation.upstream()).map(|server| &**server);
+        let server = self.journal.server(conversation.upstream()).map(|server| &**server);
         let (judged, held) = match self.intercept.look(judged, lane.speaker(conversation), server, lane.since) {
             Passed::Onward(judged) | Passed::TakesBack(judged, _) => (judged, None),
             Passed::Held(judged, why, owner) => (judged, Some((why, owner))),

@@ -266,7 +266,7 @@ fn recordings_say_what_a_message_was_made_of() {
 #[test]
 fn what_is_only_remembered_says_the_same() {
     let mut pipeline = Pipeline::new(Recorder::in_memory(), Bus::default(), 1 << 20);
-    let mut events = pipeline.bus.subscribe(10);
+    let mut events = pipeline.journal.bus().subscribe(10);
     let (client, mut leg) = (pipeline.begin_entrance(), pipeline.begin_leg("a".into()));
     let behalf = Behalf { parent: 77, speaker: client.speaker(), conversation: client.number() };
     let lane = Lane { behalf: Some(behalf), ..Lane::PIPE };

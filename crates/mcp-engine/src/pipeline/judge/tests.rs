@@ -11,11 +11,13 @@ use tempfile::TempDir;
 use uuid::Uuid;
 
 use super::*;
+use crate::audit::Audit;
 use crate::bus::Bus;
 use crate::intercept::{Answer, Decision, Lasting};
 use crate::policy::Answered;
 use crate::policy::operation::Classifier;
 use crate::policy::rules::{Permission, Rule, Rules};
+use crate::record::Recorder;
 
 pub struct Play {
     pub pipeline: Pipeline,
@@ -479,7 +481,7 @@ async fn time_permits_nothing_that_is_denied_by_now() {
 
 impl Play {
     pub fn fills_disk(&mut self, is_full: bool) {
-        self.pipeline.audit.as_mut().expect("an audit").is_full = is_full;
+        self.pipeline.journal.audit_mut().is_full = is_full;
     }
 }
 
@@ -529,7 +531,7 @@ async fn an_edited_message_is_written_down_before_it_leaves() {
     play.calls(1, "read_held");
     let raw = Bytes::from(call(1, "read_other"));
     assert_eq!(play.decides(Decision::Modify { raw, raw_headers: false, not_json_rpc: false }), Ok(()));
-    assert!(!play.pipeline.audit.as_ref().expect("an audit").is_unsealed());
+    assert!(!play.pipeline.journal.audit_mut().is_unsealed());
 }
 
 /// What a breakpoint holds was permitted, and yet it may never reach the server as it was.
