@@ -21,48 +21,23 @@ impl Pipeline {
     /// A client of a gateway has come. What it says is recorded and told, but neither judged nor held here; it
     /// has to be clear, since where it goes depends on what it says.
     pub fn begin_entrance(&mut self) -> Conversation {
-        self.conversations += 1;
-        Conversation::part_of(self.conversations, Part::Entrance).counted(&self.connected)
+        self.clients.begin(Part::Entrance)
     }
 
     /// A gateway turns to one of its servers. What passes there is judged by that server's name, and by what it
     /// says of its own tools.
     pub fn begin_leg(&mut self, server: Arc<str>) -> Conversation {
-        self.conversations += 1;
-        let number = self.conversations;
-        let upstream = self.policy.meet_server(&server);
+        let number = self.clients.number();
+        let upstream = self.governance.policy.meet_server(&server);
         self.journal.begin_leg(number, upstream, &server);
         Conversation::part_of(number, Part::Leg(upstream))
     }
 
-    /// What passes on this leg as a call of `tool` is what it uses through that: it is judged, written down and
-    /// asked about as that.
-    pub fn unwrap_leg(&mut self, leg: &Conversation, tool: &str) {
-        self.policy.unwrap(leg.upstream(), &tool.into());
-    }
-
-    /// Takes in what the server of a leg says of its tools where that was no answer to `tools/list`; `answer` is
-    /// what it would have been.
-    pub fn learn_tools(&mut self, leg: &Conversation, answer: &[u8]) {
-        self.policy.learn_from(leg.upstream(), answer);
-    }
-
     /// Nothing more is said to that server in this conversation. What is parked there is gone.
     pub fn end_leg(&mut self, leg: &Conversation) {
-        self.discard_held(|held| held.conversation == leg.number(), Why::ServerGone);
-        self.rounds.forget(leg.number());
+        self.holds.discard_where(&mut self.journal, |held| held.conversation == leg.number(), Why::ServerGone);
+        self.questions.rounds.forget(leg.number());
         self.journal.end_leg(leg.number());
-    }
-
-    /// The server that a conversation of a gateway is with.
-    pub fn server_of(&self, conversation: &Conversation) -> Option<&Arc<str>> {
-        self.journal.server(conversation.upstream())
-    }
-
-    /// Whether a client is not to be shown something that the server of a leg lists, because every use of it
-    /// would be denied. `method` is that of the use: `tools/call`, `prompts/get`, `resources/read`.
-    pub fn hides(&mut self, leg: &Conversation, method: &str, name: &str, client: &Speaker) -> bool {
-        self.policy.hides(leg.upstream(), method, name, client)
     }
 
     pub(super) fn pass_gateway(
@@ -77,11 +52,14 @@ impl Pipeline {
         }
         match conversation.part {
             Part::Entrance => self.pass_entrance(conversation, lane, message, out),
-            _ if self.intercept.is_armed() || self.policy.is_governed() || conversation.is_particular() => {
+            _ if self.holds.intercept.is_armed()
+                || self.governance.policy.is_governed()
+                || conversation.is_particular() =>
+            {
                 self.pass_watched(conversation, lane, message, out);
             }
             _ if message.from == Side::Client => {
-                let judged = self.policy.pass_own(message);
+                let judged = self.governance.policy.pass_own(message);
                 self.pass_onward(lane, judged, out);
             }
             _ => self.pass_admitted(conversation, lane, message, out),
@@ -95,7 +73,7 @@ impl Pipeline {
         message: ProxyMessage,
         out: &mut Outbox,
     ) {
-        self.meet_again(conversation, &message);
+        self.clients.meet_again(conversation, &message);
         if conversation.keeps(&message) {
             self.journal.keep(&message, lane);
             out.withheld += 1;
@@ -111,7 +89,7 @@ impl Pipeline {
                 if self.own_tool.is_some() {
                     self.journal.answered(&message);
                 }
-                let judged = self.policy.pass_own(message);
+                let judged = self.governance.policy.pass_own(message);
                 self.pass_onward(lane, judged, out);
             }
         }
@@ -140,7 +118,7 @@ impl Pipeline {
         let why = format!("{} {}", word("action"), word("type"));
         let about = Some((CALL_TOOL.into(), Some(Arc::clone(tool))));
         let ruling = Ruling { about, ..Ruling::unfit() };
-        self.journal.decided(speaker, message, said, &ruling, ("allow", "gateway", Some(why.trim())), 0);
+        self.journal.decided(speaker, message, &ruling, ("allow", "gateway", Some(why.trim())), 0);
     }
 
     /// Passes a message on if it is clear where it goes and whom it answers. What it says there is judged where
@@ -153,10 +131,10 @@ impl Pipeline {
         out: &mut Outbox,
     ) {
         if is_clear(&message.message) {
-            let judged = self.policy.pass_own(message);
+            let judged = self.governance.policy.pass_own(message);
             return self.pass_onward(lane, judged, out);
         }
-        match self.judge(conversation, lane, message) {
+        match self.governance.judge(conversation, lane, message) {
             Ok((judged, _)) => self.pass_onward(lane, judged, out),
             Err(stopped) => self.stop(conversation, lane, None, stopped, out),
         }

@@ -22,19 +22,34 @@ pub struct Injection {
     sent: oneshot::Sender<Result<u64, String>>,
 }
 
-impl Pipeline {
+/// Messages that wait to be sent.
+#[derive(Default)]
+pub struct Injections {
+    waiting: Vec<Injection>,
+    /// Requests that were sent so far.
+    requests: u64,
+}
+
+impl Injections {
     /// Has a message sent to the server of a conversation. Its sequence comes when it was, or why
     /// it may not be sent; if the conversation is over, nothing does.
     pub fn inject(&mut self, conversation: u32, message: Bytes) -> oneshot::Receiver<Result<u64, String>> {
         let (sent, receiver) = oneshot::channel();
-        self.injected.push(Injection { conversation, message, sent });
+        self.waiting.push(Injection { conversation, message, sent });
         receiver
     }
 
-    pub fn take_injected(&mut self) -> Vec<Injection> {
-        std::mem::take(&mut self.injected)
+    pub fn take(&mut self) -> Vec<Injection> {
+        std::mem::take(&mut self.waiting)
     }
 
+    fn unused_id(&mut self) -> Id {
+        self.requests += 1;
+        Id::Text(format!("mcp-proxy-replay-{}", self.requests).into())
+    }
+}
+
+impl Pipeline {
     /// Passes an injected message. A request gets an id that its client does not use. Where it has an
     /// exchange of its own, what its answer is known by comes back; elsewhere the answer is kept from the
     /// client when it comes.
@@ -45,11 +60,10 @@ impl Pipeline {
         injection: Injection,
         out: &mut Outbox,
     ) -> Option<Asked> {
-        let now_ns = self.journal.now_ns();
+        let stamp = self.journal.stamp();
         let message = Message::new(injection.message);
-        let id = message.id().filter(|_| message.glance().kind == Kind::Request).map(|_| self.unused_id());
+        let id = message.id().filter(|_| message.glance().kind == Kind::Request).map(|_| self.injections.unused_id());
         let bytes = id.as_ref().map_or_else(|| message.bytes().clone(), |id| with_id(message.bytes(), id));
-        let stamp = self.journal.stamp_at(now_ns);
         let asked = id.map(|id| Asked { id, sequence: stamp.sequence });
         let has_exchange = lane.exchange != 0;
         let lane = Lane { asked: asked.as_ref().filter(|_| has_exchange), ..lane };
@@ -57,14 +71,14 @@ impl Pipeline {
         if let Some(asked) = asked.as_ref().filter(|_| !has_exchange) {
             conversation.keep_answer_to(asked.id.clone());
         }
-        let (judged, rulings) = match self.judge(conversation, lane, message) {
+        let (judged, rulings) = match self.governance.judge(conversation, lane, message) {
             Ok(judged) => judged,
             Err(stopped) => {
                 let _ = injection.sent.send(Err(self.refuse_injected(conversation, lane, stopped)));
                 return None;
             }
         };
-        self.keep_rulings(lane.speaker(conversation), judged.message(), &rulings);
+        self.journal.rulings(lane.speaker(conversation), judged.message(), &rulings);
         self.journal.keep_as(judged.message(), lane, RecordHead::FROM_PROXY, Origin::Proxy);
         let sequence = judged.message().sequence;
         out.to_server.push(Outgoing::Message(judged));
@@ -72,7 +86,7 @@ impl Pipeline {
         // What is said of one that stays is for whoever wanted it sent, and not for the client.
         if let Some(at) = out.parked.iter().position(|parked| parked.sequence == sequence) {
             out.parked.remove(at);
-            self.released.retain(|release| release.sequence != sequence);
+            self.holds.withdraw(sequence);
             if let Some(asked) = &asked {
                 conversation.pending.take(Side::Client, &asked.id);
                 conversation.forget_answer_to(&asked.id);
@@ -109,23 +123,11 @@ impl Pipeline {
             conversation.pending.take(Side::Client, &id);
             conversation.forget_answer_to(&id);
         }
-        self.journal.decided(
-            lane.speaker(conversation),
-            &message,
-            &message.message,
-            &ruling,
-            ("deny", "rule", Some(&why)),
-            0,
-        );
+        self.journal.decided(lane.speaker(conversation), &message, &ruling, ("deny", "rule", Some(&why)), 0);
         self.journal.keep_as(&message, lane, RecordHead::FROM_PROXY | RecordHead::HELD, Origin::Proxy);
         let what = OutcomeKind::Dropped;
         self.journal
             .outcome(&message, Outcome { what, by: "rules".into(), why: why.clone(), held_ns: 0, edited: None });
         why
-    }
-
-    fn unused_id(&mut self) -> Id {
-        self.injections += 1;
-        Id::Text(format!("mcp-proxy-replay-{}", self.injections).into())
     }
 }

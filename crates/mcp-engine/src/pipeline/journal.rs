@@ -4,6 +4,7 @@
 mod clock;
 mod decided;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use mcp_store::{End, HeadKey, Mark, Outcome, RecordHead, SessionHeader};
+use mcp_wire::reply::Refusal;
 use mcp_wire::{Ending, Frame, Message};
 
 use super::outbox::{Composed, Outgoing};
@@ -181,6 +183,16 @@ impl Journal {
     /// The server of a gateway.
     pub(super) fn server(&self, upstream: Upstream) -> Option<&Arc<str>> {
         named(&self.servers, upstream)
+    }
+
+    /// A refusal that says which of several servers gave an invalid answer.
+    pub(super) fn naming<'a>(&self, upstream: Upstream, refusal: &'a Refusal) -> Cow<'a, Refusal> {
+        match (refusal, self.server(upstream)) {
+            (Refusal::UpstreamGarbled { server: None, what }, Some(server)) => {
+                Cow::Owned(Refusal::UpstreamGarbled { server: Some(server.to_string()), what: what.clone() })
+            }
+            _ => Cow::Borrowed(refusal),
+        }
     }
 
     /// A gateway has begun a conversation with one of its servers.

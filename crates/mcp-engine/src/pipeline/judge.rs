@@ -1,29 +1,36 @@
-//! The stage that no message goes around: each is judged, what was decided is written down before it
-//! counts, and what may not go on comes back to its sender as a denial.
+//! Rules, and the answers of people to rules that ask. Each message is judged, and its decision is written down before it
+//! counts; the sender of a message that may not go on gets a denial.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use mcp_store::{Outcome, OutcomeKind, VerdictKind};
+use mcp_store::VerdictKind;
 use mcp_wire::reply::{self, Denied, Refusal};
 use mcp_wire::revision::Era;
-use mcp_wire::{Ending, Id, Kind, Message, strict};
+use mcp_wire::{Id, Kind, Message, strict};
 
-use super::holds::{item_ids, request_id};
-use super::{Outbox, Outgoing, ParkedMark, Pipeline, Release};
+use super::holds::request_id;
+use super::journal::Journal;
 use crate::conversation::{Conversation, Part, Speaker};
-use crate::envelope::{Asked, Lane, ProxyMessage, Side};
+use crate::envelope::{Lane, ProxyMessage, Side};
 use crate::intercept::DecideError;
-use crate::policy::rules::{Denial, RuleVerdict};
-use crate::policy::{Judged, Question, Refused, Ruling, Rulings, Verdict, has_batches};
+use crate::policy::rules::{Denial, RuleVerdict, Rules};
+use crate::policy::{Answered, Answers, Hidden, Judged, Policy, Question, Refused, Ruling, Rulings, Verdict};
 
 /// What asks for something that lists name, and may be kept from them.
 const IS_LISTED: [&str; 4] = ["tools/call", "prompts/get", "resources/read", "resources/subscribe"];
 
-/// How a call ended that did not go on because the audit could not be written. It may be written yet, and then says
-/// this as well.
-pub(super) const NOT_WRITTEN: &str = "stopped";
 const NEIGHBOUR_DENIED: &str = "another item of the same batch is denied";
+
+#[derive(Default)]
+pub struct Governance {
+    pub(super) policy: Policy,
+    /// The answers of people to rules that ask.
+    pub(super) answers: Answers,
+    /// The newest message that was judged by other rules than those that count.
+    pub(super) judged_otherwise: u64,
+}
 
 /// What goes no further, at least for now.
 pub(super) enum Stopped {
@@ -36,11 +43,61 @@ pub(super) struct Told {
     /// For the sender of the message; for an answer, the caller.
     pub answer: Option<Bytes>,
     /// To the client, of calls whose answers came in a batch: the sequences of the calls, and their answers.
-    closing: Vec<(u64, Bytes)>,
+    pub closing: Vec<(u64, Bytes)>,
     pub why: String,
 }
 
-impl Pipeline {
+impl Governance {
+    /// From now on these rules count; messages up to `newest` were judged by others.
+    pub(super) fn set_rules(&mut self, rules: Arc<Rules>, newest: u64) {
+        if self.rules().is_none_or(|known| known.version != rules.version) {
+            self.judged_otherwise = newest;
+        }
+        self.policy.govern(rules);
+    }
+
+    pub fn rules(&self) -> Option<&Arc<Rules>> {
+        self.policy.rules()
+    }
+
+    /// Whether messages are judged, so that they must be whole and clear before any of them leaves.
+    #[inline]
+    pub fn is_governed(&self) -> bool {
+        self.policy.is_governed()
+    }
+
+    /// Whether a message whose decision cannot be written must not go on.
+    pub(super) fn requires_audit(&self) -> bool {
+        self.rules().is_some_and(|rules| rules.audit_required)
+    }
+
+    /// The answers that count for longer than once.
+    pub fn answers(&self) -> &Answers {
+        &self.answers
+    }
+
+    /// Replaces the answers that are written beside the rules.
+    pub fn set_written_answers(&mut self, written: Vec<Answered>) {
+        self.answers.set_written(written);
+    }
+
+    /// Judges what passes in `leg` as a call of `tool` as the capabilities that it uses through the tool.
+    pub fn unwrap_leg(&mut self, leg: &Conversation, tool: &str) {
+        self.policy.unwrap(leg.upstream(), &tool.into());
+    }
+
+    /// Learns what the server of a leg says of its tools where that was no answer to `tools/list`; `answer` is what it
+    /// would have been.
+    pub fn learn_tools(&mut self, leg: &Conversation, answer: &[u8]) {
+        self.policy.learn_from(leg.upstream(), answer);
+    }
+
+    /// Whether a client is not shown a capability that the server of a leg lists, because every use of it would be
+    /// denied. `method` is that of the use: `tools/call`, `prompts/get`, `resources/read`.
+    pub fn hides(&mut self, leg: &Conversation, method: &str, name: &str, client: &Speaker) -> bool {
+        self.policy.hides(leg.upstream(), method, name, client)
+    }
+
     #[inline]
     pub(super) fn judge(
         &mut self,
@@ -68,116 +125,81 @@ impl Pipeline {
         }
     }
 
-    /// Writes down what rules said of a message that goes on.
-    pub(super) fn keep_rulings(&mut self, speaker: &Speaker, message: &ProxyMessage, rulings: &Rulings) {
-        match rulings {
-            Rulings::None => {}
-            Rulings::One(ruling) => drop(self.keep_ruling(speaker, message, &message.message, ruling)),
-            Rulings::Each(items) => {
-                let mut first = None;
-                for (item, ruling) in items {
-                    let noted = self.keep_ruling(speaker, message, item, ruling);
-                    first = first.or(noted.map(|noted| (ruling, noted)));
-                }
-                if let Some((ruling, noted)) = first {
-                    self.journal.verdict(message, VerdictKind::Allow, ruling, Some(noted));
-                }
-            }
-        }
-    }
-
-    fn keep_ruling(
-        &mut self,
-        speaker: &Speaker,
-        message: &ProxyMessage,
-        said: &Message,
-        ruling: &Ruling,
-    ) -> Option<u64> {
-        let verdict = ("allow", ruling.decider(), None);
-        ruling.is_kept.then(|| self.journal.decided(speaker, message, said, ruling, verdict, 0))?
-    }
-
-    /// Keeps a message from going on.
-    /// `known` is the id under which an answer is waited for, if it has another.
-    pub(super) fn stop(
-        &mut self,
-        conversation: &mut Conversation,
-        lane: Lane<'_>,
-        known: Option<Id>,
-        stopped: Box<Stopped>,
-        out: &mut Outbox,
-    ) {
-        match *stopped {
-            Stopped::Asked(question) => self.ask(conversation, lane, question, out),
-            Stopped::Refused(message, refused) => self.refuse(conversation, lane, (message, known), &refused, out),
-        }
-    }
-
-    /// Tells the sender of a message why it went nowhere; of an answer, whoever waits for it.
-    fn refuse(
-        &mut self,
-        conversation: &mut Conversation,
-        lane: Lane<'_>,
-        (message, known): (ProxyMessage, Option<Id>),
-        refused: &Refused,
-        out: &mut Outbox,
-    ) {
-        let message = match refused {
-            Refused::Denied(ruling) if self.is_answered_as_unknown(conversation, &message, ruling) => {
-                match self.send_as_unknown(conversation, lane, message, ruling, out) {
-                    Some(message) => message,
-                    None => return,
-                }
-            }
-            _ => message,
-        };
-        let is_batch = message.message.glance().kind == Kind::Batch && message.from == Side::Server;
-        let answered = if is_batch { conversation.pending.take_answered_together() } else { Vec::new() };
-        let told = self.refusal_of((lane.speaker(conversation), known, answered), &message, refused);
-        self.journal.keep_held(&message, lane);
-        let closing = self.close_calls(conversation, lane, told.closing, out);
-        self.end_refused(lane, message, (told.answer, closing), &told.why, out);
-    }
-
-    /// Answers the calls whose answers came in a refused batch. The last answer comes back: it takes the place of
-    /// the batch. All of them share that place where batches are read, or an HTTP exchange carries one message.
-    fn close_calls(
+    /// A message as its receiver may see it, and the message as it came if that is another.
+    #[inline]
+    pub(super) fn show(
         &mut self,
         conversation: &Conversation,
         lane: Lane<'_>,
-        mut closing: Vec<(u64, Bytes)>,
-        out: &mut Outbox,
-    ) -> Option<Outgoing> {
-        let is_one = lane.asked.is_some_and(|asked| closing.first().is_some_and(|(call, _)| *call == asked.sequence));
-        if is_one && !has_batches(lane.speaker(conversation)) {
-            // Others wait in exchanges of their own.
-            closing.truncate(1);
+        judged: Judged,
+    ) -> (Judged, Option<Hidden>) {
+        match conversation.part {
+            // A gateway that merges lists of servers leaves out the items that each of its clients is not to see.
+            Part::Leg(_) if lane.behalf.is_none() => {
+                self.policy.learn(&judged);
+                (judged, None)
+            }
+            _ if !self.policy.awaits_list() => (judged, None),
+            _ => self.policy.show(judged, lane.speaker(conversation)),
         }
-        let (first, last) = (closing.first()?.0, closing.pop()?);
-        if closing.is_empty() {
-            return Some(self.journal.compose(conversation.place(), lane, Side::Client, Some(last.0), last.1));
+    }
+
+    /// Judges what somebody made of a message. Whoever edits one that rules ask about answers them by
+    /// that.
+    pub(super) fn judge_edited(
+        &mut self,
+        journal: &mut Journal,
+        speaker: &Speaker,
+        message: ProxyMessage,
+        edited: Message,
+        by: &str,
+        held_ns: u64,
+    ) -> Result<Judged, DecideError> {
+        let message = ProxyMessage { message: edited, ..message };
+        let (judged, ruling) = match self.policy.permit(message, speaker) {
+            Verdict::Permitted(judged, Rulings::One(ruling)) => (judged, ruling),
+            Verdict::Permitted(judged, rulings) => {
+                journal.rulings(speaker, judged.message(), &rulings);
+                return Ok(judged);
+            }
+            Verdict::Asked(question) => question.approved(),
+            Verdict::Refused(message, refused) => {
+                let why = match &refused {
+                    Refused::Denied(ruling) => format!("rule \"{}\" denies it", ruling.name()),
+                    Refused::Unfit(why) => why.clone(),
+                    Refused::Batch(_) => "an item of the batch is denied".into(),
+                };
+                drop(message);
+                return Err(DecideError::Denied(why));
+            }
+        };
+        let message = judged.message();
+        journal.decided(speaker, message, &ruling, ("allow", by, Some("edited")), held_ns);
+        Ok(judged)
+    }
+
+    /// Why a message may not go on whatever is answered: the rules are not those that asked any more, and
+    /// deny it.
+    pub(super) fn denied_by_now(&mut self, message: &ProxyMessage, speaker: &Speaker) -> Option<String> {
+        match self.policy.permit(message.clone(), speaker) {
+            Verdict::Permitted(..) | Verdict::Asked(_) => None,
+            Verdict::Refused(_, Refused::Denied(ruling)) => Some(format!("rule \"{}\" denies it now", ruling.name())),
+            Verdict::Refused(..) => Some("it cannot be judged any more".into()),
         }
-        if lane.exchange > 0 || has_batches(lane.speaker(conversation)) {
-            let answers: Vec<Bytes> = closing.into_iter().chain([last]).map(|(_, answer)| answer).collect();
-            return Some(self.journal.compose(
-                conversation.place(),
-                lane,
-                Side::Client,
-                Some(first),
-                reply::batch(&answers),
-            ));
-        }
-        for (call, answer) in closing {
-            let answer = self.journal.compose(conversation.place(), lane, Side::Client, Some(call), answer);
-            out.to_client.push(answer);
-        }
-        Some(self.journal.compose(conversation.place(), lane, Side::Client, Some(last.0), last.1))
+    }
+
+    /// What people know the server by.
+    pub(super) fn server_name<'a>(&'a self, journal: &'a Journal, message: &ProxyMessage) -> Option<&'a str> {
+        let of_gateway = journal.server(message.upstream).map(|server| &**server);
+        let by_rules = || self.policy.rules()?.server.as_deref();
+        of_gateway.or_else(by_rules).or_else(|| journal.audited_server())
     }
 
     /// What is said of a refused message, to whoever waits and in the recording, once it is written down.
     /// `answered` are the calls that it answers if it is a batch of the server's.
     pub(super) fn refusal_of(
-        &mut self,
+        &self,
+        journal: &mut Journal,
         (speaker, known, answered): (&Speaker, Option<Id>, Vec<(Id, u64)>),
         message: &ProxyMessage,
         refused: &Refused,
@@ -186,28 +208,28 @@ impl Pipeline {
         match refused {
             Refused::Denied(ruling) => {
                 let verdict = ("deny", ruling.decider(), None);
-                let noted = self.journal.decided(speaker, message, &message.message, ruling, verdict, 0);
+                let noted = journal.decided(speaker, message, ruling, verdict, 0);
                 let is_call = matches!(message.message.glance().kind, Kind::Request | Kind::Response);
                 let answer = waits.filter(|_| is_call);
-                let answer = answer.map(|id| self.denial(speaker, &id, message, ruling, (noted, None)));
+                let answer = answer.map(|id| self.denial(journal, speaker, &id, message, ruling, (noted, None)));
                 Told { answer, closing: Vec::new(), why: format!("denied by {}", ruling.name()) }
             }
             Refused::Unfit(why) => {
                 let ruling = Ruling::unfit();
                 let verdict = ("deny", "proxy", Some(why.as_str()));
-                self.journal.decided(speaker, message, &message.message, &ruling, verdict, 0);
+                journal.decided(speaker, message, &ruling, verdict, 0);
                 let garbled = Refusal::UpstreamGarbled { server: None, what: Some(why.clone()) };
-                let garbled = self.named(message.upstream, &garbled);
+                let garbled = journal.naming(message.upstream, &garbled);
                 let closing = answered.into_iter().map(|(id, call)| (call, reply::error(&id, &garbled))).collect();
-                Told { answer: self.unfit_answer(message, waits, why), closing, why: why.clone() }
+                Told { answer: self.unfit_answer(journal, message, waits, why), closing, why: why.clone() }
             }
-            Refused::Batch(items) => self.deny_batch(speaker, message, items, answered),
+            Refused::Batch(items) => self.deny_batch(journal, speaker, message, items, answered),
         }
     }
 
     /// The error for the sender of a message that cannot be judged; for an answer, its caller gets the error. A readable
     /// id is repeated.
-    fn unfit_answer(&self, message: &ProxyMessage, waits: Option<Id>, why: &str) -> Option<Bytes> {
+    fn unfit_answer(&self, journal: &Journal, message: &ProxyMessage, waits: Option<Id>, why: &str) -> Option<Bytes> {
         let refusal = Refusal::BadRequest { what: why.into() };
         match (message.from, message.message.glance().kind) {
             (_, Kind::Request) => message.message.id().map(|id| reply::error(&id, &refusal)),
@@ -215,7 +237,7 @@ impl Pipeline {
                 let what =
                     strict::check_answer(&message.message).map_or_else(|unfit| unfit.to_string(), |()| why.into());
                 let garbled = Refusal::UpstreamGarbled { server: None, what: Some(what) };
-                waits.map(|id| reply::error(&id, &self.named(message.upstream, &garbled)))
+                waits.map(|id| reply::error(&id, &journal.naming(message.upstream, &garbled)))
             }
             (Side::Server, _) | (_, Kind::Notification | Kind::Response | Kind::Error) => None,
             (Side::Client, _) => Some(reply::error_without_id(&refusal)),
@@ -224,21 +246,22 @@ impl Pipeline {
 
     /// What the sender of a denied message gets, once that is written down.
     pub(super) fn deny_with(
-        &mut self,
+        &self,
+        journal: &mut Journal,
         speaker: &Speaker,
         message: &ProxyMessage,
         ruling: &Ruling,
-        actor: &str,
-        why: Option<&str>,
+        (actor, why): (&str, Option<&str>),
         held_ns: u64,
     ) -> Option<Bytes> {
-        let noted = self.journal.decided(speaker, message, &message.message, ruling, ("deny", actor, why), held_ns);
+        let noted = journal.decided(speaker, message, ruling, ("deny", actor, why), held_ns);
         let id = request_id(message)?;
-        Some(self.denial(speaker, &id, message, ruling, (noted, why)))
+        Some(self.denial(journal, speaker, &id, message, ruling, (noted, why)))
     }
 
     fn denial(
         &self,
+        journal: &Journal,
         speaker: &Speaker,
         id: &Id,
         message: &ProxyMessage,
@@ -254,14 +277,14 @@ impl Pipeline {
         if rules.is_some_and(|rules| rules.hide_denied) && ruling.is_hidden && is_listed {
             return reply::unknown(id, method, tool.unwrap_or_default());
         }
-        let audit_id = noted.and_then(|number| self.journal.audit_id(number));
-        let of_gateway = self.journal.server(message.upstream).map(|server| &**server);
+        let audit_id = noted.and_then(|number| journal.audit_id(number));
+        let of_gateway = journal.server(message.upstream).map(|server| &**server);
         let server = of_gateway.or_else(|| rules?.server.as_deref());
         let denied = Denied {
             rule: ruling.rule.as_deref(),
             message: ruling.message.as_deref(),
             why,
-            server: server.or_else(|| self.journal.audited_server()),
+            server: server.or_else(|| journal.audited_server()),
             tool,
             operation: ruling.operation.map(|operation| operation.name()),
             audit_id: audit_id.as_deref(),
@@ -278,7 +301,8 @@ impl Pipeline {
     /// Every request of a refused batch gets its answer: denied ones the reason, the others that they may be sent
     /// again. Calls whose answers came in it get the denial as well.
     fn deny_batch(
-        &mut self,
+        &self,
+        journal: &mut Journal,
         speaker: &Speaker,
         batch: &ProxyMessage,
         items: &[(Message, Ruling)],
@@ -291,7 +315,7 @@ impl Pipeline {
                 true => (ruling.decider(), None),
                 false => ("rule", Some(NEIGHBOUR_DENIED)),
             };
-            let noted = self.journal.decided(speaker, batch, item, ruling, ("deny", actor, why), 0);
+            let noted = journal.decided_part(speaker, batch, item, ruling, ("deny", actor, why), 0);
             if is_denied && first.is_none() {
                 first = Some((ruling, noted));
             }
@@ -299,17 +323,17 @@ impl Pipeline {
             if let Some(id) = item.id().filter(|id| item.kind() == Kind::Request && told.insert(id.clone())) {
                 let item = ProxyMessage { message: item.clone(), ..batch.clone() };
                 answers.push(match is_denied {
-                    true => self.denial(speaker, &id, &item, ruling, (noted, None)),
+                    true => self.denial(journal, speaker, &id, &item, ruling, (noted, None)),
                     false => self.not_sent(&id, ruling),
                 });
             }
         }
         if let Some((ruling, noted)) = first {
-            self.journal.verdict(batch, VerdictKind::Deny, ruling, noted);
+            journal.verdict(batch, VerdictKind::Deny, ruling, noted);
         }
         let closing = answered.into_iter().filter_map(|(id, call)| {
             let (ruling, noted) = first?;
-            Some((call, self.denial(speaker, &id, batch, ruling, (noted, None))))
+            Some((call, self.denial(journal, speaker, &id, batch, ruling, (noted, None))))
         });
         let closing = closing.collect();
         let answer = (!answers.is_empty()).then(|| reply::batch(&answers));
@@ -323,151 +347,6 @@ impl Pipeline {
             // The one revision with batches is of the older ones.
             true => reply::failed_as_result(id, &Refusal::BatchRefused.text(), false),
             false => reply::error(id, &Refusal::BatchRefused),
-        }
-    }
-
-    /// Ends the way of a message that is not parked, but goes nowhere either. Transports take it for
-    /// one that was parked and came free at once. `closing` goes on in its place.
-    pub(super) fn end_refused(
-        &mut self,
-        lane: Lane<'_>,
-        message: ProxyMessage,
-        (answer, closing): (Option<Bytes>, Option<Outgoing>),
-        why: &str,
-        out: &mut Outbox,
-    ) {
-        let is_told = answer.is_some() || closing.is_some();
-        let what = if is_told { OutcomeKind::Refused } else { OutcomeKind::Dropped };
-        let outcome = Outcome { what, by: "rules".into(), why: why.into(), held_ns: 0, edited: None };
-        self.journal.outcome(&message, outcome);
-        let ProxyMessage { sequence, conversation, upstream, from, correlated, .. } = message;
-        let (request, items) = (request_id(&message), item_ids(&message));
-        let kind = message.message.glance().kind;
-        // One that says nothing may answer, too.
-        let is_answer = kind.is_response() || kind == Kind::OtherJson && correlated.is_some();
-        let (mut onward, mut back) = (closing, None);
-        match answer {
-            // Whoever waits for an answer of the server's is told that it cannot have it.
-            Some(answer) if is_answer => {
-                onward = Some(self.journal.compose((conversation, upstream), lane, from.other(), correlated, answer));
-            }
-            Some(answer) => {
-                let answered = request.is_some().then_some(sequence);
-                back = Some(self.journal.compose((conversation, upstream), lane, from, answered, answer));
-            }
-            None => {}
-        }
-        out.parked.push(ParkedMark { sequence, correlated, is_refused: back.is_some() });
-        self.released.push(Release {
-            sequence,
-            conversation,
-            from,
-            onward,
-            back,
-            unasks: None,
-            request,
-            items,
-            is_edited: false,
-            raw_headers: None,
-            is_taken_back: false,
-            is_discarded: false,
-        });
-    }
-
-    /// Refuses the message that opens an HTTP exchange for what stands beside it there. What its sender
-    /// is told comes back.
-    pub fn refuse_opening(
-        &mut self,
-        conversation: &mut Conversation,
-        lane: Lane<'_>,
-        message: Message,
-        refusal: &Refusal,
-        out: &mut Outbox,
-    ) -> Bytes {
-        let id = message.id().filter(|_| message.glance().kind == Kind::Request);
-        let now_ns = self.journal.now_ns();
-        let stamp = self.journal.stamp_at(now_ns);
-        let asked = id.clone().map(|id| Asked { id, sequence: stamp.sequence });
-        let message = stamp.on(conversation, Side::Client, asked.as_ref(), (message, Ending::Counted, false));
-        let (speaker, why) = (lane.speaker(conversation), refusal.text());
-        self.journal.decided(speaker, &message, &message.message, &Ruling::unfit(), ("deny", "proxy", Some(&why)), 0);
-        self.journal.keep_held(&message, lane);
-        let outcome = Outcome { what: OutcomeKind::Refused, by: "rules".into(), why, held_ns: 0, edited: None };
-        self.journal.outcome(&message, outcome);
-        let answer = id.map_or_else(|| reply::error_without_id(refusal), |id| reply::error(&id, refusal));
-        let answered = asked.map(|asked| asked.sequence);
-        let answer = self.journal.compose(message.place(), lane, Side::Client, answered, answer);
-        for id in item_ids(&message) {
-            conversation.pending.take_very(Side::Client, &id, message.sequence);
-        }
-        self.seal(lane, out);
-        answer.frame().bytes.clone()
-    }
-
-    /// Judges what somebody made of a message. Whoever edits one that rules ask about answers them by
-    /// that.
-    pub(super) fn judge_edited(
-        &mut self,
-        speaker: &Speaker,
-        message: ProxyMessage,
-        edited: Message,
-        by: &str,
-        held_ns: u64,
-    ) -> Result<Judged, DecideError> {
-        let message = ProxyMessage { message: edited, ..message };
-        let (judged, ruling) = match self.policy.permit(message, speaker) {
-            Verdict::Permitted(judged, Rulings::One(ruling)) => (judged, ruling),
-            Verdict::Permitted(judged, rulings) => {
-                self.keep_rulings(speaker, judged.message(), &rulings);
-                return Ok(judged);
-            }
-            Verdict::Asked(question) => question.approved(),
-            Verdict::Refused(message, refused) => {
-                let why = match &refused {
-                    Refused::Denied(ruling) => format!("rule \"{}\" denies it", ruling.name()),
-                    Refused::Unfit(why) => why.clone(),
-                    Refused::Batch(_) => "an item of the batch is denied".into(),
-                };
-                drop(message);
-                return Err(DecideError::Denied(why));
-            }
-        };
-        let message = judged.message();
-        self.journal.decided(speaker, message, &message.message, &ruling, ("allow", by, Some("edited")), held_ns);
-        Ok(judged)
-    }
-
-    /// Writes the audit before anything leaves. What it could not be written for stays, if that was asked
-    /// for.
-    pub(super) fn seal(&mut self, lane: Lane<'_>, out: &mut Outbox) {
-        let Err(unsealed) = self.journal.seal() else { return };
-        if !self.policy.rules().is_some_and(|rules| rules.audit_required) {
-            return;
-        }
-        // What a breakpoint holds would go on later, when nobody looks at the audit any more.
-        for sequence in &unsealed {
-            if let Some(parked) = self.intercept.take(*sequence) {
-                self.end_unaudited(parked);
-            }
-        }
-        for side in [Side::Server, Side::Client] {
-            let (stays, leaves): (Vec<_>, Vec<_>) =
-                std::mem::take(out.to(side)).into_iter().partition(|outgoing| match outgoing {
-                    Outgoing::Message(judged) => unsealed.contains(&judged.message().sequence),
-                    Outgoing::Reply(..) => false,
-                });
-            *out.to(side) = leaves;
-            for outgoing in stays {
-                let Outgoing::Message(judged) = outgoing else { continue };
-                let message = judged.into_message();
-                self.journal.ended(message.sequence, NOT_WRITTEN);
-                let answer = request_id(&message).map(|id| reply::error(&id, &Refusal::NotAudited)).or_else(|| {
-                    let ids = item_ids(&message);
-                    let answers: Vec<Bytes> = ids.iter().map(|id| reply::error(id, &Refusal::NotAudited)).collect();
-                    (!answers.is_empty()).then(|| reply::batch(&answers))
-                });
-                self.end_refused(lane, message, (answer, None), "the audit could not be written", out);
-            }
         }
     }
 }

@@ -10,7 +10,6 @@ use mcp_wire::{Kind, Message, scan};
 use memchr::memmem;
 use uuid::Uuid;
 
-use super::holds::request_id;
 use super::{Outbox, Outgoing, ParkedMark, Pipeline, Release};
 use crate::conversation::{Conversation, Part};
 use crate::envelope::{Lane, ProxyMessage, Side};
@@ -146,7 +145,7 @@ impl Pipeline {
             && conversation.part == Part::All
             && call.from == Side::Client
             && said.glance().kind == Kind::Request
-            && self.policy.rules().is_some_and(|rules| rules.hide_denied)
+            && self.governance.rules().is_some_and(|rules| rules.hide_denied)
             && is_named(ruling)
     }
 
@@ -162,7 +161,7 @@ impl Pipeline {
     ) -> Option<ProxyMessage> {
         let Some(stand_in) = self.unknown.stand_in_for(&call) else { return Some(call) };
         let verdict = ("deny", ruling.decider(), None);
-        self.journal.decided(lane.speaker(conversation), &call, &call.message, ruling, verdict, 0);
+        self.journal.decided(lane.speaker(conversation), &call, ruling, verdict, 0);
         self.journal.keep_held(&call, lane);
         let outcome = Outcome {
             what: OutcomeKind::Modified,
@@ -172,24 +171,10 @@ impl Pipeline {
             edited: Some(stand_in.bytes().clone()),
         };
         self.journal.outcome(&call, outcome);
-        let request = request_id(&call);
-        let ProxyMessage { sequence, conversation, from, .. } = call;
-        out.parked.push(ParkedMark { sequence, correlated: None, is_refused: false });
-        let judged = self.policy.pass_own(ProxyMessage { message: stand_in, ..call });
-        self.released.push(Release {
-            sequence,
-            conversation,
-            from,
-            onward: Some(Outgoing::Message(judged)),
-            back: None,
-            unasks: None,
-            request,
-            items: Vec::new(),
-            is_edited: true,
-            raw_headers: None,
-            is_taken_back: false,
-            is_discarded: false,
-        });
+        let release = Release { is_edited: true, ..Release::of(&call) };
+        out.parked.push(ParkedMark { sequence: call.sequence, correlated: None, is_refused: false });
+        let judged = self.governance.policy.pass_own(ProxyMessage { message: stand_in, ..call });
+        self.holds.release(Release { onward: Some(Outgoing::Message(judged)), ..release });
         None
     }
 

@@ -6,21 +6,23 @@ use mcp_wire::elicit::{self, ASKED_BY_US, Said};
 use mcp_wire::{Id, Kind, scan};
 use uuid::Uuid;
 
-use super::super::{Outbox, Pipeline};
+use super::super::Outbox;
+use super::super::decisions::Decisions;
 use super::{CLIENT, NOBODY, words};
 use crate::envelope::{Lane, ProxyMessage, Side};
 use crate::intercept::{Asking, DecideError, Lasting, Why};
 use crate::policy::Question;
 
-impl Pipeline {
+impl Decisions<'_> {
     /// Sends a client the question whether its call may go on.
     pub(super) fn ask_by_request(&mut self, lane: Lane<'_>, question: &Question, out: &mut Outbox) -> Asking {
         let message = question.message();
-        let text = words::question(&message.message, &question.ruling, self.server_name(message));
-        self.questions += 1;
+        let text =
+            words::question(&message.message, &question.ruling, self.governance.server_name(self.journal, message));
+        let number = self.questions.next_number();
         // Clients that share a conversation, because nothing tells them apart, cannot answer for each other.
         let secret = Uuid::new_v4().simple();
-        let id = Id::Text(format!("{ASKED_BY_US}-{}-{secret}", self.questions).into());
+        let id = Id::Text(format!("{ASKED_BY_US}-{number}-{secret}").into());
         let request = elicit::request(&id, &text);
         let asked = self.journal.compose(message.place(), lane, Side::Client, None, request);
         let sequence = asked.sequence();
@@ -39,7 +41,7 @@ impl Pipeline {
     /// The parked call that a client was asked about under this id.
     fn asked_about(&self, conversation: u32, id: &Id) -> Option<u64> {
         let is_meant = |asking: &Asking| asking.id == *id;
-        let found = self.intercept.parked_where(|parked| {
+        let found = self.holds.intercept.parked_where(|parked| {
             parked.message().conversation == conversation && parked.asking.as_ref().is_some_and(is_meant)
         });
         found.first().copied()
@@ -53,7 +55,7 @@ impl Pipeline {
             return self.keep_unheard(lane, &answer, "it answers nothing that is asked".into());
         };
         // It is answered, so it need not be taken back.
-        let asking = self.intercept.stop_asking(about);
+        let asking = self.holds.intercept.stop_asking(about);
         answer.correlated = asking.map(|asking| asking.sequence);
         self.keep_unheard(lane, &answer, format!("it answers what is asked about #{about}"));
         let done = match self.read_answer(&answer) {
@@ -69,18 +71,18 @@ impl Pipeline {
 
     /// Lets a call go on, and the like of it in the same conversation.
     fn approve_for_client(&mut self, about: u64) -> Result<(), DecideError> {
-        let question = self.intercept.get(about).and_then(|parked| parked.question());
+        let question = self.holds.intercept.get(about).and_then(|parked| parked.question());
         let answer = question.map(super::clients_answer);
         self.approve(about, Lasting::Once, None, CLIENT)?;
         if let Some((conversation, Some(answered))) = answer {
-            self.answers.keep_in(conversation, answered);
+            self.governance.answers.keep_in(conversation, answered);
         }
         Ok(())
     }
 
     fn read_answer(&self, answer: &ProxyMessage) -> Said {
         let said = &answer.message;
-        if self.policy.unfit(answer).is_some() || said.kind() != Kind::Response {
+        if self.governance.policy.unfit(answer).is_some() || said.kind() != Kind::Response {
             return Said::Nonsense;
         }
         scan::member_at(said.bytes(), ["result"]).map_or(Said::Nonsense, |span| elicit::said(said.slice(span)))
@@ -96,11 +98,12 @@ impl Pipeline {
     /// A client says nothing more, so it does not answer what it was asked.
     pub fn client_is_silent(&mut self, conversation: u32) {
         let is_asked = self
+            .holds
             .intercept
             .parked_where(|parked| parked.message().conversation == conversation && parked.asking.is_some());
         for sequence in is_asked {
-            self.intercept.stop_asking(sequence);
-            if let Some(parked) = self.intercept.take(sequence) {
+            self.holds.intercept.stop_asking(sequence);
+            if let Some(parked) = self.holds.intercept.take(sequence) {
                 self.end_denied(parked, NOBODY, Some(Why::ClientGone.as_str()));
             }
         }

@@ -11,9 +11,10 @@ use mcp_wire::{Message, scan};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use super::super::decisions::Decisions;
 use super::super::holds::{Ends, request_id};
 use super::super::judge::Stopped;
-use super::super::{Outbox, ParkedMark, Pipeline};
+use super::super::{Outbox, ParkedMark};
 use super::{CLIENT, words};
 use crate::conversation::Conversation;
 use crate::envelope::{Lane, ProxyMessage};
@@ -168,7 +169,7 @@ impl Round {
     }
 }
 
-impl Pipeline {
+impl Decisions<'_> {
     /// Answers a call with a question.
     pub(super) fn ask_by_round(
         &mut self,
@@ -179,9 +180,13 @@ impl Pipeline {
         out: &mut Outbox,
     ) {
         let Some(id) = request_id(question.message()) else { return };
-        let text = words::question(&question.message().message, &question.ruling, self.server_name(question.message()));
+        let text = words::question(
+            &question.message().message,
+            &question.ruling,
+            self.governance.server_name(self.journal, question.message()),
+        );
         let since = lane.since.unwrap_or_else(Instant::now);
-        let state = self.rounds.new_state();
+        let state = self.questions.rounds.new_state();
         let answer = elicit::input_required(&id, &state, &text);
         let round = Round {
             state,
@@ -192,30 +197,21 @@ impl Pipeline {
             deadline: limit.map(|limit| since + limit),
             settled: None,
         };
-        if let Some(tell) = &self.on_question {
-            tell(round.held());
-        }
-        self.rounds.keep(round);
+        self.questions.told(round.held());
+        self.questions.rounds.keep(round);
         let message = question.message();
-        self.journal.decided(
-            lane.speaker(conversation),
-            message,
-            &message.message,
-            &question.ruling,
-            ("ask", "rule", None),
-            0,
-        );
+        self.journal.decided(lane.speaker(conversation), message, &question.ruling, ("ask", "rule", None), 0);
         out.parked.push(ParkedMark { sequence: message.sequence, correlated: None, is_refused: false });
         let parked = Parked::new(Content::Question(Box::new(question)), lane.speaker(conversation), lane);
         let ends = Ends { answer: Some(answer), ..Ends::default() };
-        self.end(parked, OutcomeKind::Answered, "rules", "its client is asked", ends);
+        self.holds.end(self.journal, parked, OutcomeKind::Answered, "rules", "its client is asked", ends);
     }
 
     /// Whether a call comes again because we asked about it, or is made to look like that.
     pub(super) fn is_our_round(&self, message: &Message) -> bool {
-        self.rounds.has_asked
+        self.questions.rounds.has_asked
             && scan::mentions(message.bytes(), &super::OURS)
-            && elicit::state_of(message).is_some_and(|state| state.starts_with(&self.rounds.ours))
+            && elicit::state_of(message).is_some_and(|state| state.starts_with(&self.questions.rounds.ours))
     }
 
     /// Takes a call that comes again. What it answers is for us; the rest of it is a message like any
@@ -228,18 +224,18 @@ impl Pipeline {
         out: &mut Outbox,
     ) {
         self.journal.keep_held(&message, lane);
-        if let Some(why) = self.policy.unfit(&message) {
+        if let Some(why) = self.governance.policy.unfit(&message) {
             return self.refuse_round(conversation, lane, message, &Refused::Unfit(why), out);
         }
         let state = elicit::state_of(&message.message).unwrap_or_default();
-        let round = self.rounds.take(&state, &message);
+        let round = self.questions.rounds.take(&state, &message);
         let answer = round.as_ref().map(|round| round.answer(elicit::said_again(&message.message)));
         let first = round.as_ref().map(|round| &round.message.message);
         let rest = Message::new(elicit::without_our_round(&message.message, first));
         let message = ProxyMessage { message: rest, ..message };
-        match self.judge(conversation, lane, message).map_err(|stopped| *stopped) {
+        match self.governance.judge(conversation, lane, message).map_err(|stopped| *stopped) {
             Ok((judged, rulings)) => {
-                self.keep_rulings(lane.speaker(conversation), judged.message(), &rulings);
+                self.journal.rulings(lane.speaker(conversation), judged.message(), &rulings);
                 self.pass_rest(conversation, lane, judged, "", "without the answer to a question of ours", out);
             }
             Err(Stopped::Refused(message, refused)) => self.refuse_round(conversation, lane, message, &refused, out),
@@ -262,8 +258,9 @@ impl Pipeline {
         refused: &Refused,
         out: &mut Outbox,
     ) {
-        let told = self.refusal_of((lane.speaker(conversation), None, Vec::new()), &message, refused);
-        self.end_refused(lane, message, (told.answer, None), &told.why, out);
+        let told =
+            self.governance.refusal_of(self.journal, (lane.speaker(conversation), None, Vec::new()), &message, refused);
+        self.holds.refused(self.journal, lane, message, (told.answer, None), &told.why, out);
     }
 
     /// Does what was answered.
@@ -277,24 +274,15 @@ impl Pipeline {
     ) {
         let Settled { permission, by, why } = settled;
         if permission == Permission::Deny {
-            let (message, ruling) = question.into_parts();
-            let answer = self.deny_with(lane.speaker(conversation), &message, &ruling, &by, why.as_deref(), held_ns);
-            return self.end_refused(lane, message, (answer, None), why.as_deref().unwrap_or("denied"), out);
+            return self.refuse_question(conversation, lane, question, (&by, why.as_deref()), held_ns, out);
         }
         if lasting == Lasting::Session {
             let (conversation, answered) = super::clients_answer(&question);
-            answered.into_iter().for_each(|answered| self.answers.keep_in(conversation, answered));
+            answered.into_iter().for_each(|answered| self.governance.answers.keep_in(conversation, answered));
         }
         let (judged, ruling) = question.approved();
         let message = judged.message();
-        self.journal.decided(
-            lane.speaker(conversation),
-            message,
-            &message.message,
-            &ruling,
-            ("allow", &by, None),
-            held_ns,
-        );
+        self.journal.decided(lane.speaker(conversation), message, &ruling, ("allow", &by, None), held_ns);
         self.pass_rest(conversation, lane, judged, &by, "approved", out);
     }
 
@@ -312,20 +300,20 @@ impl Pipeline {
         let sequence = judged.message().sequence;
         out.parked.push(ParkedMark { sequence, correlated: None, is_refused: false });
         let server = self.journal.server(conversation.upstream()).map(|server| &**server);
-        let (judged, held) = match self.intercept.look(judged, lane.speaker(conversation), server, lane.since) {
+        let (judged, held) = match self.holds.intercept.look(judged, lane.speaker(conversation), server, lane.since) {
             Passed::Onward(judged) | Passed::TakesBack(judged, _) => (judged, None),
             Passed::Held(judged, why, owner) => (judged, Some((why, owner))),
         };
         let mut parked = Parked::new(Content::Judged(judged), lane.speaker(conversation), lane);
         parked.is_changed = true;
         if !self.is_sealed() {
-            return self.end_unaudited(parked);
+            return self.holds.end_unaudited(self.journal, parked);
         }
         match held {
-            None => self.end(parked, OutcomeKind::Forwarded, by, why, Ends { goes_on: true, ..Ends::default() }),
+            None => self.holds.end(self.journal, parked, OutcomeKind::Forwarded, by, why, Ends::onward()),
             Some((why, owner)) => {
-                let deadline = self.intercept.limit().map(|limit| parked.since + limit);
-                self.park(Parked { why, owner, deadline, ..parked });
+                let deadline = self.holds.intercept.limit().map(|limit| parked.since + limit);
+                self.holds.park(self.journal, Parked { why, owner, deadline, ..parked });
             }
         }
     }
@@ -344,13 +332,13 @@ impl Pipeline {
             Decision::Drop { error } => (Permission::Deny, Lasting::Once, error.map(|(_, text)| text)),
             Decision::Approve { .. } => return Err(DecideError::InClient(sequence)),
             _ => {
-                let rule = self.rounds.get(sequence).map_or("", |(_, ruling)| ruling.name());
+                let rule = self.questions.rounds.get(sequence).map_or("", |(_, ruling)| ruling.name());
                 return Err(DecideError::IsAsked(sequence, rule.into()));
             }
         };
         let answered = self.lasting_answer(sequence, lasting, permission, by)?;
         self.keep_lasting(answered, lasting);
-        if let Some(round) = self.rounds.open_round(sequence) {
+        if let Some(round) = self.questions.rounds.open_round(sequence) {
             round.settled = Some(Settled { permission, by: by.into(), why });
         }
         Ok(())

@@ -4,10 +4,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcp_filter::Filter;
 
 use super::*;
 use crate::bus::{Bus, Subscription};
-use crate::intercept::{HOLD_FOR, HoldOptions, Intercept};
+use crate::conversation::Conversation;
+use crate::intercept::{Answer, DecideError, Decision, Fallback, HOLD_FOR, HoldOptions, Mode, Owner};
+use crate::pipeline::Pipeline;
 use crate::record::Recorder;
 
 struct Play {

@@ -8,8 +8,8 @@ use crate::audit::{Audit, Decided};
 use crate::bus::Event;
 use crate::conversation::Speaker;
 use crate::envelope::ProxyMessage;
-use crate::policy::Ruling;
 use crate::policy::rules::Rules;
+use crate::policy::{Ruling, Rulings};
 
 impl Journal {
     /// From now on decisions by `rules` are written to `audit`.
@@ -40,9 +40,44 @@ impl Journal {
         Some(self.audit.as_ref()?.id(number))
     }
 
-    /// Writes down a decision, beside the message too unless it is about a part of it. Its number in the audit log
-    /// comes back.
+    /// Writes down what rules said of a message that goes on.
+    pub(in crate::pipeline) fn rulings(&mut self, speaker: &Speaker, message: &ProxyMessage, rulings: &Rulings) {
+        match rulings {
+            Rulings::None => {}
+            Rulings::One(ruling) => drop(self.ruling(speaker, message, &message.message, ruling)),
+            Rulings::Each(items) => {
+                let mut first = None;
+                for (item, ruling) in items {
+                    let noted = self.ruling(speaker, message, item, ruling);
+                    first = first.or(noted.map(|noted| (ruling, noted)));
+                }
+                if let Some((ruling, noted)) = first {
+                    self.verdict(message, VerdictKind::Allow, ruling, Some(noted));
+                }
+            }
+        }
+    }
+
+    fn ruling(&mut self, speaker: &Speaker, message: &ProxyMessage, said: &Message, ruling: &Ruling) -> Option<u64> {
+        let verdict = ("allow", ruling.decider(), None);
+        ruling.is_kept.then(|| self.decided_part(speaker, message, said, ruling, verdict, 0))?
+    }
+
+    /// Writes down a decision, in the audit log and beside the message. Its number in the audit log comes back.
     pub(in crate::pipeline) fn decided(
+        &mut self,
+        speaker: &Speaker,
+        message: &ProxyMessage,
+        ruling: &Ruling,
+        verdict: (&'static str, &str, Option<&str>),
+        held_ns: u64,
+    ) -> Option<u64> {
+        self.decided_part(speaker, message, &message.message, ruling, verdict, held_ns)
+    }
+
+    /// Writes down a decision about `said`, a part of `message` or all of it. It stands beside the message only if it is
+    /// about all of it.
+    pub(in crate::pipeline) fn decided_part(
         &mut self,
         speaker: &Speaker,
         message: &ProxyMessage,

@@ -14,6 +14,7 @@ use super::*;
 use crate::audit::Audit;
 use crate::bus::Bus;
 use crate::intercept::{Answer, Decision, Lasting};
+use crate::pipeline::{Outbox, Pipeline};
 use crate::policy::Answered;
 use crate::policy::operation::Classifier;
 use crate::policy::rules::{Permission, Rule, Rules};
@@ -181,7 +182,7 @@ fn what_can_be_read_two_ways_is_refused() {
 #[test]
 fn where_judging_goes_wrong_nothing_is_permitted() {
     let mut play = Play::by(rules(Vec::new()));
-    play.pipeline.policy.go_wrong();
+    play.pipeline.governance.policy.go_wrong();
     play.calls(1, "read_file");
     assert_eq!(play.got(Side::Server), [""; 0]);
     let told = play.got(Side::Client);
@@ -310,7 +311,7 @@ async fn what_is_written_counts_until_it_is_written_otherwise() {
     assert_eq!(play.got(Side::Server).len(), 2);
     // What is said for this run goes before what is written, and is forgotten with what is written next.
     let otherwise = Answered { permission: Permission::Deny, ..play.pipeline.answers().written()[0].clone() };
-    play.pipeline.keep_answer(otherwise);
+    play.pipeline.governance.answers.keep(otherwise);
     play.calls(3, "write_file");
     assert_eq!((play.got(Side::Server).len(), play.got(Side::Client).len()), (0, 1));
     play.pipeline.set_written_answers(Vec::new());
