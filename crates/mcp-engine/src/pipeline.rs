@@ -2,16 +2,16 @@
 //! back what leaves. Nothing here waits, and nothing a peer sends ends a conversation.
 
 mod answering;
-mod asks;
 mod clients;
 mod compat;
 mod decisions;
 mod gateway;
+mod governance;
 mod holds;
 mod inject;
 mod journal;
-mod judge;
 mod outbox;
+mod questions;
 mod refusing;
 mod shown;
 mod status;
@@ -38,13 +38,13 @@ use crate::policy::rules::Rules;
 use crate::record::{Recorder, StoreFailed};
 use journal::Stamp;
 
-pub use asks::{NOBODY, Questions, TIMEOUT};
 pub use decisions::Decisions;
+pub use governance::Governance;
 pub use holds::{Holds, Release};
 pub use inject::{Injection, Injections};
 pub use journal::{Journal, wall_ns};
-pub use judge::Governance;
 pub use outbox::{Outbox, Outgoing, ParkedMark};
+pub use questions::{NOBODY, Questions, TIMEOUT};
 pub use status::Status;
 
 pub struct Pipeline {

@@ -7,10 +7,10 @@ use mcp_wire::reply::{self, Refusal};
 use mcp_wire::{Kind, Message};
 use tokio::time::Instant;
 
-use super::asks::{NOBODY, Questions, TIMEOUT};
+use super::governance::Governance;
 use super::holds::{Ends, Holds};
 use super::journal::Journal;
-use super::judge::Governance;
+use super::questions::{NOBODY, Questions, TIMEOUT};
 use crate::envelope::Side;
 use crate::intercept::{
     Answer, BreakpointError, Content, DecideError, Decision, Fallback, Held, Lasting, Mode, Owner, Parked, Why,

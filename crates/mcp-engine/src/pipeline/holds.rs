@@ -8,9 +8,9 @@ use mcp_wire::reply::{self, Refusal};
 use mcp_wire::{Id, Kind, Message, scan};
 use tokio::time::Instant;
 
-use super::asks::NOBODY;
 use super::journal::Journal;
 use super::outbox::{Outbox, Outgoing, ParkedMark};
+use super::questions::NOBODY;
 use crate::bus::Event;
 use crate::envelope::{Lane, ProxyMessage, Side};
 use crate::intercept::{Content, Held, Intercept, Parked, Why};

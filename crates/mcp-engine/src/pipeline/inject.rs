@@ -7,7 +7,7 @@ use mcp_wire::splice::with_id;
 use mcp_wire::{Frame, Id, Kind, Message};
 use tokio::sync::oneshot;
 
-use super::judge::Stopped;
+use super::governance::Stopped;
 use super::{Outbox, Outgoing, Pipeline, framed};
 use crate::bus::Origin;
 use crate::conversation::Conversation;

@@ -5,8 +5,8 @@ use mcp_store::{Outcome, OutcomeKind};
 use mcp_wire::reply::{self, Refusal};
 use mcp_wire::{Ending, Id, Kind, Message};
 
+use super::governance::Stopped;
 use super::holds::{NOT_WRITTEN, item_ids, request_id};
-use super::judge::Stopped;
 use super::{Outbox, Outgoing, Pipeline};
 use crate::conversation::Conversation;
 use crate::envelope::{Asked, Lane, ProxyMessage, Side};

@@ -14,7 +14,7 @@ use crate::audit::Audit;
 use crate::bus::{Bus, Event};
 use crate::envelope::Behalf;
 use crate::intercept::{Decision, HoldOptions, Intercept, Lasting, Mode, Owner};
-use crate::pipeline::judge::tests::{call, rule, rules};
+use crate::pipeline::governance::tests::{call, rule, rules};
 use crate::policy::rules::{Permission, RuleVerdict, Rules};
 use crate::record::{Evidence, OnStoreFailure, Recorder, RecorderOptions};
 

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::super::decisions::Decisions;
+use super::super::governance::Stopped;
 use super::super::holds::{Ends, request_id};
-use super::super::judge::Stopped;
 use super::super::{Outbox, ParkedMark};
 use super::{CLIENT, words};
 use crate::conversation::Conversation;

@@ -4,7 +4,7 @@ mod requests;
 mod rounds;
 
 use crate::envelope::Side;
-use crate::pipeline::judge::tests::Play;
+use crate::pipeline::governance::tests::Play;
 
 const ALLOW: &str = r#"{"action":"accept","content":{"decision":"allow once"}}"#;
 const SESSION: &str = r#"{"action":"accept","content":{"decision":"allow for this session"}}"#;

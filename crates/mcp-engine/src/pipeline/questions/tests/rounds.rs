@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{ALLOW, CANCEL, NO, SESSION};
 use crate::envelope::Side;
 use crate::intercept::{DecideError, Decision, Lasting};
-use crate::pipeline::judge::tests::{Play, asking, rule};
+use crate::pipeline::governance::tests::{Play, asking, rule};
 use crate::policy::rules::RuleVerdict;
 
 /// What a client of the newest revision says of itself with each request.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{ALLOW, DECLINE, NO, SESSION};
 use crate::envelope::Side;
 use crate::intercept::{DecideError, Decision, Lasting};
-use crate::pipeline::judge::tests::{Play, asking, call, rule};
+use crate::pipeline::governance::tests::{Play, asking, call, rule};
 use crate::policy::rules::{Permission, RuleVerdict, Rules};
 
 /// A client that has said hello, and what it can do.
