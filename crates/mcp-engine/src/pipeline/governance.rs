@@ -16,7 +16,7 @@ use crate::conversation::{Conversation, Part, Speaker};
 use crate::envelope::{Lane, ProxyMessage, Side};
 use crate::intercept::DecideError;
 use crate::policy::rules::{Denial, RuleVerdict, Rules};
-use crate::policy::{Answered, Answers, Hidden, Judged, Policy, Question, Refused, Ruling, Rulings, Verdict};
+use crate::policy::{Answered, Answers, Judged, Policy, Question, Refused, Ruling, Rulings, Verdict};
 
 /// What asks for something that lists name, and may be kept from them.
 const IS_LISTED: [&str; 4] = ["tools/call", "prompts/get", "resources/read", "resources/subscribe"];
@@ -122,25 +122,6 @@ impl Governance {
             Verdict::Permitted(judged, rulings) => Ok((judged, rulings)),
             Verdict::Asked(question) => Err(Box::new(Stopped::Asked(question))),
             Verdict::Refused(message, refused) => Err(Box::new(Stopped::Refused(message, refused))),
-        }
-    }
-
-    /// A message as its receiver may see it, and the message as it came if that is another.
-    #[inline]
-    pub(super) fn show(
-        &mut self,
-        conversation: &Conversation,
-        lane: Lane<'_>,
-        judged: Judged,
-    ) -> (Judged, Option<Hidden>) {
-        match conversation.part {
-            // A gateway that merges lists of servers leaves out the items that each of its clients is not to see.
-            Part::Leg(_) if lane.behalf.is_none() => {
-                self.policy.learn(&judged);
-                (judged, None)
-            }
-            _ if !self.policy.awaits_list() => (judged, None),
-            _ => self.policy.show(judged, lane.speaker(conversation)),
         }
     }
 

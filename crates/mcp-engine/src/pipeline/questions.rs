@@ -130,6 +130,7 @@ impl Decisions<'_> {
     }
 
     /// Whether a message is an answer to what we asked.
+    #[inline]
     pub(super) fn hears(&self, message: &ProxyMessage) -> bool {
         message.from == Side::Client
             && self.governance.policy.is_governed()

@@ -5,7 +5,7 @@ use mcp_wire::Id;
 
 use super::holds::{Ends, renamed, unanswered};
 use super::{Outbox, Outgoing, ParkedMark, Pipeline};
-use crate::conversation::{Client, Conversation};
+use crate::conversation::{Client, Conversation, Part};
 use crate::envelope::{Lane, ProxyMessage};
 use crate::intercept::{Content, Parked, Passed};
 use crate::policy::{Hidden, Judged};
@@ -43,7 +43,15 @@ impl Pipeline {
             Ok(judged) => judged,
             Err(stopped) => return self.stop(conversation, lane, known_id.map(|(_, known)| known), stopped, out),
         };
-        let (judged, hidden) = self.governance.show(conversation, lane, judged);
+        let (judged, hidden) = match conversation.part {
+            // A gateway that merges lists of servers leaves out the items that each of its clients is not to see.
+            Part::Leg(_) if lane.behalf.is_none() => {
+                self.governance.policy.learn(&judged);
+                (judged, None)
+            }
+            _ if !self.governance.policy.awaits_list() => (judged, None),
+            _ => self.governance.policy.show(judged, lane.speaker(conversation)),
+        };
         let hidden = hidden.or(came.map(|came| Hidden { came, count: 0 }));
         let passed = match self.holds.intercept.is_idle() {
             true => Passed::Onward(judged),

@@ -18,7 +18,7 @@ use super::super::{Outbox, ParkedMark};
 use super::{CLIENT, words};
 use crate::conversation::Conversation;
 use crate::envelope::{Lane, ProxyMessage};
-use crate::intercept::{Content, DecideError, Decision, Held, KeptLane, Lasting, Owner, Parked, Passed};
+use crate::intercept::{Content, DecideError, Decision, Held, KeptLane, Lasting, Parked, Passed};
 use crate::policy::rules::Permission;
 use crate::policy::{Judged, Question, Refused, Ruling};
 
@@ -134,24 +134,11 @@ impl Round {
     }
 
     fn held(&self) -> Held {
-        let message = &self.message;
         Held {
-            sequence: message.sequence,
-            since_ns: message.time_ns,
-            held_for: self.since.elapsed(),
-            left: self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
-            from: message.from,
-            conversation: message.conversation,
             upstream: self.ruling.server.clone(),
-            behalf: Some(self.lane.behalf).filter(|behalf| *behalf > 0),
-            transport: self.lane.transport,
-            message: message.message.clone(),
-            correlated: None,
-            why: self.ruling.name().into(),
-            owner: Owner::Policy,
-            given_up: false,
             asks: Some(self.ruling.clone()),
             in_client: true,
+            ..Held::of(&self.message, (self.since, self.deadline), self.lane, self.ruling.name().into())
         }
     }
 
