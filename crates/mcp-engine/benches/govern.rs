@@ -56,7 +56,7 @@ fn rules(count: usize, about: About) -> Rules {
 
 struct Play {
     pipeline: Pipeline,
-    talk: Conversation,
+    conversation: Conversation,
     out: Outbox,
     _dir: TempDir,
 }
@@ -71,8 +71,8 @@ impl Play {
             let log = AuditLog::begin(&dir.path().join("audit"), &begin).expect("a log");
             pipeline = pipeline.governed_by(Arc::new(rules), Audit::new(log, instance, None));
         }
-        let talk = pipeline.begin_conversation();
-        let mut play = Self { pipeline, talk, out: Outbox::default(), _dir: dir };
+        let conversation = pipeline.begin_conversation();
+        let mut play = Self { pipeline, conversation, out: Outbox::default(), _dir: dir };
         play.round(&[Bytes::from_static(INITIALIZE)], &[Bytes::from_static(INITIALIZED)]);
         play
     }
@@ -81,7 +81,7 @@ impl Play {
         for (from, messages) in [(Side::Client, calls), (Side::Server, answers)] {
             let cuts =
                 messages.iter().map(|bytes| Cut::Frame(Frame { bytes: bytes.clone(), ending: Ending::Lf, bom: false }));
-            self.pipeline.pass(&mut self.talk, from, cuts, &mut self.out);
+            self.pipeline.pass(&mut self.conversation, from, cuts, &mut self.out);
             assert_eq!(self.out.to_server.len() + self.out.to_client.len(), messages.len());
             black_box(&self.out);
             self.out.clear();

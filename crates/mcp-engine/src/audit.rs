@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side};
+use crate::record::Recorder;
 
 /// Calls that wait for their outcome, in two halves; when the young one is full, the old one is forgotten.
 /// A call that its client gave up may never have one.
@@ -24,6 +25,9 @@ pub struct Audit {
     log: AuditLog,
     instance: Uuid,
     server: Option<Arc<str>>,
+    /// The version of the rules that count.
+    rules_version: Arc<str>,
+    recording: Recording,
     open: OpenCalls,
     /// Items of batches: by conversation, sender and id.
     open_items: HashMap<(u32, Side, Id), Open, RandomState>,
@@ -82,12 +86,9 @@ pub(crate) struct Decided<'a> {
     pub speaker: &'a Speaker,
     /// The server of a gateway.
     pub server: Option<&'a str>,
-    /// The recording that has the message.
-    pub recording: Recording,
     pub operation: Option<&'static str>,
     pub verdict: &'static str,
     pub rule: Option<&'a str>,
-    pub rules_version: &'a str,
     pub actor: &'a str,
     pub why: Option<&'a str>,
     pub held_ns: u64,
@@ -100,11 +101,11 @@ pub(crate) struct Decided<'a> {
 }
 
 /// Where messages are found: a session, and how many messages of this run came before it. Messages count
-/// from 1 in each session.
+/// from 1 in each session. Without a recording the run stands for the session.
 #[derive(Clone, Copy)]
-pub(crate) struct Recording {
-    pub session: Uuid,
-    pub earlier: u64,
+struct Recording {
+    session: Uuid,
+    earlier: u64,
 }
 
 impl Audit {
@@ -116,6 +117,8 @@ impl Audit {
             log,
             instance,
             server,
+            rules_version: "".into(),
+            recording: Recording { session: instance, earlier: 0 },
             open: OpenCalls::default(),
             open_items: HashMap::default(),
             unsealed: Vec::new(),
@@ -124,6 +127,17 @@ impl Audit {
             #[cfg(test)]
             is_full: false,
         }
+    }
+
+    /// From now on decisions are by the rules of this version.
+    pub(crate) fn judge_by(&mut self, version: &Arc<str>) {
+        self.rules_version = Arc::clone(version);
+    }
+
+    /// From now on messages are found in the session that `recorder` records.
+    pub(crate) fn follow(&mut self, recorder: &Recorder) {
+        let session = recorder.current().map_or(self.instance, |(header, _)| header.id);
+        self.recording = Recording { session, earlier: recorder.earlier() };
     }
 
     /// What a record is known by everywhere.
@@ -144,8 +158,8 @@ impl Audit {
         let Decided { message, speaker, .. } = decided;
         let number = self.log.decision(&Decision {
             time_ns,
-            sequence: message.sequence.saturating_sub(decided.recording.earlier),
-            session: decided.recording.session,
+            sequence: message.sequence.saturating_sub(self.recording.earlier),
+            session: self.recording.session,
             conversation: message.conversation,
             client: speaker.client.as_deref(),
             server: decided.server.or(self.server.as_deref()),
@@ -155,7 +169,7 @@ impl Audit {
             operation: decided.operation,
             verdict: decided.verdict,
             rule: decided.rule,
-            rules_version: decided.rules_version,
+            rules_version: &self.rules_version,
             actor: decided.actor,
             why: decided.why,
             held_ns: decided.held_ns,
@@ -169,7 +183,7 @@ impl Audit {
             } else if decided.is_call
                 && let Some(before) = self.open.insert(message.sequence, open)
             {
-                self.log.outcome(&without_answer(before, "replaced", decided.recording, time_ns));
+                self.log.outcome(&self.recording.without_answer(before, "replaced", time_ns));
             }
             self.unsealed.push(message.sequence);
         }
@@ -178,9 +192,9 @@ impl Audit {
 
     /// The request `sequence` has an answer.
     #[inline]
-    pub(crate) fn answered(&mut self, request: u64, recording: Recording, answer: &ProxyMessage) {
+    pub(crate) fn answered(&mut self, request: u64, answer: &ProxyMessage) {
         if let Some(open) = self.open.remove(request) {
-            self.returned(open, recording, answer, &answer.message);
+            self.returned(open, answer, &answer.message);
         }
     }
 
@@ -191,20 +205,20 @@ impl Audit {
     }
 
     /// An answer, or one of a batch of them, may be to a call that came in a batch.
-    pub(crate) fn answered_item(&mut self, recording: Recording, answer: &ProxyMessage, item: &Message) {
+    pub(crate) fn answered_item(&mut self, answer: &ProxyMessage, item: &Message) {
         let Some(id) = item.id() else { return };
         if let Some(open) = self.open_items.remove(&(answer.conversation, answer.from.other(), id)) {
-            self.returned(open, recording, answer, item);
+            self.returned(open, answer, item);
         }
     }
 
-    fn returned(&mut self, open: Open, recording: Recording, answer: &ProxyMessage, said: &Message) {
+    fn returned(&mut self, open: Open, answer: &ProxyMessage, said: &Message) {
         let status = Status::of_answer(said);
         self.log.outcome(&CallOutcome {
             of: open.number,
             time_ns: answer.time_ns,
-            session: recording.session,
-            sequence: answer.sequence.saturating_sub(recording.earlier),
+            session: self.recording.session,
+            sequence: answer.sequence.saturating_sub(self.recording.earlier),
             status: status.as_ref().map_or("ok", word),
             code: status.as_ref().and_then(|status| status.code()),
             latency_ns: answer.time_ns.saturating_sub(open.time_ns),
@@ -212,7 +226,8 @@ impl Audit {
     }
 
     /// Other rules count from now on.
-    pub(crate) fn rules_changed(&mut self, time_ns: u64, version: &str) {
+    pub(crate) fn rules_changed(&mut self, time_ns: u64, version: &Arc<str>) {
+        self.judge_by(version);
         self.log.rules_changed(time_ns, version, "other rules count from now on");
     }
 
@@ -262,23 +277,23 @@ impl Audit {
     }
 
     /// A call did not go on after all.
-    pub(crate) fn ended(&mut self, sequence: u64, status: &'static str, recording: Recording, time_ns: u64) {
+    pub(crate) fn ended(&mut self, sequence: u64, status: &'static str, time_ns: u64) {
         if let Some(open) = self.open.remove(sequence) {
-            self.log.outcome(&without_answer(open, status, recording, time_ns));
+            self.log.outcome(&self.recording.without_answer(open, status, time_ns));
         }
     }
 
     /// Nothing more comes back in a conversation.
-    pub(crate) fn lost(&mut self, conversation: u32, recording: Recording, time_ns: u64) {
-        self.lose(|open| open.conversation == conversation, recording, time_ns);
+    pub(crate) fn lost(&mut self, conversation: u32, time_ns: u64) {
+        self.lose(|open| open.conversation == conversation, time_ns);
     }
 
-    fn lose(&mut self, is_meant: impl Fn(&Open) -> bool, recording: Recording, time_ns: u64) {
+    fn lose(&mut self, is_meant: impl Fn(&Open) -> bool, time_ns: u64) {
         let mut lost: Vec<Open> = self.open.take_where(&is_meant);
         lost.extend(self.open_items.extract_if(|_, open| is_meant(open)).map(|(_, open)| open));
         lost.sort_by_key(|open| open.number);
         for open in lost {
-            self.log.outcome(&without_answer(open, "lost", recording, time_ns));
+            self.log.outcome(&self.recording.without_answer(open, "lost", time_ns));
         }
     }
 
@@ -287,15 +302,17 @@ impl Audit {
     }
 
     /// Closes the log.
-    pub(crate) fn finish(mut self, recording: Recording, time_ns: u64) -> io::Result<()> {
-        self.lose(|_| true, recording, time_ns);
+    pub(crate) fn finish(mut self, time_ns: u64) -> io::Result<()> {
+        self.lose(|_| true, time_ns);
         self.log.end(time_ns)
     }
 }
 
-fn without_answer(open: Open, status: &'static str, recording: Recording, time_ns: u64) -> CallOutcome {
-    let latency_ns = time_ns.saturating_sub(open.time_ns);
-    CallOutcome { of: open.number, time_ns, session: recording.session, sequence: 0, status, code: None, latency_ns }
+impl Recording {
+    fn without_answer(self, open: Open, status: &'static str, time_ns: u64) -> CallOutcome {
+        let latency_ns = time_ns.saturating_sub(open.time_ns);
+        CallOutcome { of: open.number, time_ns, session: self.session, sequence: 0, status, code: None, latency_ns }
+    }
 }
 
 fn word(status: &Status) -> &'static str {

@@ -139,6 +139,11 @@ impl Conversation {
         }
     }
 
+    /// Its number, and the server that it is with.
+    pub(crate) fn place(&self) -> (u32, Upstream) {
+        (self.number, self.upstream())
+    }
+
     /// Whether it is between a client and a gateway, where messages are neither judged nor held.
     pub fn is_entrance(&self) -> bool {
         self.part == Part::Entrance

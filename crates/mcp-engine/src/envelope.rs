@@ -112,11 +112,11 @@ impl<'a> Lane<'a> {
 
     /// Who speaks by a message that came this way, or hears it.
     #[inline]
-    pub(crate) fn speaker<'s>(&self, talk: &'s Conversation) -> &'s Speaker
+    pub(crate) fn speaker<'s>(&self, conversation: &'s Conversation) -> &'s Speaker
     where
         'a: 's,
     {
-        self.behalf.map_or(talk.speaker(), |behalf| behalf.speaker)
+        self.behalf.map_or(conversation.speaker(), |behalf| behalf.speaker)
     }
 }
 
@@ -154,6 +154,11 @@ pub struct ProxyMessage {
 }
 
 impl ProxyMessage {
+    /// Its conversation, and the server that this is with.
+    pub(crate) fn place(&self) -> (u32, Upstream) {
+        (self.conversation, self.upstream)
+    }
+
     /// The message as framing will put it on the wire.
     pub fn frame(&self) -> FrameRef<'_> {
         FrameRef { bytes: self.message.bytes(), ending: self.ending, bom: self.bom }

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side};
+use crate::meaning::uses_of;
 use crate::policy::Judged;
-use crate::resolve::uses_of;
 
 pub use breakpoint::{Breakpoint, BreakpointError};
 pub use decision::{Answer, DecideError, Decision, Lasting};

@@ -11,12 +11,12 @@ pub mod desk;
 pub mod entrance;
 pub mod envelope;
 pub mod intercept;
+pub mod meaning;
 pub mod mock;
 pub mod pipeline;
 pub mod policy;
 pub mod record;
 pub mod replay;
-pub mod resolve;
 pub mod transcript;
 
 pub use bus::{Bus, Event, Subscription};

@@ -1,198 +1,82 @@
 //! The order of the stages, on one screen. A transport hands over what one read brought and gets
 //! back what leaves. Nothing here waits, and nothing a peer sends ends a conversation.
 
-mod asks;
-mod clock;
+mod answering;
+mod clients;
+mod decisions;
 mod gateway;
+mod governance;
 mod holds;
 mod inject;
-mod judge;
+mod journal;
+mod outbox;
+mod questions;
+mod refusing;
 mod shown;
 mod status;
 mod unknown;
-mod verdicts;
+mod watched;
 
-use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
-use mcp_store::{End, HeadKey, RecordHead, SessionHeader};
-use mcp_wire::reply::{self, Refusal};
-use mcp_wire::{Cut, Ending, Frame, FrameRef, Id, Kind, Message, scan, visible};
+use mcp_store::{End, RecordHead, SessionHeader};
+use mcp_wire::reply::Refusal;
+use mcp_wire::{Cut, Ending, Frame, Id, Kind, Message, scan, visible};
 
 use crate::audit::Audit;
-use crate::bus::{Bus, Event, Origin};
+use crate::bus::{Bus, Origin};
 use crate::conversation::{Conversation, Part};
 use crate::desk::Desk;
-use crate::envelope::{Asked, Lane, ProxyMessage, Side, Upstream};
+use crate::envelope::{Asked, Lane, ProxyMessage, Side};
 use crate::intercept::{Held, Intercept, Why};
+use crate::policy::Judged;
 use crate::policy::rules::Rules;
-use crate::policy::{Answers, Judged, Policy};
-use crate::record::{ExchangeMark, Recorder, StoreFailed};
-use crate::resolve::{Resolved, resolve};
+use crate::record::{Recorder, StoreFailed};
+use journal::Stamp;
 
-use clock::Clock;
-
-pub use asks::{NOBODY, TIMEOUT};
-pub use clock::wall_ns;
-pub use holds::Release;
-pub use inject::Injection;
+pub use decisions::Decisions;
+pub use governance::Governance;
+pub use holds::{Holds, Release};
+pub use inject::{Injection, Injections};
+pub use journal::{Journal, wall_ns};
+pub use outbox::{Outbox, Outgoing, ParkedMark};
+pub use questions::{NOBODY, Questions, TIMEOUT};
 pub use status::Status;
 
 pub struct Pipeline {
-    clock: Clock,
-    sequence: u64,
-    conversations: u32,
-    /// Held once more by the conversation of each connected client.
-    connected: Arc<()>,
-    exchanges: u64,
-    policy: Policy,
-    /// The newest message that was judged by other rules than those that count.
-    judged_otherwise: u64,
-    /// What people answered to rules that ask.
-    answers: Answers,
-    /// Calls whose clients are asked and send them again.
-    rounds: asks::Rounds,
-    /// Questions to clients so far.
-    questions: u64,
-    /// Faces that could answer, besides the one that has the lease.
-    watchers: usize,
-    /// Where else it is said that somebody is asked.
-    on_question: Option<Box<dyn Fn(Held) + Send>>,
-    audit: Option<Box<Audit>>,
-    /// The tool of a gateway that reaches everything.
-    own_tool: Option<Arc<str>>,
+    /// Numbers, times, recording, audit log and watchers.
+    pub journal: Journal,
+    /// Rules, and the answers of people to those that ask.
+    pub governance: Governance,
+    /// Parked messages, and those that have come free.
+    pub holds: Holds,
+    /// The questions about parked messages, and who could answer.
+    pub questions: Questions,
+    /// Messages to servers that no client sent.
+    pub injections: Injections,
+    clients: clients::Clients,
     /// Calls of hidden tools, which the server is to answer as those of missing ones.
     unknown: unknown::Unknown,
-    intercept: Intercept,
-    /// Parked no more, and on its way to where it goes.
-    released: Vec<Release>,
-    /// On its way to a server, though no client sent it; and how many such there were.
-    injected: Vec<Injection>,
-    injections: u64,
-    clients: status::Clients,
-    legs: gateway::Legs,
-    recorder: Recorder,
-    bus: Bus,
-    /// The newest message that watchers were told, or missed.
-    told: u64,
+    /// The tool of a gateway that reaches everything.
+    own_tool: Option<Arc<str>>,
     desk: Option<Desk>,
     message_bytes_max: usize,
-}
-
-/// What leaves, by where it goes. A judged message or a reply of our own; nothing else can.
-#[derive(Debug, Default)]
-pub struct Outbox {
-    pub to_client: Vec<Outgoing>,
-    pub to_server: Vec<Outgoing>,
-    /// Messages that were parked: they leave later, as a [`Release`], or not at all.
-    pub parked: Vec<ParkedMark>,
-    /// Messages that go nowhere, because they take back what was parked.
-    pub withheld: usize,
-}
-
-/// What a parked message is known by.
-#[derive(Clone, Copy, Debug)]
-pub struct ParkedMark {
-    pub sequence: u64,
-    /// The sequence of the request that it answers.
-    pub correlated: Option<u64>,
-    /// It was refused, and what its sender is told comes free at once, asked for or not.
-    pub is_refused: bool,
-}
-
-#[derive(Debug)]
-pub enum Outgoing {
-    Message(Judged),
-    /// What we made ourselves.
-    Reply(Frame, Composed),
-}
-
-/// How a message that we made is known.
-#[derive(Clone, Copy, Debug)]
-pub struct Composed {
-    sequence: u64,
-}
-
-impl Outbox {
-    pub fn clear(&mut self) {
-        self.to_client.clear();
-        self.to_server.clear();
-        self.parked.clear();
-        self.withheld = 0;
-    }
-
-    fn to(&mut self, side: Side) -> &mut Vec<Outgoing> {
-        match side {
-            Side::Client => &mut self.to_client,
-            Side::Server => &mut self.to_server,
-        }
-    }
-}
-
-impl Outgoing {
-    pub fn frame(&self) -> FrameRef<'_> {
-        match self {
-            Self::Message(judged) => judged.message().frame(),
-            Self::Reply(frame, _) => frame.into(),
-        }
-    }
-
-    /// The sequence of the request that this answers, as far as it came from a peer.
-    pub fn correlated(&self) -> Option<u64> {
-        match self {
-            Self::Message(judged) => judged.message().correlated,
-            Self::Reply(..) => None,
-        }
-    }
-
-    /// What is said, with what is known of it already, unless we made it.
-    pub fn message(&self) -> Option<&Message> {
-        match self {
-            Self::Message(judged) => Some(&judged.message().message),
-            Self::Reply(..) => None,
-        }
-    }
-
-    /// Under which it is recorded, and by which whatever is made of it says what it comes from.
-    pub fn sequence(&self) -> u64 {
-        match self {
-            Self::Message(judged) => judged.message().sequence,
-            Self::Reply(_, composed) => composed.sequence,
-        }
-    }
 }
 
 impl Pipeline {
     pub fn new(recorder: Recorder, bus: Bus, message_bytes_max: usize) -> Self {
         Self {
-            clock: Clock::start(),
-            sequence: 0,
-            conversations: 0,
-            connected: Arc::default(),
-            exchanges: 0,
-            policy: Policy::default(),
-            judged_otherwise: 0,
-            answers: Answers::default(),
-            rounds: asks::Rounds::default(),
-            questions: 0,
-            watchers: 0,
-            on_question: None,
-            audit: None,
-            own_tool: None,
+            journal: Journal::new(recorder, bus),
+            governance: Governance::default(),
+            holds: Holds::default(),
+            questions: Questions::default(),
+            injections: Injections::default(),
+            clients: clients::Clients::default(),
             unknown: unknown::Unknown::default(),
-            intercept: Intercept::default(),
-            released: Vec::new(),
-            injected: Vec::new(),
-            injections: 0,
-            clients: status::Clients::default(),
-            legs: gateway::Legs::default(),
-            recorder,
-            bus,
-            told: 0,
+            own_tool: None,
             desk: None,
             message_bytes_max,
         }
@@ -200,42 +84,22 @@ impl Pipeline {
 
     /// Lets messages be held, and orders be given at `desk`.
     pub fn governed_from(mut self, desk: Desk, intercept: Intercept) -> Self {
-        (self.desk, self.intercept) = (Some(desk), intercept);
+        (self.desk, self.holds) = (Some(desk), Holds::new(intercept));
         self
     }
 
-    /// Has rules decide what passes, and what they decide written down.
+    /// Has rules decide what passes, and their decisions written down.
     pub fn governed_by(mut self, rules: Arc<Rules>, audit: Audit) -> Self {
-        self.policy.govern(rules);
-        self.audit = Some(Box::new(audit));
+        self.journal.audit_in(audit, &rules);
+        self.governance.policy.govern(rules);
         self
     }
 
     /// From now on these rules count. What is parked was judged by others.
     pub fn set_rules(&mut self, rules: Arc<Rules>) {
-        let now_ns = self.clock.now_ns();
-        if let Some(audit) = &mut self.audit {
-            audit.rules_changed(now_ns, &rules.version);
-        }
-        if self.policy.rules().is_none_or(|known| known.version != rules.version) {
-            self.judged_otherwise = self.sequence;
-        }
-        self.policy.govern(rules);
-        self.bus.publish(|| Event::Changed);
-    }
-
-    pub fn rules(&self) -> Option<&Arc<Rules>> {
-        self.policy.rules()
-    }
-
-    /// Whether messages are judged, so that they must be whole and clear before any of them leaves.
-    pub fn is_governed(&self) -> bool {
-        self.policy.is_governed()
-    }
-
-    /// When the newest message came, if that was a moment ago, and else now.
-    pub fn recent(&self) -> Instant {
-        self.clock.recent()
+        self.journal.rules_changed(&rules);
+        self.governance.set_rules(rules, self.journal.sequence());
+        self.journal.changed();
     }
 
     /// Where orders come in, for the loop that carries them out.
@@ -245,28 +109,43 @@ impl Pipeline {
 
     /// A client has come.
     pub fn begin_conversation(&mut self) -> Conversation {
-        self.conversations += 1;
-        Conversation::new(self.conversations).counted(&self.connected)
+        self.clients.begin(Part::All)
+    }
+
+    /// Decisions about parked messages.
+    pub fn decisions(&mut self) -> Decisions<'_> {
+        let Self { holds, questions, governance, journal, .. } = self;
+        Decisions { holds, questions, governance, journal }
     }
 
     /// Takes what one read of a pipe brought, or some of it, and decides that all at once. Never waits.
-    pub fn pass(&mut self, talk: &mut Conversation, from: Side, cuts: impl IntoIterator<Item = Cut>, out: &mut Outbox) {
-        let now_ns = self.clock.now_ns();
+    pub fn pass(
+        &mut self,
+        conversation: &mut Conversation,
+        from: Side,
+        cuts: impl IntoIterator<Item = Cut>,
+        out: &mut Outbox,
+    ) {
+        let now_ns = self.journal.now_ns();
         for cut in cuts {
             match cut {
                 Cut::Frame(frame) if from == Side::Server && is_noise(&frame.bytes) => {
-                    self.keep_noise(talk, Lane::PIPE, frame, now_ns)
+                    let stamp = self.journal.stamp_at(now_ns);
+                    self.keep_noise(conversation, Lane::PIPE, frame, stamp);
                 }
                 Cut::Frame(frame) => {
-                    let message = match self.policy.is_governed() || talk.part != Part::All {
+                    let message = match self.governance.policy.is_governed() || conversation.part != Part::All {
                         true => Message::scanned(frame.bytes),
                         false => Message::new(frame.bytes),
                     };
-                    let message = self.stamp(talk, from, None, (message, frame.ending, frame.bom), now_ns);
-                    self.pass_message(talk, from, Lane::PIPE, message, out);
+                    let stamp = self.journal.stamp_at(now_ns);
+                    let message = stamp.on(conversation, from, None, (message, frame.ending, frame.bom));
+                    self.pass_message(conversation, from, Lane::PIPE, message, out);
                 }
-                Cut::TooLarge { size, head, tail } => self.refuse_too_large(talk, from, (size, &head, &tail), out),
-                Cut::Unframed { sample } => self.note_unframed(talk, from, &sample, now_ns),
+                Cut::TooLarge { size, head, tail } => {
+                    self.refuse_too_large(conversation, from, (size, &head, &tail), out)
+                }
+                Cut::Unframed { sample } => self.note_unframed(conversation, from, &sample, now_ns),
             }
         }
         self.seal(Lane::PIPE, out);
@@ -276,57 +155,67 @@ impl Pipeline {
     /// that exchange, and what to know it by is returned instead of remembered.
     pub fn pass_opening(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         lane: Lane<'_>,
         message: impl Into<Message>,
         out: &mut Outbox,
     ) -> Option<Asked> {
         let message = message.into();
         let id = if message.glance().kind == Kind::Request { message.id() } else { None };
-        let asked = id.map(|id| Asked { id, sequence: self.sequence + 1 });
+        let stamp = self.journal.stamp_for(lane);
+        let asked = id.map(|id| Asked { id, sequence: stamp.sequence });
         // A request answers nothing, so this only keeps it out of the table.
-        self.pass_one(talk, Side::Client, Lane { asked: asked.as_ref(), ..lane }, message, out);
+        self.pass_stamped(conversation, Side::Client, Lane { asked: asked.as_ref(), ..lane }, (message, stamp), out);
         asked
     }
 
     /// Takes one message that an HTTP body or an event of a stream brought.
     pub fn pass_one(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         from: Side,
         lane: Lane<'_>,
         message: impl Into<Message>,
         out: &mut Outbox,
     ) {
-        // What a gateway makes of a message follows right behind it.
-        let now_ns = if lane.behalf.is_some() { self.clock.recent_ns() } else { self.clock.now_ns() };
-        let framed = (message.into(), Ending::Counted, false);
-        let message = self.stamp(talk, from, lane.asked, framed, now_ns);
-        self.pass_message(talk, from, lane, message, out);
+        let stamp = self.journal.stamp_for(lane);
+        self.pass_stamped(conversation, from, lane, (message.into(), stamp), out);
+    }
+
+    fn pass_stamped(
+        &mut self,
+        conversation: &mut Conversation,
+        from: Side,
+        lane: Lane<'_>,
+        (message, stamp): (Message, Stamp),
+        out: &mut Outbox,
+    ) {
+        let message = stamp.on(conversation, from, lane.asked, (message, Ending::Counted, false));
+        self.pass_message(conversation, from, lane, message, out);
         self.seal(lane, out);
     }
 
     fn pass_message(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         from: Side,
         lane: Lane<'_>,
         message: ProxyMessage,
         out: &mut Outbox,
     ) {
-        talk.server_spoke |= from == Side::Server;
-        if talk.listens_for(&message) {
-            self.meet(talk, &message);
+        conversation.server_spoke |= from == Side::Server;
+        if conversation.listens_for(&message) {
+            self.clients.meet(conversation, &message);
         }
-        if talk.part != Part::All {
-            return self.pass_gateway(talk, lane, message, out);
+        if conversation.part != Part::All {
+            return self.pass_gateway(conversation, lane, message, out);
         }
-        if self.intercept.is_armed() || talk.is_particular() {
-            return self.pass_watched(talk, lane, message, out);
+        if self.holds.intercept.is_armed() || conversation.is_particular() {
+            return self.pass_watched(conversation, lane, message, out);
         }
-        match self.policy.permit_freely(resolve(message)) {
+        match self.governance.policy.permit_freely(message) {
             Ok(judged) => self.pass_onward(lane, judged, out),
-            Err(Resolved { message }) => self.pass_watched(talk, lane, message, out),
+            Err(message) => self.pass_watched(conversation, lane, message, out),
         }
     }
 
@@ -334,318 +223,79 @@ impl Pipeline {
     fn pass_onward(&mut self, lane: Lane<'_>, judged: Judged, out: &mut Outbox) {
         let message = judged.message();
         let to = message.from.other();
-        self.recorder.message(message, lane, 0);
-        self.tell(message, lane, Origin::Peer);
+        self.journal.keep(message, lane);
         out.to(to).push(Outgoing::Message(judged));
     }
 
-    /// Gives a message its envelope: sequence, time, and the request it answers.
-    fn stamp(
-        &mut self,
-        talk: &mut Conversation,
-        from: Side,
-        asked: Option<&Asked>,
-        (message, ending, bom): (Message, Ending, bool),
-        now_ns: u64,
-    ) -> ProxyMessage {
-        self.sequence += 1;
-        let correlated = talk.correlate(from, &message, self.sequence, asked);
-        ProxyMessage {
-            sequence: self.sequence,
-            time_ns: now_ns,
-            from,
-            conversation: talk.number(),
-            upstream: talk.upstream(),
-            message,
-            ending,
-            bom,
-            correlated,
-        }
-    }
-
     /// Keeps what a server wrote where only messages may stand from the client: recorded and shown.
-    pub fn pass_noise(&mut self, talk: &mut Conversation, lane: Lane<'_>, bytes: Bytes) {
-        let now_ns = self.clock.now_ns();
-        self.keep_noise(talk, lane, Frame::composed(bytes), now_ns);
+    pub fn pass_noise(&mut self, conversation: &mut Conversation, lane: Lane<'_>, bytes: Bytes) {
+        let stamp = self.journal.stamp();
+        self.keep_noise(conversation, lane, Frame::composed(bytes), stamp);
     }
 
-    fn keep_noise(&mut self, talk: &mut Conversation, lane: Lane<'_>, frame: Frame, now_ns: u64) {
-        talk.noise += 1;
-        let message = self.stamp(talk, Side::Server, None, framed(frame), now_ns);
-        self.recorder.message(&message, lane, RecordHead::NOISE);
-        self.tell(&message, lane, Origin::Noise);
+    fn keep_noise(&mut self, conversation: &mut Conversation, lane: Lane<'_>, frame: Frame, stamp: Stamp) {
+        conversation.noise += 1;
+        let message = stamp.on(conversation, Side::Server, None, framed(frame));
+        self.journal.keep_as(&message, lane, RecordHead::NOISE, Origin::Noise);
     }
 
     /// An oversize message fails alone: whoever waits for it, or for its answer, is told.
     pub fn refuse_too_large(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         from: Side,
         (size, head, tail): (u64, &[u8], &[u8]),
         out: &mut Outbox,
     ) {
         let text =
             format!("a message of {size} bytes is over the limit of {} and was not passed on", self.message_bytes_max);
-        self.note(talk, from, &text);
+        self.journal.note(conversation, from, &text);
         let Some(found) = scan::salvage(head, tail) else { return };
         let id = Id::from_json(found.id);
         let refusal = Refusal::TooLarge { limit: self.message_bytes_max };
         if found.is_request {
-            self.answer(talk, from, (&id, None), &refusal, out);
-        } else if let Some(mark) = talk.pending.take(from.other(), &id) {
-            let id = talk.own_id(id, mark.sequence);
-            self.answer(talk, from.other(), (&id, Some(mark.sequence)), &refusal, out);
+            self.answer(conversation, from, (&id, None), &refusal, out);
+        } else if let Some(mark) = conversation.pending.take(from.other(), &id) {
+            let id = conversation.own_id(id, mark.sequence);
+            self.answer(conversation, from.other(), (&id, Some(mark.sequence)), &refusal, out);
         }
     }
 
-    fn note_unframed(&mut self, talk: &Conversation, from: Side, sample: &[u8], now_ns: u64) {
+    fn note_unframed(&mut self, conversation: &Conversation, from: Side, sample: &[u8], now_ns: u64) {
         let text = format!("bytes that no header announced were passed over: {}", visible::visible_bytes(sample));
-        self.note_fault(talk, from, &text, now_ns);
+        self.journal.note_at(conversation, from, &text, now_ns);
     }
 
-    /// Records that something happened where a message should have been.
-    pub fn note(&mut self, talk: &Conversation, from: Side, text: &str) {
-        let now_ns = self.clock.now_ns();
-        self.note_fault(talk, from, text, now_ns);
+    /// Whether messages are held, or could be, so that they must be whole before any of them leaves.
+    pub fn watches(&self) -> bool {
+        self.holds.intercept.is_armed() || self.governance.policy.is_governed()
     }
 
-    fn note_fault(&mut self, talk: &Conversation, from: Side, text: &str, now_ns: u64) {
-        self.sequence += 1;
-        let sequence = self.sequence;
-        let conversation = talk.number();
-        self.recorder.event((conversation, talk.upstream()), from, sequence, now_ns, text);
-        let upstream = self.policy.server(talk.upstream());
-        let fault = || {
-            let upstream = upstream.cloned();
-            Event::Fault { sequence, time_ns: now_ns, from, conversation, upstream, text: text.into() }
-        };
-        self.bus.publish_message(sequence, now_ns, fault);
+    /// The client of a conversation is gone, and with it all that is parked, there or for it on its way to the
+    /// servers of a gateway.
+    pub fn client_is_gone(&mut self, conversation: u32) {
+        let is_its = |held: &Held| held.conversation == conversation || held.behalf == Some(conversation);
+        self.holds.discard_where(&mut self.journal, is_its, Why::ClientGone);
+        self.questions.rounds.forget(conversation);
+        self.unknown.forget(conversation);
+        self.journal.lost(conversation);
     }
 
-    /// Answers every call `from` still waits on: its peer is gone.
-    pub fn answer_pending(&mut self, talk: &mut Conversation, from: Side, refusal: &Refusal, out: &mut Outbox) {
-        self.answer_pending_but(talk, from, &[], refusal, out);
-    }
-
-    /// Answers every call `from` still waits on, save those under `kept`.
-    pub fn answer_pending_but(
-        &mut self,
-        talk: &mut Conversation,
-        from: Side,
-        kept: &[Id],
-        refusal: &Refusal,
-        out: &mut Outbox,
-    ) {
-        for (id, mark) in talk.pending.take_all(from) {
-            if kept.contains(&id) {
-                talk.pending.insert(from, id, mark.sequence);
-                continue;
-            }
-            let id = talk.own_id(id, mark.sequence);
-            self.answer(talk, from, (&id, Some(mark.sequence)), refusal, out);
-        }
-    }
-
-    /// Answers a call that waits in an exchange of its own.
-    pub fn answer_asked(
-        &mut self,
-        talk: &mut Conversation,
-        asked: &Asked,
-        refusal: &Refusal,
-        lane: Lane<'_>,
-        out: &mut Outbox,
-    ) {
-        let id = talk.own_id(asked.id.clone(), asked.sequence);
-        let answer = reply::error(&id, refusal);
-        let answer = self.compose(talk.number(), lane, Side::Client, Some(asked.sequence), answer);
-        out.to_client.push(answer);
-    }
-
-    /// Answers one call that `from` still waits on, if it does.
-    pub fn answer_one(&mut self, talk: &mut Conversation, from: Side, id: &Id, refusal: &Refusal, out: &mut Outbox) {
-        if let Some(mark) = talk.pending.take(from, id) {
-            let id = talk.own_id(id.clone(), mark.sequence);
-            self.answer(talk, from, (&id, Some(mark.sequence)), refusal, out);
-        }
-    }
-
-    /// Tells the server, in the client's place, something that the client said in another way or
-    /// before. Returns the sequence by which an answer to it is known.
-    pub fn speak_for_client(&mut self, talk: &Conversation, lane: Lane<'_>, message: Bytes, out: &mut Outbox) -> u64 {
-        let message = self.compose(talk.number(), lane, Side::Server, None, message);
-        out.to_server.push(message);
-        self.sequence
-    }
-
-    /// Holds back what could not be recorded. Answers that the client waits for become refusals; its
-    /// own calls are still open, and are answered with the rest.
-    pub fn hold_back_unrecorded(&mut self, talk: &Conversation, out: &mut Outbox) {
-        let held_back = std::mem::take(&mut out.to_client);
-        out.to_server.clear();
-        for outgoing in held_back {
-            let judged = match outgoing {
-                Outgoing::Message(judged) => judged,
-                // A refusal of our own is no evidence of anything.
-                reply @ Outgoing::Reply(..) => {
-                    out.to_client.push(reply);
-                    continue;
-                }
-            };
-            if let ProxyMessage { message, correlated: Some(request), .. } = judged.message()
-                && let Some(id) = message.id()
-            {
-                self.answer(talk, Side::Client, (&id, Some(*request)), &Refusal::NotRecorded, out);
-            }
-        }
-    }
-
-    /// Composes an answer to `asker` in its peer's place.
-    fn answer(
-        &mut self,
-        talk: &Conversation,
-        asker: Side,
-        (id, correlated): (&Id, Option<u64>),
-        refusal: &Refusal,
-        out: &mut Outbox,
-    ) {
-        let answer = reply::error(id, &self.named(talk.upstream(), refusal));
-        let answer = self.compose(talk.number(), talk.lane_of(id), asker, correlated, answer);
-        out.to(asker).push(answer);
-    }
-
-    /// A refusal that says which of several servers gave an invalid answer.
-    fn named<'a>(&self, upstream: Upstream, refusal: &'a Refusal) -> Cow<'a, Refusal> {
-        match (refusal, self.policy.server(upstream)) {
-            (Refusal::UpstreamGarbled { server: None, what }, Some(server)) => {
-                Cow::Owned(Refusal::UpstreamGarbled { server: Some(server.to_string()), what: what.clone() })
-            }
-            _ => Cow::Borrowed(refusal),
-        }
-    }
-
-    /// Makes a message of our own for one side, in the other's place.
-    fn compose(
-        &mut self,
-        conversation: u32,
-        lane: Lane<'_>,
-        to: Side,
-        correlated: Option<u64>,
-        message: Bytes,
-    ) -> Outgoing {
-        let frame = Frame::composed(message);
-        self.sequence += 1;
-        let message = ProxyMessage {
-            sequence: self.sequence,
-            time_ns: self.clock.now_ns(),
-            from: to.other(),
-            conversation,
-            upstream: self.legs.of(conversation),
-            message: Message::new(frame.bytes.clone()),
-            ending: frame.ending,
-            bom: false,
-            correlated,
-        };
-        self.recorder.message(&message, lane, RecordHead::FROM_PROXY);
-        self.tell(&message, lane, Origin::Proxy);
-        if let Some(request) = correlated {
-            self.note_answer(request, &message);
-        }
-        Outgoing::Reply(frame, Composed { sequence: message.sequence })
-    }
-
-    fn tell(&mut self, message: &ProxyMessage, lane: Lane<'_>, origin: Origin) {
-        self.told = message.sequence;
-        self.bus.publish_message(message.sequence, message.time_ns, || {
-            Event::message(message, self.policy.server(message.upstream).cloned(), lane, origin)
-        });
-    }
-
-    /// Whether a batch must be on disk before it leaves.
-    pub fn records_first(&self) -> bool {
-        self.recorder.is_strict()
-    }
-
-    /// Whether anything is written: messages, or what was decided about them.
-    pub fn writes(&self) -> bool {
-        self.recorder.is_on() || self.audit.is_some()
-    }
-
-    /// Writes what was recorded, and how calls went.
+    /// Writes the recording, and the outcomes of calls.
     pub fn commit(&mut self) -> Result<(), StoreFailed> {
-        self.commit_audit();
+        self.journal.commit_audit();
         self.commit_records()
     }
 
-    /// Writes how calls went. What was decided about them is written already.
-    pub fn commit_audit(&mut self) {
-        if let Some(audit) = &mut self.audit {
-            // What could not be written is said by whoever asks for trouble.
-            let _ = audit.flush();
-        }
-    }
-
-    /// Writes what was recorded.
+    /// Writes the recording.
     pub fn commit_records(&mut self) -> Result<(), StoreFailed> {
-        self.clock.rest();
-        self.recorder.may_divide(self.intercept.held_count() == 0);
-        let earlier = self.recorder.earlier();
-        let committed = self.recorder.commit(self.clock.last_ns);
-        if self.recorder.earlier() != earlier {
-            // From here on messages belong to another session.
-            self.bus.publish(|| Event::Changed);
-        }
-        committed
-    }
-
-    /// What is recorded, and where.
-    pub fn recorder(&self) -> &Recorder {
-        &self.recorder
-    }
-
-    pub fn take_trouble(&mut self) -> Option<String> {
-        let audit = self.audit.as_mut().and_then(|audit| audit.take_trouble());
-        audit.or_else(|| self.recorder.take_trouble())
-    }
-
-    /// Whether heads of HTTP exchanges are wanted by anybody.
-    pub fn keeps_exchanges(&self) -> bool {
-        self.recorder.is_on()
-    }
-
-    /// A number for the next HTTP exchange.
-    pub fn number_exchange(&mut self) -> u64 {
-        self.exchanges += 1;
-        self.exchanges
-    }
-
-    /// Keeps the head of a request or a response, and whether the exchange is over with it.
-    pub fn exchange_head(
-        &mut self,
-        exchange: &ExchangeMark,
-        key: HeadKey,
-        text: impl FnOnce() -> Vec<u8>,
-        is_over: bool,
-    ) {
-        let now_ns = self.clock.recent_ns();
-        self.recorder.exchange_head(exchange, now_ns, key, text, is_over);
-    }
-
-    /// Keeps the end of an exchange; `how` is empty if it ended as it should.
-    pub fn exchange_end(&mut self, exchange: &ExchangeMark, how: &str) {
-        let now_ns = self.clock.recent_ns();
-        self.recorder.exchange_end(exchange, now_ns, how);
+        self.journal.commit(self.holds.is_empty())
     }
 
     /// Ends the recording.
     pub fn finish(mut self, end: &End) -> (Vec<(SessionHeader, PathBuf)>, io::Result<()>) {
-        self.discard_held(|_| true, Why::Ending);
-        let now_ns = self.clock.now_ns();
-        let audited = self.audit.take().map_or(Ok(()), |audit| {
-            let recording = judge::recording(&self.recorder, &audit);
-            audit.finish(recording, now_ns)
-        });
-        let (sessions, recorded) = self.recorder.finish(now_ns, end);
-        (sessions, recorded.and(audited))
+        self.holds.discard_where(&mut self.journal, |_| true, Why::Ending);
+        self.journal.finish(end)
     }
 }
 

@@ -29,7 +29,6 @@ use mcp_wire::{Id, Message};
 
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Upstream};
-use crate::resolve::Resolved;
 use govern::Governed;
 use operation::Operation;
 use rules::{Permission, RuleVerdict, Rules};
@@ -224,11 +223,6 @@ impl Policy {
         self.servers.iter().position(|known| **known == *server).map(Upstream::nth)
     }
 
-    /// The server of a gateway.
-    pub(crate) fn server(&self, upstream: Upstream) -> Option<&Arc<str>> {
-        self.servers.get(upstream.index().checked_sub(1)?)
-    }
-
     #[inline]
     pub fn is_governed(&self) -> bool {
         self.governed.is_some()
@@ -277,10 +271,10 @@ impl Policy {
 
     /// Without rules everything may pass; with them, what is to be judged comes back.
     #[inline]
-    pub fn permit_freely(&self, resolved: Resolved) -> Result<Judged, Resolved> {
+    pub fn permit_freely(&self, message: ProxyMessage) -> Result<Judged, ProxyMessage> {
         match self.governed {
-            None => Ok(Judged(resolved.message)),
-            Some(_) => Err(resolved),
+            None => Ok(Judged(message)),
+            Some(_) => Err(message),
         }
     }
 
@@ -290,10 +284,10 @@ impl Policy {
     }
 
     #[inline]
-    pub fn permit(&mut self, resolved: Resolved, speaker: &Speaker) -> Verdict {
+    pub fn permit(&mut self, message: ProxyMessage, speaker: &Speaker) -> Verdict {
         match &mut self.governed {
-            None => Verdict::Permitted(Judged(resolved.message), Rulings::None),
-            Some(governed) => governed.judge(resolved.message, speaker),
+            None => Verdict::Permitted(Judged(message), Rulings::None),
+            Some(governed) => governed.judge(message, speaker),
         }
     }
 }

@@ -476,16 +476,20 @@ mod tests {
         }
     }
 
+    fn begin(place: Place) -> Recorder {
+        let header = SessionHeader::begun(Uuid::from_u128(1), 0, Transport::Stdio);
+        let options =
+            RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward, on_synced: None };
+        Recorder::begin(header, place, options).unwrap()
+    }
+
     /// What was decided is recorded with its message, whichever is handed over first.
     #[test]
     fn verdicts_stand_behind_their_messages() {
         let dir = tempfile::tempdir().unwrap();
-        let header = SessionHeader::begun(Uuid::from_u128(1), 0, Transport::Stdio);
         let path = dir.path().join("s.mcpseg");
         let place = path.clone();
-        let options =
-            RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward, on_synced: None };
-        let mut recorder = Recorder::begin(header, Box::new(move |_| place.clone()), options).unwrap();
+        let mut recorder = begin(Box::new(move |_| place.clone()));
         let verdict = |rule: &str| Verdict {
             what: mcp_store::VerdictKind::Deny,
             rule: Some(rule.into()),
@@ -516,11 +520,8 @@ mod tests {
     #[test]
     fn a_session_that_goes_on_says_again_with_which_servers_conversations_are() {
         let dir = tempfile::tempdir().unwrap();
-        let header = SessionHeader::begun(Uuid::from_u128(1), 0, Transport::Stdio);
         let place = dir.path().to_owned();
-        let options =
-            RecorderOptions { evidence: Evidence::Normal, on_failure: OnStoreFailure::Forward, on_synced: None };
-        let mut recorder = Recorder::begin(header, Box::new(move |id| place.join(id.to_string())), options).unwrap();
+        let mut recorder = begin(Box::new(move |id| place.join(id.to_string())));
         for (conversation, server) in [(1, "gone"), (2, "files")] {
             recorder.begin_leg(conversation, Upstream::nth(conversation as usize - 1), &server.into(), 1);
         }

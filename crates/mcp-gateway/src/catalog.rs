@@ -99,7 +99,7 @@ impl GatewayClient {
 
     /// Whether rules keep something from clients, so that each has lists of its own.
     pub(crate) fn sees_a_part(&self) -> bool {
-        self.gateway.runtime.look(|pipeline| pipeline.rules().is_some_and(|rules| rules.hide_denied))
+        self.gateway.runtime.look(|pipeline| pipeline.governance.rules().is_some_and(|rules| rules.hide_denied))
     }
 
     /// Whether rules keep an item from this client.
@@ -113,7 +113,7 @@ impl GatewayClient {
         let Some(link) = connection.link().filter(|_| self.sees_a_part()) else { return false };
         let speaker = self.speaker();
         let conversation = link.conversation.borrow();
-        self.gateway.runtime.look(|pipeline| pipeline.hides(&conversation, method, &item.original, &speaker))
+        self.gateway.runtime.look(|pipeline| pipeline.governance.hides(&conversation, method, &item.original, &speaker))
     }
 
     /// Reads all lists at the same time; those that do not come in time are left out.

@@ -194,21 +194,21 @@ impl Link {
     /// The server is gone: nothing more is held for it, and what it said goes on.
     pub fn server_is_gone(&self) {
         let conversation = self.conversation.borrow().number();
-        self.runtime.note(|pipeline| pipeline.server_is_gone(conversation));
+        self.runtime.note(|pipeline| pipeline.decisions().server_is_gone(conversation));
         self.runtime.give_back();
     }
 
     /// The client sends nothing more, and answers nothing that it was asked.
     pub fn client_is_silent(&self) {
         let conversation = self.conversation.borrow().number();
-        self.runtime.note(|pipeline| pipeline.client_is_silent(conversation));
+        self.runtime.note(|pipeline| pipeline.decisions().client_is_silent(conversation));
         self.runtime.give_back();
     }
 
     /// Whether something that the client sent is parked.
     pub fn holds_from_client(&self) -> bool {
         let conversation = self.conversation.borrow().number();
-        self.runtime.look(|pipeline| pipeline.holds_from(conversation, Side::Client))
+        self.runtime.look(|pipeline| pipeline.holds.holds_from(conversation, Side::Client))
     }
 
     /// Calls of the client that have no answer yet.
@@ -271,8 +271,9 @@ impl Link {
     pub fn keep_from_client(&self, lane: Lane<'_>, answer: Bytes) {
         let conversation = &mut self.conversation.borrow_mut();
         self.runtime.pass(|pipeline, out| pipeline.pass_one(conversation, Side::Server, lane, answer, out));
-        self.runtime
-            .note(|pipeline| pipeline.note(conversation, Side::Server, "the answer before this was not passed on"));
+        self.runtime.note(|pipeline| {
+            pipeline.journal.note(conversation, Side::Server, "the answer before this was not passed on")
+        });
     }
 
     /// Answers every call the client still waits on.
@@ -314,7 +315,7 @@ impl Link {
     }
 
     pub fn note(&self, from: Side, text: &str) {
-        self.runtime.note(|pipeline| pipeline.note(&self.conversation.borrow(), from, text));
+        self.runtime.note(|pipeline| pipeline.journal.note(&self.conversation.borrow(), from, text));
     }
 
     /// Whether more waits for the client than it should. Where nobody is held up by that, what it can do without is

@@ -117,7 +117,7 @@ impl Drop for OpenCall {
 
 impl Runtime {
     pub fn new(pipeline: Pipeline, message_bytes_max: usize, tell: Box<dyn Fn(String)>) -> Rc<Self> {
-        let (records_first, writes) = (pipeline.records_first(), pipeline.writes());
+        let (records_first, writes) = (pipeline.journal.records_first(), pipeline.journal.writes());
         Rc::new(Self {
             pipeline: RefCell::new(pipeline),
             message_bytes_max,
@@ -176,18 +176,18 @@ impl Runtime {
 
     /// Whether messages are judged.
     pub fn is_governed(&self) -> bool {
-        self.look(|pipeline| pipeline.is_governed())
+        self.look(|pipeline| pipeline.governance.is_governed())
     }
 
     /// The parked message `sequence` is of no use to anybody any more.
     pub fn discard(&self, sequence: u64) {
-        self.note(|pipeline| pipeline.discard(sequence));
+        self.note(|pipeline| pipeline.decisions().discard(sequence));
         self.give_back_soon();
     }
 
     /// Holds nothing any more, and lets go of all that is held: the proxy is ending.
     pub fn end_holds(&self) {
-        self.note(Pipeline::end_holds);
+        self.note(|pipeline| pipeline.decisions().end_holds());
         self.give_back();
     }
 
@@ -198,7 +198,7 @@ impl Runtime {
 
     /// A message was parked that had left already.
     pub fn release_late(&self, sequence: u64) {
-        self.note(|pipeline| pipeline.release_late(sequence));
+        self.note(|pipeline| pipeline.decisions().release_late(sequence));
         self.give_back_soon();
     }
 
@@ -206,16 +206,16 @@ impl Runtime {
     pub async fn keep_obeying(self: Rc<Self>) {
         let mut desk = self.look(Pipeline::take_desk);
         loop {
-            let deadline = self.look(|pipeline| pipeline.deadline());
+            let deadline = self.look(|pipeline| pipeline.holds.deadline());
             tokio::select! {
                 order = next_order(&mut desk) => self.look(|pipeline| order.carry_out(pipeline)),
                 () = self.parked.notified() => {}
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
-                    self.look(Pipeline::release_overdue);
+                    self.look(|pipeline| pipeline.decisions().release_overdue());
                 }
             }
             self.give_back();
-            for injection in self.look(Pipeline::take_injected) {
+            for injection in self.look(|pipeline| pipeline.injections.take()) {
                 if let Some(inject) = &*self.injector.borrow() {
                     inject(injection);
                 }
@@ -230,7 +230,7 @@ impl Runtime {
 
     /// Hands what came free to whoever waits for it.
     pub fn give_back(&self) {
-        for release in self.note(Pipeline::take_released) {
+        for release in self.note(|pipeline| pipeline.holds.take_released()) {
             let waiter = self.waiting.borrow_mut().remove(&release.sequence);
             if let Some(waiter) = waiter.filter(|_| !self.has_failed()) {
                 waiter(release);
@@ -274,7 +274,7 @@ impl Runtime {
     /// When the newest message came, if that was a moment ago, and else now.
     pub fn recent(&self) -> Instant {
         // What is moments ago it knows by what was written since.
-        if self.writes { Instant::from_std(self.pipeline.borrow().recent()) } else { Instant::now() }
+        if self.writes { Instant::from_std(self.pipeline.borrow().journal.recent()) } else { Instant::now() }
     }
 
     /// Looks at the pipeline without changing what is recorded.
@@ -304,7 +304,7 @@ impl Runtime {
         self.uncommitted_bytes.set(0);
         let mut pipeline = self.pipeline.borrow_mut();
         let committed = pipeline.commit();
-        let trouble = pipeline.take_trouble();
+        let trouble = pipeline.journal.take_trouble();
         drop(pipeline);
         if let Some(trouble) = trouble {
             (self.tell)(trouble);

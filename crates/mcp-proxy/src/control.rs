@@ -133,8 +133,8 @@ struct NobodyAfter(Orders);
 impl Drop for NobodyAfter {
     fn drop(&mut self) {
         self.0.leave(|pipeline| {
-            pipeline.set_watchers(0);
-            pipeline.set_face(false);
+            pipeline.decisions().set_watchers(0);
+            pipeline.decisions().set_face(false);
         });
     }
 }
@@ -256,11 +256,11 @@ mod tests {
         });
         assert!(dying.join().is_err());
         let mut pipeline = Pipeline::new(Recorder::off(), Bus::default(), 1024);
-        pipeline.set_watchers(2);
-        pipeline.set_face(true);
-        assert!(pipeline.has_somebody());
+        pipeline.decisions().set_watchers(2);
+        pipeline.decisions().set_face(true);
+        assert!(pipeline.decisions().has_somebody());
         let order = Builder::new_current_thread().build().unwrap().block_on(desk.next());
         order.expect("it was left").carry_out(&mut pipeline);
-        assert!(!pipeline.has_somebody());
+        assert!(!pipeline.decisions().has_somebody());
     }
 }

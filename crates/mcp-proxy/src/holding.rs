@@ -157,7 +157,7 @@ impl Holding {
             pipeline = governing.begin(pipeline, site)?;
             if !args.quiet {
                 let (tell, questions) = control::voice(&short_id);
-                pipeline.tell_questions(tell);
+                pipeline.questions.tell(tell);
                 setup.questions = Some(questions);
             }
         }

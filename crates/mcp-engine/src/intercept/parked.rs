@@ -110,6 +110,35 @@ pub struct Held {
     pub in_client: bool,
 }
 
+impl Held {
+    /// `message` as it is held since and until these times, because of `why`.
+    pub(crate) fn of(
+        message: &ProxyMessage,
+        (since, deadline): (Instant, Option<Instant>),
+        lane: KeptLane,
+        why: Arc<str>,
+    ) -> Self {
+        Self {
+            sequence: message.sequence,
+            since_ns: message.time_ns,
+            held_for: since.elapsed(),
+            left: deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
+            from: message.from,
+            conversation: message.conversation,
+            upstream: None,
+            behalf: Some(lane.behalf).filter(|behalf| *behalf > 0),
+            transport: lane.transport,
+            message: message.message.clone(),
+            correlated: None,
+            why,
+            owner: Owner::Policy,
+            given_up: false,
+            asks: None,
+            in_client: false,
+        }
+    }
+}
+
 /// Why nothing was decided about a message and it is parked no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
@@ -180,24 +209,14 @@ impl Parked {
     }
 
     pub fn held(&self) -> Held {
-        let message = self.message();
         Held {
-            sequence: message.sequence,
-            since_ns: message.time_ns,
-            held_for: self.since.elapsed(),
-            left: self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())),
-            from: message.from,
-            conversation: message.conversation,
             upstream: self.server.clone(),
-            behalf: Some(self.lane.behalf).filter(|behalf| *behalf > 0),
-            transport: self.lane.transport,
-            message: message.message.clone(),
-            correlated: message.correlated,
-            why: Arc::clone(&self.why),
+            correlated: self.message().correlated,
             owner: self.owner,
             given_up: self.given_up,
             asks: self.question().map(|question| question.ruling.clone()),
             in_client: self.asking.is_some(),
+            ..Held::of(self.message(), (self.since, self.deadline), self.lane, Arc::clone(&self.why))
         }
     }
 

@@ -3,87 +3,48 @@
 //! judged, held and written down under the server's own. Whoever stands between the two makes one of the other.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mcp_wire::{Ending, Id, Kind, Message, Span, scan};
 
 use super::{Outbox, Pipeline};
 use crate::conversation::{Conversation, Part, Speaker};
-use crate::envelope::{Lane, ProxyMessage, Side, Upstream};
+use crate::envelope::{Lane, ProxyMessage, Side};
 use crate::intercept::Why;
 use crate::policy::{Refused, Ruling, Verdict};
-use crate::resolve::resolve;
 
 const CALL_TOOL: &str = "tools/call";
 /// What an action or a type may be called; longer words are none.
 const WORD_BYTES_MAX: usize = 16;
 
-/// Which conversations are with which servers.
-#[derive(Default)]
-pub(super) struct Legs(BTreeMap<u32, Upstream>);
-
-impl Legs {
-    pub fn of(&self, conversation: u32) -> Upstream {
-        self.0.get(&conversation).copied().unwrap_or_default()
-    }
-}
-
 impl Pipeline {
     /// A client of a gateway has come. What it says is recorded and told, but neither judged nor held here; it
     /// has to be clear, since where it goes depends on what it says.
     pub fn begin_entrance(&mut self) -> Conversation {
-        self.conversations += 1;
-        Conversation::part_of(self.conversations, Part::Entrance).counted(&self.connected)
+        self.clients.begin(Part::Entrance)
     }
 
     /// A gateway turns to one of its servers. What passes there is judged by that server's name, and by what it
     /// says of its own tools.
     pub fn begin_leg(&mut self, server: Arc<str>) -> Conversation {
-        self.conversations += 1;
-        let (number, now_ns) = (self.conversations, self.clock.now_ns());
-        let upstream = self.policy.meet_server(&server);
-        self.recorder.begin_leg(number, upstream, &server, now_ns);
-        self.legs.0.insert(number, upstream);
+        let number = self.clients.number();
+        let upstream = self.governance.policy.meet_server(&server);
+        self.journal.begin_leg(number, upstream, &server);
         Conversation::part_of(number, Part::Leg(upstream))
-    }
-
-    /// What passes on this leg as a call of `tool` is what it uses through that: it is judged, written down and
-    /// asked about as that.
-    pub fn unwrap_leg(&mut self, leg: &Conversation, tool: &str) {
-        self.policy.unwrap(leg.upstream(), &tool.into());
-    }
-
-    /// Takes in what the server of a leg says of its tools where that was no answer to `tools/list`; `answer` is
-    /// what it would have been.
-    pub fn learn_tools(&mut self, leg: &Conversation, answer: &[u8]) {
-        self.policy.learn_from(leg.upstream(), answer);
     }
 
     /// Nothing more is said to that server in this conversation. What is parked there is gone.
     pub fn end_leg(&mut self, leg: &Conversation) {
-        self.discard_held(|held| held.conversation == leg.number(), Why::ServerGone);
-        self.rounds.forget(leg.number());
-        self.recorder.end_leg(leg.number());
-        self.legs.0.remove(&leg.number());
-    }
-
-    /// The server that a conversation of a gateway is with.
-    pub fn server_of(&self, talk: &Conversation) -> Option<&Arc<str>> {
-        self.policy.server(talk.upstream())
-    }
-
-    /// Whether a client is not to be shown something that the server of a leg lists, because every use of it
-    /// would be denied. `method` is that of the use: `tools/call`, `prompts/get`, `resources/read`.
-    pub fn hides(&mut self, leg: &Conversation, method: &str, name: &str, client: &Speaker) -> bool {
-        self.policy.hides(leg.upstream(), method, name, client)
+        self.holds.discard_where(&mut self.journal, |held| held.conversation == leg.number(), Why::ServerGone);
+        self.questions.rounds.forget(leg.number());
+        self.journal.end_leg(leg.number());
     }
 
     /// Whether a call that message `sequence` makes of a tool of `server` is denied, and the tool hidden. The audit has the
     /// denial then: the gateway routes the call as one of a tool that no server lists.
     pub fn denies_hidden(&mut self, server: &str, client: (&Speaker, u32), sequence: u64, call: Message) -> bool {
-        let Some(upstream) = self.policy.upstream_named(server) else { return false };
-        let (time_ns, (speaker, conversation)) = (self.clock.recent_ns(), client);
+        let Some(upstream) = self.governance.policy.upstream_named(server) else { return false };
+        let (time_ns, (speaker, conversation)) = (self.journal.recent_ns(), client);
         let (from, ending) = (Side::Client, Ending::Counted);
         let call = ProxyMessage {
             sequence,
@@ -96,9 +57,9 @@ impl Pipeline {
             bom: false,
             correlated: None,
         };
-        match self.policy.permit(resolve(call), speaker) {
+        match self.governance.policy.permit(call, speaker) {
             Verdict::Refused(call, Refused::Denied(ruling)) if ruling.is_hidden => {
-                self.note_decision(speaker, &call, &call.message, &ruling, ("deny", ruling.decider(), None), 0);
+                self.journal.decided(speaker, &call, &ruling, ("deny", ruling.decider(), None), 0);
                 true
             }
             _ => false,
@@ -107,45 +68,54 @@ impl Pipeline {
 
     pub(super) fn pass_gateway(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         lane: Lane<'_>,
         mut message: ProxyMessage,
         out: &mut Outbox,
     ) {
-        if let (Some(id), Part::Leg(_)) = (says_nothing(&message), talk.part) {
-            message.correlated = talk.pending.take(Side::Client, &id).map(|mark| mark.sequence);
+        if let (Some(id), Part::Leg(_)) = (says_nothing(&message), conversation.part) {
+            message.correlated = conversation.pending.take(Side::Client, &id).map(|mark| mark.sequence);
         }
-        match talk.part {
-            Part::Entrance => self.pass_entrance(talk, lane, message, out),
-            _ if self.intercept.is_armed() || self.policy.is_governed() || talk.is_particular() => {
-                self.pass_watched(talk, lane, message, out);
+        match conversation.part {
+            Part::Entrance => self.pass_entrance(conversation, lane, message, out),
+            _ if self.holds.intercept.is_armed()
+                || self.governance.policy.is_governed()
+                || conversation.is_particular() =>
+            {
+                self.pass_watched(conversation, lane, message, out);
             }
             _ if message.from == Side::Client => {
-                let judged = self.policy.pass_own(message);
+                let judged = self.governance.policy.pass_own(message);
                 self.pass_onward(lane, judged, out);
             }
-            _ => self.pass_admitted(talk, lane, message, out),
+            _ => self.pass_admitted(conversation, lane, message, out),
         }
     }
 
-    fn pass_entrance(&mut self, talk: &mut Conversation, lane: Lane<'_>, message: ProxyMessage, out: &mut Outbox) {
-        self.meet_again(talk, &message);
-        if talk.keeps(&message) {
-            self.keep(&message, lane, 0);
+    fn pass_entrance(
+        &mut self,
+        conversation: &mut Conversation,
+        lane: Lane<'_>,
+        message: ProxyMessage,
+        out: &mut Outbox,
+    ) {
+        self.clients.meet_again(conversation, &message);
+        if conversation.keeps(&message) {
+            self.journal.keep(&message, lane);
             out.withheld += 1;
             return;
         }
         match message.from {
             Side::Client => {
-                self.note_use_of_own_tool(lane.speaker(talk), &message);
-                self.pass_admitted(talk, lane, message, out);
+                self.note_use_of_own_tool(lane.speaker(conversation), &message);
+                self.pass_admitted(conversation, lane, message, out);
             }
             // The gateway made it, of what it was told elsewhere.
             Side::Server => {
-                if let Some(request) = message.correlated.filter(|_| self.own_tool.is_some()) {
-                    self.note_answer(request, &message);
+                if self.own_tool.is_some() {
+                    self.journal.answered(&message);
                 }
-                let judged = self.policy.pass_own(message);
+                let judged = self.governance.policy.pass_own(message);
                 self.pass_onward(lane, judged, out);
             }
         }
@@ -158,7 +128,7 @@ impl Pipeline {
     }
 
     fn note_use_of_own_tool(&mut self, speaker: &Speaker, message: &ProxyMessage) {
-        let (Some(tool), Some(_)) = (&self.own_tool, &self.audit) else { return };
+        let Some(tool) = self.own_tool.as_ref().filter(|_| self.journal.is_audited()) else { return };
         let said = &message.message;
         let is_use = said.kind() == Kind::Request
             && said.method().is_some_and(|method| method == CALL_TOOL)
@@ -174,19 +144,25 @@ impl Pipeline {
         let why = format!("{} {}", word("action"), word("type"));
         let about = Some((CALL_TOOL.into(), Some(Arc::clone(tool))));
         let ruling = Ruling { about, ..Ruling::unfit() };
-        self.note_decision(speaker, message, said, &ruling, ("allow", "gateway", Some(why.trim())), 0);
+        self.journal.decided(speaker, message, &ruling, ("allow", "gateway", Some(why.trim())), 0);
     }
 
     /// Passes a message on if it is clear where it goes and whom it answers. What it says there is judged where
     /// there are rules.
-    fn pass_admitted(&mut self, talk: &mut Conversation, lane: Lane<'_>, message: ProxyMessage, out: &mut Outbox) {
+    fn pass_admitted(
+        &mut self,
+        conversation: &mut Conversation,
+        lane: Lane<'_>,
+        message: ProxyMessage,
+        out: &mut Outbox,
+    ) {
         if is_clear(&message.message) {
-            let judged = self.policy.pass_own(message);
+            let judged = self.governance.policy.pass_own(message);
             return self.pass_onward(lane, judged, out);
         }
-        match self.judge(talk, lane, message) {
+        match self.governance.judge(conversation, lane, message) {
             Ok((judged, _)) => self.pass_onward(lane, judged, out),
-            Err(stopped) => self.stop(talk, lane, None, stopped, out),
+            Err(stopped) => self.stop(conversation, lane, None, stopped, out),
         }
     }
 }

@@ -7,7 +7,7 @@ use mcp_wire::splice::with_id;
 use mcp_wire::{Frame, Id, Kind, Message};
 use tokio::sync::oneshot;
 
-use super::judge::Stopped;
+use super::governance::Stopped;
 use super::{Outbox, Outgoing, Pipeline, framed};
 use crate::bus::Origin;
 use crate::conversation::Conversation;
@@ -22,60 +22,74 @@ pub struct Injection {
     sent: oneshot::Sender<Result<u64, String>>,
 }
 
-impl Pipeline {
+/// Messages that wait to be sent.
+#[derive(Default)]
+pub struct Injections {
+    waiting: Vec<Injection>,
+    /// Requests that were sent so far.
+    requests: u64,
+}
+
+impl Injections {
     /// Has a message sent to the server of a conversation. Its sequence comes when it was, or why
     /// it may not be sent; if the conversation is over, nothing does.
     pub fn inject(&mut self, conversation: u32, message: Bytes) -> oneshot::Receiver<Result<u64, String>> {
         let (sent, receiver) = oneshot::channel();
-        self.injected.push(Injection { conversation, message, sent });
+        self.waiting.push(Injection { conversation, message, sent });
         receiver
     }
 
-    pub fn take_injected(&mut self) -> Vec<Injection> {
-        std::mem::take(&mut self.injected)
+    pub fn take(&mut self) -> Vec<Injection> {
+        std::mem::take(&mut self.waiting)
     }
 
+    fn unused_id(&mut self) -> Id {
+        self.requests += 1;
+        Id::Text(format!("mcp-proxy-replay-{}", self.requests).into())
+    }
+}
+
+impl Pipeline {
     /// Passes an injected message. A request gets an id that its client does not use. Where it has an
     /// exchange of its own, what its answer is known by comes back; elsewhere the answer is kept from the
     /// client when it comes.
     pub fn pass_injected(
         &mut self,
-        talk: &mut Conversation,
+        conversation: &mut Conversation,
         lane: Lane<'_>,
         injection: Injection,
         out: &mut Outbox,
     ) -> Option<Asked> {
-        let now_ns = self.clock.now_ns();
+        let stamp = self.journal.stamp();
         let message = Message::new(injection.message);
-        let id = message.id().filter(|_| message.glance().kind == Kind::Request).map(|_| self.unused_id());
+        let id = message.id().filter(|_| message.glance().kind == Kind::Request).map(|_| self.injections.unused_id());
         let bytes = id.as_ref().map_or_else(|| message.bytes().clone(), |id| with_id(message.bytes(), id));
-        let asked = id.map(|id| Asked { id, sequence: self.sequence + 1 });
+        let asked = id.map(|id| Asked { id, sequence: stamp.sequence });
         let has_exchange = lane.exchange != 0;
         let lane = Lane { asked: asked.as_ref().filter(|_| has_exchange), ..lane };
-        let message = self.stamp(talk, Side::Client, lane.asked, framed(Frame::composed(bytes)), now_ns);
+        let message = stamp.on(conversation, Side::Client, lane.asked, framed(Frame::composed(bytes)));
         if let Some(asked) = asked.as_ref().filter(|_| !has_exchange) {
-            talk.keep_answer_to(asked.id.clone());
+            conversation.keep_answer_to(asked.id.clone());
         }
-        let (judged, rulings) = match self.judge(talk, lane, message) {
+        let (judged, rulings) = match self.governance.judge(conversation, lane, message) {
             Ok(judged) => judged,
             Err(stopped) => {
-                let _ = injection.sent.send(Err(self.refuse_injected(talk, lane, stopped)));
+                let _ = injection.sent.send(Err(self.refuse_injected(conversation, lane, stopped)));
                 return None;
             }
         };
-        self.keep_rulings(lane.speaker(talk), judged.message(), &rulings);
-        self.recorder.message(judged.message(), lane, RecordHead::FROM_PROXY);
-        self.tell(judged.message(), lane, Origin::Proxy);
+        self.journal.rulings(lane.speaker(conversation), judged.message(), &rulings);
+        self.journal.keep_as(judged.message(), lane, RecordHead::FROM_PROXY, Origin::Proxy);
         let sequence = judged.message().sequence;
         out.to_server.push(Outgoing::Message(judged));
         self.seal(lane, out);
         // What is said of one that stays is for whoever wanted it sent, and not for the client.
         if let Some(at) = out.parked.iter().position(|parked| parked.sequence == sequence) {
             out.parked.remove(at);
-            self.released.retain(|release| release.sequence != sequence);
+            self.holds.withdraw(sequence);
             if let Some(asked) = &asked {
-                talk.pending.take(Side::Client, &asked.id);
-                talk.forget_answer_to(&asked.id);
+                conversation.pending.take(Side::Client, &asked.id);
+                conversation.forget_answer_to(&asked.id);
             }
             let _ = injection.sent.send(Err("the audit cannot be written".into()));
             return None;
@@ -85,7 +99,7 @@ impl Pipeline {
     }
 
     /// Writes down that a message was not sent. Why comes back, for whoever wanted it sent.
-    fn refuse_injected(&mut self, talk: &mut Conversation, lane: Lane<'_>, stopped: Box<Stopped>) -> String {
+    fn refuse_injected(&mut self, conversation: &mut Conversation, lane: Lane<'_>, stopped: Box<Stopped>) -> String {
         let (message, ruling, why) = match *stopped {
             // Whoever wants it sent again is asked by other means.
             Stopped::Asked(question) => {
@@ -106,19 +120,14 @@ impl Pipeline {
             }
         };
         if let Some(id) = message.message.id() {
-            talk.pending.take(Side::Client, &id);
-            talk.forget_answer_to(&id);
+            conversation.pending.take(Side::Client, &id);
+            conversation.forget_answer_to(&id);
         }
-        self.note_decision(lane.speaker(talk), &message, &message.message, &ruling, ("deny", "rule", Some(&why)), 0);
-        self.recorder.message(&message, lane, RecordHead::FROM_PROXY | RecordHead::HELD);
-        self.tell(&message, lane, Origin::Proxy);
+        self.journal.decided(lane.speaker(conversation), &message, &ruling, ("deny", "rule", Some(&why)), 0);
+        self.journal.keep_as(&message, lane, RecordHead::FROM_PROXY | RecordHead::HELD, Origin::Proxy);
         let what = OutcomeKind::Dropped;
-        self.keep_outcome(&message, Outcome { what, by: "rules".into(), why: why.clone(), held_ns: 0, edited: None });
+        self.journal
+            .outcome(&message, Outcome { what, by: "rules".into(), why: why.clone(), held_ns: 0, edited: None });
         why
-    }
-
-    fn unused_id(&mut self) -> Id {
-        self.injections += 1;
-        Id::Text(format!("mcp-proxy-replay-{}", self.injections).into())
     }
 }

@@ -2,7 +2,7 @@
 
 use mcp_store::{Outcome, OutcomeKind};
 
-use super::Pipeline;
+use super::journal::Journal;
 use crate::envelope::{Lane, ProxyMessage};
 use crate::policy::Hidden;
 
@@ -21,12 +21,12 @@ impl Hidden {
     }
 }
 
-impl Pipeline {
+impl Journal {
     /// Records and tells a message that goes on, and what it was before something was hidden.
     pub(super) fn keep_shown(&mut self, message: &ProxyMessage, hidden: &Hidden, lane: Lane<'_>) {
-        self.keep(&hidden.came(message), lane, 0);
+        self.keep(&hidden.came(message), lane);
         let edited = Some(message.message.bytes().clone());
         let (what, by, why) = (OutcomeKind::Modified, "rules".into(), hidden.words());
-        self.keep_outcome(message, Outcome { what, by, why, held_ns: 0, edited });
+        self.outcome(message, Outcome { what, by, why, held_ns: 0, edited });
     }
 }

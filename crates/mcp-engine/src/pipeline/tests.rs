@@ -4,23 +4,24 @@ use bytes::Bytes;
 use mcp_wire::Ending;
 
 use super::*;
+use crate::bus::Event;
 
 struct Play {
     pipeline: Pipeline,
-    talk: Conversation,
+    conversation: Conversation,
     out: Outbox,
 }
 
 impl Play {
     fn begin() -> Self {
         let mut pipeline = Pipeline::new(Recorder::off(), Bus::default(), 1000);
-        let talk = pipeline.begin_conversation();
-        Self { pipeline, talk, out: Outbox::default() }
+        let conversation = pipeline.begin_conversation();
+        Self { pipeline, conversation, out: Outbox::default() }
     }
 
     fn sends(&mut self, from: Side, text: &str) {
         let frame = Frame { bytes: Bytes::copy_from_slice(text.as_bytes()), ending: Ending::Lf, bom: false };
-        self.pipeline.pass(&mut self.talk, from, [Cut::Frame(frame)], &mut self.out);
+        self.pipeline.pass(&mut self.conversation, from, [Cut::Frame(frame)], &mut self.out);
     }
 
     #[track_caller]
@@ -47,7 +48,7 @@ fn noise_is_kept_from_the_client() {
     play.sends(Side::Server, "Server listening on stdio");
     play.sends(Side::Server, "");
     play.gets(Side::Client, &[]);
-    assert_eq!(play.talk.noise(), 2);
+    assert_eq!(play.conversation.noise(), 2);
     play.sends(Side::Server, "  {broken");
     play.gets(Side::Client, &["  {broken"]);
 }
@@ -60,7 +61,7 @@ fn a_server_that_is_gone_leaves_no_call_open() {
     play.sends(Side::Server, r#"{"id":1,"result":{}}"#);
     play.out.clear();
     play.pipeline.answer_pending(
-        &mut play.talk,
+        &mut play.conversation,
         Side::Client,
         &Refusal::ServerGone { status: "exit code 3".into() },
         &mut play.out,
@@ -69,7 +70,7 @@ fn a_server_that_is_gone_leaves_no_call_open() {
         Side::Client,
         &[r#"{"jsonrpc":"2.0","id":"two","error":{"code":5030,"data":{"mcp-proxy/reason":"server-gone"},"message":"mcp-proxy: the server ended before it answered (exit code 3)"}}"#],
     );
-    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    assert_eq!(play.conversation.open_calls(Side::Client), 0);
 }
 
 #[test]
@@ -79,13 +80,13 @@ fn an_oversize_answer_fails_its_call_and_no_other() {
     play.sends(Side::Client, r#"{"id":6,"method":"a"}"#);
     play.out.clear();
     let too_large = |head: &'static [u8]| Cut::TooLarge { size: 9999, head: head.into(), tail: Bytes::new() };
-    play.pipeline.pass(&mut play.talk, Side::Server, [too_large(br#"{"id":5,"result":"aaa"#)], &mut play.out);
+    play.pipeline.pass(&mut play.conversation, Side::Server, [too_large(br#"{"id":5,"result":"aaa"#)], &mut play.out);
     assert_eq!(play.out.to_client.len(), 1);
     assert!(play.out.to_server.is_empty());
-    assert_eq!(play.talk.open_calls(Side::Client), 1);
+    assert_eq!(play.conversation.open_calls(Side::Client), 1);
     play.out.clear();
     play.pipeline.pass(
-        &mut play.talk,
+        &mut play.conversation,
         Side::Client,
         [too_large(br#"{"id":7,"method":"aaa","params":"#)],
         &mut play.out,
@@ -96,7 +97,7 @@ fn an_oversize_answer_fails_its_call_and_no_other() {
 #[test]
 fn watchers_see_what_passes() {
     let mut play = Play::begin();
-    let mut watch = play.pipeline.bus.subscribe(10);
+    let mut watch = play.pipeline.journal.bus().subscribe(10);
     play.sends(Side::Client, r#"{"id":1,"method":"a"}"#);
     play.sends(Side::Server, "noise");
     play.sends(Side::Server, r#"{"id":1,"result":{}}"#);

@@ -11,7 +11,6 @@ use mcp_wire::{Id, Kind, Message, scan};
 use memchr::memmem;
 use uuid::Uuid;
 
-use super::holds::request_id;
 use super::{Outbox, Outgoing, ParkedMark, Pipeline, Release};
 use crate::conversation::{Conversation, Part};
 use crate::envelope::{Lane, ProxyMessage, Side};
@@ -130,7 +129,12 @@ fn replaced(bytes: &[u8], word: &[u8], other: &[u8]) -> Vec<u8> {
 impl Pipeline {
     /// Whether the server answers a denied call, as one of a tool that it does not have. A tool that a call uses through
     /// a proxy tool has no name of its own in the call.
-    pub(super) fn is_answered_as_unknown(&self, talk: &Conversation, call: &ProxyMessage, ruling: &Ruling) -> bool {
+    pub(super) fn is_answered_as_unknown(
+        &self,
+        conversation: &Conversation,
+        call: &ProxyMessage,
+        ruling: &Ruling,
+    ) -> bool {
         let said = &call.message;
         let is_named = |ruling: &Ruling| match &ruling.about {
             Some((method, Some(tool))) => {
@@ -141,10 +145,10 @@ impl Pipeline {
             _ => false,
         };
         ruling.is_hidden
-            && talk.part != Part::Entrance
+            && conversation.part != Part::Entrance
             && call.from == Side::Client
             && said.glance().kind == Kind::Request
-            && self.policy.rules().is_some_and(|rules| rules.hide_denied)
+            && self.governance.rules().is_some_and(|rules| rules.hide_denied)
             && is_named(ruling)
     }
 
@@ -152,7 +156,7 @@ impl Pipeline {
     /// edited, and came free at once.
     pub(super) fn send_as_unknown(
         &mut self,
-        talk: &Conversation,
+        conversation: &Conversation,
         lane: Lane<'_>,
         call: ProxyMessage,
         ruling: &Ruling,
@@ -160,8 +164,8 @@ impl Pipeline {
     ) -> Option<ProxyMessage> {
         let Some(stand_in) = self.unknown.stand_in_for(&call) else { return Some(call) };
         let verdict = ("deny", ruling.decider(), None);
-        self.note_decision(lane.speaker(talk), &call, &call.message, ruling, verdict, 0);
-        self.keep_held(&call, lane);
+        self.journal.decided(lane.speaker(conversation), &call, ruling, verdict, 0);
+        self.journal.keep_held(&call, lane);
         let outcome = Outcome {
             what: OutcomeKind::Modified,
             by: "rules".into(),
@@ -169,25 +173,11 @@ impl Pipeline {
             held_ns: 0,
             edited: Some(stand_in.bytes().clone()),
         };
-        self.keep_outcome(&call, outcome);
-        let request = request_id(&call);
-        let ProxyMessage { sequence, conversation, from, .. } = call;
-        out.parked.push(ParkedMark { sequence, correlated: None, is_refused: false });
-        let judged = self.policy.pass_own(ProxyMessage { message: stand_in, ..call });
-        self.released.push(Release {
-            sequence,
-            conversation,
-            from,
-            onward: Some(Outgoing::Message(judged)),
-            back: None,
-            unasks: None,
-            request,
-            items: Vec::new(),
-            is_edited: true,
-            raw_headers: None,
-            is_taken_back: false,
-            is_discarded: false,
-        });
+        self.journal.outcome(&call, outcome);
+        let release = Release { is_edited: true, ..Release::of(&call) };
+        out.parked.push(ParkedMark { sequence: call.sequence, correlated: None, is_refused: false });
+        let judged = self.governance.policy.pass_own(ProxyMessage { message: stand_in, ..call });
+        self.holds.release(Release { onward: Some(Outgoing::Message(judged)), ..release });
         None
     }
 

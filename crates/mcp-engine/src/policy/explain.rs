@@ -166,7 +166,6 @@ mod tests {
     use crate::policy::operation::Classifier;
     use crate::policy::rules::Denial;
     use crate::policy::{Policy, Refused, Rulings, Verdict};
-    use crate::resolve::Resolved;
 
     fn rules(default: Permission, written: &[(&str, RuleVerdict)]) -> Rules {
         let rule = |(at, (filter, verdict)): (usize, &(&str, RuleVerdict))| Rule {
@@ -196,7 +195,7 @@ mod tests {
         let speaker = Speaker::default();
         let annotations = Annotations::default();
         let case = Case { message, from, speaker: &speaker, annotations, server: None, is_whole: true };
-        let ruling = match policy.permit(Resolved { message: super::message(&case) }, &speaker) {
+        let ruling = match policy.permit(super::message(&case), &speaker) {
             Verdict::Permitted(_, Rulings::One(ruling)) => ruling,
             Verdict::Asked(question) => question.ruling,
             Verdict::Refused(_, Refused::Denied(ruling)) => *ruling,

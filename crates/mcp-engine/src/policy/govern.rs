@@ -21,7 +21,7 @@ use super::{Concern, Judged, Question, Refused, Ruling, Rulings, Verdict};
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side, Upstream};
 use crate::intercept::{Class, Live};
-use crate::resolve::{Meaning, meaning, uses_of};
+use crate::meaning::{Meaning, meaning, uses_of};
 
 pub(super) const BYTE_ORDER_MARK: &str = "a byte order mark";
 

@@ -58,7 +58,7 @@ impl UpstreamConnection {
             return Ok(introduction);
         };
         if let (Some(link), Some(gateway)) = (self.link(), self.server.gateway.upgrade()) {
-            gateway.runtime.look(|pipeline| pipeline.unwrap_leg(&link.conversation.borrow(), &tool.name));
+            gateway.runtime.look(|pipeline| pipeline.governance.unwrap_leg(&link.conversation.borrow(), &tool.name));
         }
         *self.unwraps.borrow_mut() = Some(Rc::new(tool));
         Ok(declaring_all(&introduction))
@@ -133,7 +133,7 @@ impl UpstreamConnection {
         if kind == ListKind::Tools
             && let (Some(link), Some(gateway)) = (self.link(), self.server.gateway.upgrade())
         {
-            gateway.runtime.look(|pipeline| pipeline.learn_tools(&link.conversation.borrow(), &answer));
+            gateway.runtime.look(|pipeline| pipeline.governance.learn_tools(&link.conversation.borrow(), &answer));
         }
         Ok((answer, cut))
     }

@@ -51,9 +51,9 @@ impl AnswersWatch {
         let (done, is_done) = std::sync::mpsc::sync_channel(1);
         orders.leave(move |pipeline| {
             // What was answered meanwhile is in the file already, and is read at another look.
-            let is_new = stamp(&path) == known && written != pipeline.answers().written();
+            let is_new = stamp(&path) == known && written != pipeline.governance.answers().written();
             if is_new {
-                pipeline.set_written_answers(written);
+                pipeline.governance.set_written_answers(written);
             }
             let _ = done.send(is_new);
         });

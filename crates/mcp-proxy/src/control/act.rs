@@ -47,7 +47,7 @@ pub async fn forward(
 pub async fn forward_all(State(shared): State<Shared>, Query(hand): Query<Hand>, body: Body) -> Answer<Released> {
     no_body(body).await?;
     let by = shared.leases.permit(&hand)?.name;
-    let released = shared.order(move |pipeline| pipeline.release_all(&by)).await?;
+    let released = shared.order(move |pipeline| pipeline.decisions().release_all(&by)).await?;
     Ok(Json(Released { released: released as u64 }))
 }
 
@@ -100,7 +100,7 @@ pub async fn mode(
         Mode::Passthrough => intercept::Mode::Passthrough,
         Mode::Intercept => intercept::Mode::Intercept,
     };
-    let released = shared.order(move |pipeline| pipeline.set_mode(mode, owner)).await?;
+    let released = shared.order(move |pipeline| pipeline.decisions().set_mode(mode, owner)).await?;
     Ok(Json(Released { released: released as u64 }))
 }
 
@@ -113,7 +113,7 @@ pub async fn add_breakpoint(
 ) -> Answer<Named> {
     let owner = shared.leases.permit(&hand)?.owner;
     let filter = filter(Some(&new.filter))?.expect("an expression was given");
-    let added = shared.order(move |pipeline| pipeline.add_breakpoint(new.name, filter, owner)).await?;
+    let added = shared.order(move |pipeline| pipeline.decisions().add_breakpoint(new.name, filter, owner)).await?;
     let refused = |error: BreakpointError| {
         let (status, code) = match error {
             BreakpointError::TooMany => (StatusCode::CONFLICT, Code::TooMany),
@@ -137,7 +137,7 @@ pub async fn remove_breakpoint(
     shared.leases.permit(&hand)?;
     let name = name.0;
     let wanted = name.clone();
-    match shared.order(move |pipeline| pipeline.remove_breakpoint(&wanted)).await? {
+    match shared.order(move |pipeline| pipeline.decisions().remove_breakpoint(&wanted)).await? {
         true => Ok(Json(Named { name })),
         false => Err(Refusal::not_found("there is no breakpoint of this name")),
     }
@@ -163,7 +163,7 @@ pub async fn replay(
     }
     let message = holds::replayed(replay, &told.recorded.raw)?;
     let conversation = told.recorded.conversation;
-    let sent = shared.order(move |pipeline| pipeline.inject(conversation, message)).await?;
+    let sent = shared.order(move |pipeline| pipeline.injections.inject(conversation, message)).await?;
     match tokio::time::timeout(SENT_WITHIN, sent).await {
         Ok(Ok(Ok(sequence))) => Ok(Json(Replayed { sequence })),
         Ok(Ok(Err(why))) => Err(Refusal::denied(format!("it was not sent: {why}"))),
@@ -184,13 +184,13 @@ pub async fn mark(
     check_length("note", mark.note.as_deref(), NOTE_CHARS_MAX)?;
     let kept = mcp_store::Mark { mark: mark.mark.clone(), note: mark.note.clone() };
     let work = move |pipeline: &mut Pipeline| {
-        if sequence == 0 || sequence > pipeline.sequence() {
+        if sequence == 0 || sequence > pipeline.journal.sequence() {
             return Err(no_message(sequence));
         }
-        if sequence <= pipeline.recorder().earlier() {
+        if sequence <= pipeline.journal.recorder().earlier() {
             return Err(Refusal::not_possible(format!("#{sequence} is in a session that has ended")));
         }
-        pipeline.mark(sequence, kept);
+        pipeline.journal.mark(sequence, kept);
         Ok(())
     };
     shared.order(work).await??;
@@ -210,9 +210,9 @@ pub async fn notes(
     }
     let kept = notes.0.clone();
     let work = move |pipeline: &mut Pipeline| {
-        let is_recorded = pipeline.recorder().is_on();
+        let is_recorded = pipeline.journal.recorder().is_on();
         if is_recorded {
-            pipeline.note_session(&kept);
+            pipeline.journal.note_session(&kept);
         }
         is_recorded
     };

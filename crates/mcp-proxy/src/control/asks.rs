@@ -91,8 +91,9 @@ async fn answer_for_good(
         return holds::decide(shared, sequence, decision, by).await;
     }
     let actor = by.clone();
-    let answered =
-        move |pipeline: &mut mcp_engine::Pipeline| pipeline.lasting_answer(sequence, Lasting::Rule, permission, &actor);
+    let answered = move |pipeline: &mut mcp_engine::Pipeline| {
+        pipeline.decisions().lasting_answer(sequence, Lasting::Rule, permission, &actor)
+    };
     let answered = shared.order(answered).await?.map_err(holds::undecided)?.expect("it is to count for good");
     let _turn = shared.answering.lock().await;
     let before = write(&file, &answered, AnswersFile::put).await?;

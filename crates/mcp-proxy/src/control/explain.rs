@@ -2,9 +2,9 @@
 
 use axum::extract::State;
 use mcp_control::api::{self, ApiError, ExplainedRule, Explanation};
+use mcp_engine::meaning::uses_of;
 use mcp_engine::policy::explain::{Case, Explained, Judging, explain as explained};
 use mcp_engine::policy::rules::{Rule, RuleVerdict, Rules};
-use mcp_engine::resolve::uses_of;
 use mcp_engine::{Pipeline, Side, Speaker};
 use mcp_filter::Certainty;
 use mcp_store::{Direction, MessageKind, Told};

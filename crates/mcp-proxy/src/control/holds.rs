@@ -84,7 +84,7 @@ fn recorded(shared: &Shared, held: &Held, raw: Bytes) -> Recorded {
 
 /// Carries out a decision about one held message.
 pub async fn decide(shared: &Shared, sequence: u64, decision: Decision, by: String) -> Result<api::Released, Refusal> {
-    let work = move |pipeline: &mut Pipeline| pipeline.decide(sequence, decision, &by);
+    let work = move |pipeline: &mut Pipeline| pipeline.decisions().decide(sequence, decision, &by);
     shared.order(work).await?.map_err(undecided)?;
     Ok(api::Released { released: 1 })
 }

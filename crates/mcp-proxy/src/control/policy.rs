@@ -16,7 +16,9 @@ use super::tell;
 /// The rules, and the answers to those that ask
 #[utoipa::path(get, path = "/v1/policy", tag = "look", responses((status = 200, body = api::Policy), (status = "default", body = ApiError)))]
 pub async fn policy(State(shared): State<Shared>) -> Answer<api::Policy> {
-    let work = |pipeline: &mut Pipeline| pipeline.rules().cloned().map(|rules| (rules, pipeline.answers().clone()));
+    let work = |pipeline: &mut Pipeline| {
+        pipeline.governance.rules().cloned().map(|rules| (rules, pipeline.governance.answers().clone()))
+    };
     let (rules, answers) = shared.order(work).await?.ok_or_else(no_rules)?;
     Ok(Json(api::Policy {
         version: rules.version.to_string(),

@@ -136,13 +136,13 @@ impl Shared {
     pub async fn parts(&self) -> Result<Parts, Refusal> {
         let work = |pipeline: &mut Pipeline| {
             let _ = pipeline.commit();
-            let recorder = pipeline.recorder();
+            let recorder = pipeline.journal.recorder();
             let part = |(segment, earlier): (&Path, u64)| Part { segment: segment.to_owned(), earlier, index: None };
             let mut parts: Vec<Part> = recorder.segments().map(part).collect();
             if let Some(current) = parts.last_mut() {
                 current.index = recorder.index();
             }
-            Parts { parts, last_sequence: pipeline.sequence() }
+            Parts { parts, last_sequence: pipeline.journal.sequence() }
         };
         self.order(work).await
     }
@@ -152,14 +152,14 @@ impl Shared {
     pub async fn face_changed(&self) -> Result<(), Refusal> {
         let leases = Arc::clone(&self.leases);
         self.tell_lease();
-        self.order(move |pipeline| pipeline.set_face(leases.now().is_some())).await
+        self.order(move |pipeline| pipeline.decisions().set_face(leases.now().is_some())).await
     }
 
     /// Tells the data path how many faces read along, who can answer what rules ask. As above, what
     /// counts is how that stands by then.
     pub async fn count_watchers(&self) -> Result<(), Refusal> {
         let hub = Arc::clone(&self.hub);
-        self.order(move |pipeline| pipeline.set_watchers(hub.faces())).await
+        self.order(move |pipeline| pipeline.decisions().set_watchers(hub.faces())).await
     }
 
     pub fn tell_lease(&self) {
@@ -207,7 +207,7 @@ impl Shared {
 }
 
 fn standing(pipeline: &mut Pipeline) -> Standing {
-    let recorder = pipeline.recorder();
+    let recorder = pipeline.journal.recorder();
     let session = recorder.current().map(|(header, _)| header.id);
     Standing { session, earlier: recorder.earlier(), status: pipeline.status() }
 }

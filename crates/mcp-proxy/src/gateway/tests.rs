@@ -11,6 +11,7 @@ use mcp_gateway::settings::{Instance, Notifications, ProxyToolMode, ProxyToolSet
 use mcp_proxy_tool::shape::Dialect;
 use mcp_transport::connect::{ServerTarget, StdioMode, UrlTransport};
 
+use super::ServerSettings;
 use super::load::{self, Loaded};
 use super::model::LogLevel;
 use super::world::World;

@@ -138,7 +138,7 @@ impl Governing {
             self.remarks.iter().for_each(|remark| say(&format!("mcp-proxy {instance}: note: {remark}")));
         }
         let mut pipeline = pipeline.governed_by(self.rules, audit);
-        pipeline.set_written_answers(self.written);
+        pipeline.governance.set_written_answers(self.written);
         Ok(pipeline)
     }
 }

@@ -166,7 +166,7 @@ fn put_in_force(rules: Rules, orders: &Orders) -> bool {
 fn opens_audit(orders: &Orders) -> bool {
     let (done, is_done) = std::sync::mpsc::sync_channel(1);
     orders.leave(move |pipeline| {
-        let _ = done.send(pipeline.retry_audit());
+        let _ = done.send(pipeline.journal.retry_audit());
     });
     is_done.recv().unwrap_or(false)
 }

@@ -76,7 +76,7 @@ impl Exchange {
         transport: Transport,
         era: Era,
     ) -> Rc<Self> {
-        let number = state.look(|pipeline| pipeline.number_exchange());
+        let number = state.look(|pipeline| pipeline.journal.number_exchange());
         let conversation_number = conversation.borrow().number();
         Rc::new(Self {
             state: Rc::clone(state),
@@ -121,9 +121,9 @@ impl Exchange {
     }
 
     fn head(&self, from: Side, key: impl FnOnce() -> HeadKey, text: impl FnOnce() -> Vec<u8>, is_over: bool) {
-        if self.state.look(|pipeline| pipeline.keeps_exchanges()) {
+        if self.state.look(|pipeline| pipeline.journal.keeps_exchanges()) {
             let key = key();
-            self.state.note(|pipeline| pipeline.exchange_head(&self.mark(from), key, text, is_over));
+            self.state.note(|pipeline| pipeline.journal.exchange_head(&self.mark(from), key, text, is_over));
         }
     }
 
@@ -266,7 +266,7 @@ impl Exchange {
 
     /// Notes something that stands where a message should have been.
     pub fn note(&self, from: Side, text: &str) {
-        self.state.note(|pipeline| pipeline.note(&self.conversation.borrow(), from, text));
+        self.state.note(|pipeline| pipeline.journal.note(&self.conversation.borrow(), from, text));
     }
 
     /// Composes the answer to the request of this exchange, if it was opened by one that waits.
@@ -346,7 +346,7 @@ impl Drop for Exchange {
             return;
         }
         let how = self.ended.take();
-        self.state.note(|pipeline| pipeline.exchange_end(&self.mark(Side::Server), &how));
+        self.state.note(|pipeline| pipeline.journal.exchange_end(&self.mark(Side::Server), &how));
     }
 }
 

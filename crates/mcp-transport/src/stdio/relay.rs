@@ -131,7 +131,7 @@ impl Relay {
     /// written down then.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Stop> {
         let moved = self.poll_both(cx);
-        self.pipeline.commit_audit();
+        self.pipeline.journal.commit_audit();
         moved
     }
 
@@ -222,7 +222,7 @@ impl Relay {
             self.pass(side, cx)?;
         }
         if is_end && side == Side::Client {
-            self.pipeline.client_is_silent(self.conversation.number());
+            self.pipeline.decisions().client_is_silent(self.conversation.number());
             self.dispatch(cx)?;
         }
         Ok(true)
@@ -230,7 +230,7 @@ impl Relay {
 
     /// Passes on what one read brought, a few messages at a time: whoever gets them works on them meanwhile.
     fn pass(&mut self, side: Side, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
-        if self.pipeline.records_first() {
+        if self.pipeline.journal.records_first() {
             self.pipeline.pass(&mut self.conversation, side, self.cuts.drain(..), &mut self.outbox);
             return self.dispatch(cx);
         }
@@ -251,7 +251,7 @@ impl Relay {
 
     /// Sends what is parked no more, after somebody decided or enough time passed.
     pub fn dispatch_released(&mut self, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
-        for injection in self.pipeline.take_injected() {
+        for injection in self.pipeline.injections.take() {
             self.pipeline.pass_injected(&mut self.conversation, Lane::PIPE, injection, &mut self.outbox);
         }
         self.dispatch(cx)
@@ -259,10 +259,10 @@ impl Relay {
 
     /// Takes what is parked no more, and what was refused as soon as it came.
     fn take_released(&mut self) {
-        if !self.pipeline.has_released() {
+        if !self.pipeline.holds.has_released() {
             return;
         }
-        for release in self.pipeline.take_released() {
+        for release in self.pipeline.holds.take_released() {
             self.conversation.settle(&release);
             self.outbox.to_client.extend(release.unasks);
             let (onward, back) = match release.from {
@@ -278,14 +278,14 @@ impl Relay {
     fn dispatch(&mut self, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
         self.take_released();
         let mut recorded = Ok(());
-        if self.pipeline.records_first() {
+        if self.pipeline.journal.records_first() {
             recorded = self
                 .pipeline
                 .commit()
                 .inspect_err(|_| self.pipeline.hold_back_unrecorded(&self.conversation, &mut self.outbox));
         }
         self.send(cx);
-        if !self.pipeline.records_first() {
+        if !self.pipeline.journal.records_first() {
             recorded = self.pipeline.commit();
         }
         recorded
@@ -331,7 +331,7 @@ impl Relay {
         if client.input.is_none()
             && server.waiting.is_empty()
             && !client.input_end_told
-            && !self.pipeline.holds_from(self.conversation.number(), Side::Client)
+            && !self.pipeline.holds.holds_from(self.conversation.number(), Side::Client)
         {
             client.input_end_told = true;
             return Some(Stop::ClientDone);
@@ -373,7 +373,7 @@ impl Relay {
     /// The server will take nothing and say nothing more: what is parked for it goes nowhere, what it
     /// said goes on.
     pub fn server_is_gone(&mut self, cx: &mut Context<'_>) -> Result<(), StoreFailed> {
-        self.pipeline.server_is_gone(self.conversation.number());
+        self.pipeline.decisions().server_is_gone(self.conversation.number());
         self.dispatch_released(cx)
     }
 

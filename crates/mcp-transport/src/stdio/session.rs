@@ -134,7 +134,7 @@ impl Conversation {
         let mut stalled = Stalled::new(self.options.call_grace);
         loop {
             let next_look = look_at.unwrap_or_else(Instant::now);
-            let held_until = self.relay.pipeline.deadline();
+            let held_until = self.relay.pipeline.holds.deadline();
             tokio::select! {
                 biased;
                 stop = poll_fn(|cx| poll_and_tell(&mut self.relay, cx, tell)) => match stop {
@@ -165,7 +165,7 @@ impl Conversation {
                     self.send_released().await;
                 }
                 () = sleep_until(held_until.unwrap_or(next_look)), if held_until.is_some() => {
-                    self.relay.pipeline.release_overdue();
+                    self.relay.pipeline.decisions().release_overdue();
                     self.send_released().await;
                 }
                 () = sleep_until(next_look), if look_at.is_some() => look_at = self.look(child),
@@ -219,7 +219,7 @@ impl Conversation {
 
     /// The server has ended: passes on its last words and answers what it left open. Returns how many calls it left open.
     async fn wind_up(&mut self, status: ExitStatus, signals: &mut Signals) -> usize {
-        self.relay.pipeline.stop_holding();
+        self.relay.pipeline.holds.stop_holding();
         let gone = poll_fn(|cx| Poll::Ready(self.relay.server_is_gone(cx))).await;
         if let Err(failed) = gone {
             self.store_failed.get_or_insert(failed);
@@ -324,7 +324,7 @@ impl Stalled {
 
 fn poll_and_tell(relay: &mut Relay, cx: &mut Context<'_>, tell: &mut dyn FnMut(String)) -> Poll<Stop> {
     let polled = relay.poll(cx);
-    if let Some(trouble) = relay.pipeline.take_trouble() {
+    if let Some(trouble) = relay.pipeline.journal.take_trouble() {
         tell(trouble);
     }
     polled

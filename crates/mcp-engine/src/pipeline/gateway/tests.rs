@@ -14,7 +14,7 @@ use crate::audit::Audit;
 use crate::bus::{Bus, Event};
 use crate::envelope::Behalf;
 use crate::intercept::{Decision, HoldOptions, Intercept, Lasting, Mode, Owner};
-use crate::pipeline::judge::tests::{call, rule, rules};
+use crate::pipeline::governance::tests::{call, rule, rules};
 use crate::policy::rules::{Permission, RuleVerdict, Rules};
 use crate::record::{Evidence, OnStoreFailure, Recorder, RecorderOptions};
 
@@ -88,9 +88,11 @@ impl Gateway {
 
     /// What has left for `side` since it was last asked.
     fn leaves(&mut self, side: Side) -> Vec<String> {
-        for release in self.pipeline.take_released() {
-            let talk = std::iter::once(&mut self.client).chain(&mut self.legs);
-            talk.filter(|talk| talk.number() == release.conversation).for_each(|talk| talk.settle(&release));
+        for release in self.pipeline.holds.take_released() {
+            let conversation = std::iter::once(&mut self.client).chain(&mut self.legs);
+            conversation
+                .filter(|conversation| conversation.number() == release.conversation)
+                .for_each(|conversation| conversation.settle(&release));
             self.out.to(release.from.other()).extend(release.onward);
             self.out.to(release.from).extend(release.back);
         }
@@ -124,9 +126,9 @@ fn listed(tools: &[&str]) -> String {
 #[test]
 fn what_a_client_says_is_neither_judged_nor_held_before_it_is_known_whom_it_is_for() {
     let mut gateway = Gateway::by(rules(vec![rule("nothing", "method:*", RuleVerdict::Deny)]));
-    gateway.pipeline.set_mode(Mode::Intercept, Owner::Command);
+    gateway.pipeline.decisions().set_mode(Mode::Intercept, Owner::Command);
     let all = Filter::parse("tool:*").expect("a filter");
-    gateway.pipeline.add_breakpoint(None, all, Owner::Command).expect("there is room");
+    gateway.pipeline.decisions().add_breakpoint(None, all, Owner::Command).expect("there is room");
     gateway.client_says(&call(1, "a__write"));
     assert_eq!(gateway.leaves(Side::Server), [call(1, "a__write")]);
     assert_eq!(gateway.pipeline.status().held.len(), 0);
@@ -159,8 +161,8 @@ fn what_one_server_says_of_its_tools_counts_for_no_other() {
     assert_eq!(gateway.leaves(Side::Client), [listed(&[]), listed(&[plain])]);
     let speaker = gateway.client.speaker().clone();
     let [a, b] = &gateway.legs;
-    assert!(gateway.pipeline.hides(a, "tools/call", "go", &speaker));
-    assert!(!gateway.pipeline.hides(b, "tools/call", "go", &speaker));
+    assert!(gateway.pipeline.governance.hides(a, "tools/call", "go", &speaker));
+    assert!(!gateway.pipeline.governance.hides(b, "tools/call", "go", &speaker));
     gateway.leaves(Side::Server);
     gateway.passes_on(0, 0, &call(2, "go"));
     assert!(!gateway.leaves(Side::Server).concat().contains("go"), "the server gets a call of no tool");
@@ -181,8 +183,8 @@ fn a_list_for_nobody_in_particular_hides_nothing() {
     gateway.server_says(0, &list);
     assert_eq!(gateway.leaves(Side::Client), [list]);
     let speaker = gateway.client.speaker().clone();
-    assert!(gateway.pipeline.hides(&gateway.legs[0], "tools/call", "go", &speaker));
-    assert!(!gateway.pipeline.hides(&gateway.legs[0], "tools/call", "go", &Speaker::default()));
+    assert!(gateway.pipeline.governance.hides(&gateway.legs[0], "tools/call", "go", &speaker));
+    assert!(!gateway.pipeline.governance.hides(&gateway.legs[0], "tools/call", "go", &Speaker::default()));
 }
 
 #[test]
@@ -257,13 +259,13 @@ fn recordings_say_what_a_message_was_made_of() {
 #[test]
 fn what_is_only_remembered_says_the_same() {
     let mut pipeline = Pipeline::new(Recorder::in_memory(), Bus::default(), 1 << 20);
-    let mut events = pipeline.bus.subscribe(10);
+    let mut events = pipeline.journal.bus().subscribe(10);
     let (client, mut leg) = (pipeline.begin_entrance(), pipeline.begin_leg("a".into()));
     let behalf = Behalf { parent: 77, speaker: client.speaker(), conversation: client.number() };
     let lane = Lane { behalf: Some(behalf), ..Lane::PIPE };
     pipeline.pass_one(&mut leg, Side::Client, lane, Bytes::from(call(1, "x")), &mut Outbox::default());
-    pipeline.note(&leg, Side::Server, "it broke");
-    let looked = pipeline.recorder().backlog().expect("a backlog").look();
+    pipeline.journal.note(&leg, Side::Server, "it broke");
+    let looked = pipeline.journal.recorder().backlog().expect("a backlog").look();
     let told: Vec<Event> = looked.events().chain(std::iter::from_fn(|| events.try_next())).collect();
     let links: Vec<_> = told
         .into_iter()
@@ -290,13 +292,13 @@ fn a_server_that_is_looked_behind_is_judged_by_what_is_used() {
     ]);
     let mut gateway = Gateway::by(Rules { default: Permission::Deny, hide_denied: true, ..governing });
     let leg = &gateway.legs[0];
-    gateway.pipeline.unwrap_leg(leg, "hub");
-    gateway.pipeline.learn_tools(
+    gateway.pipeline.governance.unwrap_leg(leg, "hub");
+    gateway.pipeline.governance.learn_tools(
         leg,
         br#"{"result":{"tools":[{"name":"get_rid","annotations":{"destructiveHint":true}},{"name":"get_it"}]}}"#,
     );
-    assert!(gateway.pipeline.hides(leg, "tools/call", "get_rid", gateway.client.speaker()));
-    gateway.pipeline.set_watchers(1);
+    assert!(gateway.pipeline.governance.hides(leg, "tools/call", "get_rid", gateway.client.speaker()));
+    gateway.pipeline.decisions().set_watchers(1);
     let tool = |name: &str| format!(r#"{{"action":"call","type":"tool","path":"{name}"}}"#);
     // On the other leg the tool is one like any other, and denied: the server gets a call of no tool.
     for (leg, arguments, passes) in [
@@ -320,9 +322,9 @@ fn a_server_that_is_looked_behind_is_judged_by_what_is_used() {
     gateway.passes_on(0, 0, &behind(2, &tool("send_mail")));
     let held = gateway.pipeline.status().held;
     let approved = Decision::Approve { lasting: Lasting::Session, edited: None };
-    gateway.pipeline.decide(held[0].sequence, approved, "Ann").expect("it is asked");
+    gateway.pipeline.decisions().decide(held[0].sequence, approved, "Ann").expect("it is asked");
     assert_eq!(gateway.leaves(Side::Server), [behind(2, &tool("send_mail"))]);
-    let answered = &gateway.pipeline.answers().said()[0];
+    let answered = &gateway.pipeline.governance.answers().said()[0];
     assert_eq!((&*answered.method, answered.subject.as_deref()), ("tools/call", Some("send_mail")));
 }
 
@@ -330,7 +332,7 @@ fn a_server_that_is_looked_behind_is_judged_by_what_is_used() {
 fn who_waits_for_a_tool_waits_for_it_behind_another() {
     let mut gateway = Gateway::open();
     let filter = Filter::parse("tool:delete*").expect("a filter");
-    gateway.pipeline.add_breakpoint(None, filter, Owner::Command).expect("there is room");
+    gateway.pipeline.decisions().add_breakpoint(None, filter, Owner::Command).expect("there is room");
     gateway.passes_on(0, 0, &behind(1, r#"{"action":"call","type":"tool","path":"get_it"}"#));
     assert_eq!(gateway.leaves(Side::Server).len(), 1);
     gateway.passes_on(0, 0, &behind(2, r#"{"action":"call","type":"tool","path":"delete_it"}"#));
@@ -382,13 +384,13 @@ fn batches_get_in_where_the_revision_has_them() {
 async fn a_breakpoint_holds_what_is_for_its_server_until_the_client_leaves() {
     let mut gateway = Gateway::open();
     let filter = Filter::parse("server:b client:ann*").expect("a filter");
-    gateway.pipeline.add_breakpoint(None, filter, Owner::Command).expect("there is room");
+    gateway.pipeline.decisions().add_breakpoint(None, filter, Owner::Command).expect("there is room");
     assert!(gateway.reaches(0, 1, "x"));
     gateway.passes_on(1, 0, &call(1, "x"));
     let held = gateway.pipeline.status().held;
     assert_eq!(held.len(), 1);
     assert_eq!((held[0].upstream.as_deref(), held[0].behalf), (Some("b"), Some(gateway.client.number())));
-    gateway.pipeline.decide(held[0].sequence, Decision::Forward, "Ann").expect("it is held");
+    gateway.pipeline.decisions().decide(held[0].sequence, Decision::Forward, "Ann").expect("it is held");
     assert_eq!(gateway.leaves(Side::Server).len(), 1);
     // Its answer is for the same client.
     gateway.server_says(1, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
@@ -401,11 +403,11 @@ async fn a_breakpoint_holds_what_is_for_its_server_until_the_client_leaves() {
 #[tokio::test]
 async fn an_answer_counts_for_the_server_that_was_asked_about() {
     let mut gateway = Gateway::by(rules(vec![rule("ask", "tool:write", RuleVerdict::Ask)]));
-    gateway.pipeline.set_watchers(1);
+    gateway.pipeline.decisions().set_watchers(1);
     gateway.passes_on(0, 0, &call(1, "write"));
     let held = gateway.pipeline.status().held;
     let yes = Decision::Approve { lasting: Lasting::Session, edited: None };
-    gateway.pipeline.decide(held[0].sequence, yes, "Ann").expect("it is asked about");
+    gateway.pipeline.decisions().decide(held[0].sequence, yes, "Ann").expect("it is asked about");
     assert_eq!(gateway.leaves(Side::Server).len(), 1);
     assert!(gateway.reaches(0, 2, "write"));
     assert!(!gateway.reaches(1, 1, "write"));

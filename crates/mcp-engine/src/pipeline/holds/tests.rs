@@ -4,15 +4,18 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcp_filter::Filter;
 
 use super::*;
 use crate::bus::{Bus, Subscription};
-use crate::intercept::{HOLD_FOR, HoldOptions, Intercept};
+use crate::conversation::Conversation;
+use crate::intercept::{Answer, DecideError, Decision, Fallback, HOLD_FOR, HoldOptions, Mode, Owner};
+use crate::pipeline::Pipeline;
 use crate::record::Recorder;
 
 struct Play {
     pipeline: Pipeline,
-    talk: Conversation,
+    conversation: Conversation,
     out: Outbox,
     events: Subscription,
 }
@@ -27,18 +30,18 @@ impl Play {
         let events = bus.subscribe(10_000);
         let (_, desk) = crate::desk();
         let pipeline = Pipeline::new(Recorder::off(), bus, 10_000).governed_from(desk, Intercept::new(options));
-        Self { pipeline, talk: Conversation::only(), out: Outbox::default(), events }
+        Self { pipeline, conversation: Conversation::only(), out: Outbox::default(), events }
     }
 
     fn breaks(mut self, filter: &str) -> Self {
         let filter = Filter::parse(filter).expect("a filter");
-        self.pipeline.add_breakpoint(None, filter, Owner::Command).expect("there is room");
+        self.pipeline.decisions().add_breakpoint(None, filter, Owner::Command).expect("there is room");
         self
     }
 
     fn sends(&mut self, from: Side, text: &str) {
         self.pipeline.pass_one(
-            &mut self.talk,
+            &mut self.conversation,
             from,
             Lane::PIPE,
             Bytes::copy_from_slice(text.as_bytes()),
@@ -49,8 +52,8 @@ impl Play {
     /// What has left for `side` since it was last asked.
     #[track_caller]
     fn gets(&mut self, side: Side, expected: &[&str]) {
-        for release in self.pipeline.take_released() {
-            self.talk.settle(&release);
+        for release in self.pipeline.holds.take_released() {
+            self.conversation.settle(&release);
             self.out.to(release.from.other()).extend(release.onward);
             self.out.to(release.from).extend(release.back);
         }
@@ -66,7 +69,7 @@ impl Play {
     }
 
     fn decides(&mut self, sequence: u64, decision: Decision) -> Result<(), DecideError> {
-        self.pipeline.decide(sequence, decision, "ann")
+        self.pipeline.decisions().decide(sequence, decision, "ann")
     }
 
     fn modifies(&mut self, sequence: u64, raw: &str) -> Result<(), DecideError> {
@@ -129,10 +132,10 @@ async fn an_edit_that_changes_the_id_is_answered_under_the_old_one() {
     play.sends(Side::Client, CALL);
     play.modifies(1, r#"{"id":"other","method":"tools/call","params":{"name":"echo"}}"#).unwrap();
     play.gets(Side::Server, &[r#"{"id":"other","method":"tools/call","params":{"name":"echo"}}"#]);
-    assert_eq!(play.talk.open_calls(Side::Client), 1);
+    assert_eq!(play.conversation.open_calls(Side::Client), 1);
     play.sends(Side::Server, r#"{"result":{} , "id":"other"}"#);
     play.gets(Side::Client, &[r#"{"result":{} , "id":1}"#]);
-    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    assert_eq!(play.conversation.open_calls(Side::Client), 0);
     assert_eq!(play.outcomes(), [(1, OutcomeKind::Modified, true), (2, OutcomeKind::Forwarded, true)]);
     // What came after has its own id again.
     play.sends(Side::Server, r#"{"result":{} , "id":"other"}"#);
@@ -146,7 +149,7 @@ async fn what_is_dropped_reaches_nobody_unless_an_error_is_wanted() {
     play.decides(1, Decision::Drop { error: None }).unwrap();
     play.gets(Side::Server, &[]);
     play.gets(Side::Client, &[]);
-    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    assert_eq!(play.conversation.open_calls(Side::Client), 0);
     play.sends(Side::Client, CALL);
     play.decides(2, Decision::Drop { error: Some((-1, "no \"echo\"".into())) }).unwrap();
     play.gets(Side::Client, &[r#"{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no \"echo\""}}"#]);
@@ -204,17 +207,17 @@ async fn cancelling_a_held_request_discards_both() {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_held_for_a_face_that_is_not_there() {
     let mut play = Play::begin();
-    play.pipeline.set_mode(Mode::Intercept, Owner::Start);
-    play.pipeline.add_breakpoint(None, Filter::parse("").unwrap(), Owner::Face).unwrap();
+    play.pipeline.decisions().set_mode(Mode::Intercept, Owner::Start);
+    play.pipeline.decisions().add_breakpoint(None, Filter::parse("").unwrap(), Owner::Face).unwrap();
     play.sends(Side::Client, CALL);
     play.gets(Side::Server, &[CALL]);
-    play.pipeline.set_face(true);
+    play.pipeline.decisions().set_face(true);
     play.sends(Side::Client, PING);
     play.holds(&[2]);
-    play.pipeline.set_face(false);
+    play.pipeline.decisions().set_face(false);
     play.gets(Side::Server, &[PING]);
     assert_eq!(play.outcomes(), [(2, OutcomeKind::Released, false)]);
-    play.pipeline.set_mode(Mode::Intercept, Owner::Command);
+    play.pipeline.decisions().set_mode(Mode::Intercept, Owner::Command);
     play.sends(Side::Client, PING);
     play.holds(&[3]);
 }
@@ -233,10 +236,10 @@ async fn a_face_that_leaves_leaves_what_it_was_told_to() {
         ),
     ] {
         let mut play = Play::with(HoldOptions { on_detach, ..HoldOptions::default() });
-        play.pipeline.set_mode(Mode::Intercept, Owner::Face);
-        play.pipeline.set_face(true);
+        play.pipeline.decisions().set_mode(Mode::Intercept, Owner::Face);
+        play.pipeline.decisions().set_face(true);
         play.sends(Side::Client, PING);
-        play.pipeline.set_face(false);
+        play.pipeline.decisions().set_face(false);
         play.gets(Side::Server, &to_server);
         play.gets(Side::Client, &to_client);
     }
@@ -248,16 +251,16 @@ async fn nobody_waits_longer_than_the_limit() {
     play.sends(Side::Client, CALL);
     tokio::time::advance(Duration::from_secs(1)).await;
     play.sends(Side::Client, PING);
-    let deadline = play.pipeline.deadline().expect("something is held");
+    let deadline = play.pipeline.holds.deadline().expect("something is held");
     assert_eq!(deadline.duration_since(Instant::now()), HOLD_FOR - Duration::from_secs(1));
     tokio::time::sleep_until(deadline).await;
-    play.pipeline.release_overdue();
+    play.pipeline.decisions().release_overdue();
     play.gets(Side::Server, &[CALL]);
     play.holds(&[2]);
-    tokio::time::sleep_until(play.pipeline.deadline().expect("one is left")).await;
-    play.pipeline.release_overdue();
+    tokio::time::sleep_until(play.pipeline.holds.deadline().expect("one is left")).await;
+    play.pipeline.decisions().release_overdue();
     play.gets(Side::Server, &[PING]);
-    assert_eq!(play.pipeline.deadline(), None);
+    assert_eq!(play.pipeline.holds.deadline(), None);
     assert_eq!(play.outcomes(), [(1, OutcomeKind::Released, false), (2, OutcomeKind::Released, false)]);
 }
 
@@ -267,20 +270,20 @@ async fn waiting_for_a_face_ends_when_one_comes_or_none_does() {
     let mut play = Play::with(options.clone());
     play.sends(Side::Client, CALL);
     play.holds(&[1]);
-    play.pipeline.set_face(true);
+    play.pipeline.decisions().set_face(true);
     play.gets(Side::Server, &[CALL]);
     play.sends(Side::Client, PING);
     play.gets(Side::Server, &[PING]);
     // To hold everything, it goes on being held.
     let mut play = Play::with(options.clone());
-    play.pipeline.set_mode(Mode::Intercept, Owner::Start);
+    play.pipeline.decisions().set_mode(Mode::Intercept, Owner::Start);
     play.sends(Side::Client, CALL);
-    play.pipeline.set_face(true);
+    play.pipeline.decisions().set_face(true);
     play.holds(&[1]);
     let mut play = Play::with(options);
     play.sends(Side::Client, CALL);
     tokio::time::advance(HOLD_FOR).await;
-    play.pipeline.release_overdue();
+    play.pipeline.decisions().release_overdue();
     play.gets(Side::Server, &[CALL]);
     play.sends(Side::Client, PING);
     play.gets(Side::Server, &[PING]);
@@ -289,12 +292,12 @@ async fn waiting_for_a_face_ends_when_one_comes_or_none_does() {
 #[tokio::test(start_paused = true)]
 async fn five_hundred_are_held_and_let_go_in_order() {
     let mut play = Play::begin();
-    play.pipeline.set_mode(Mode::Intercept, Owner::Command);
+    play.pipeline.decisions().set_mode(Mode::Intercept, Owner::Command);
     let sent: Vec<String> = (1..=500).map(|id| format!(r#"{{"id":{id},"method":"a"}}"#)).collect();
     sent.iter().for_each(|text| play.sends(Side::Client, text));
     play.gets(Side::Server, &[]);
     assert_eq!(play.pipeline.status().held.len(), 500);
-    assert_eq!(play.pipeline.set_mode(Mode::Passthrough, Owner::Command), 500);
+    assert_eq!(play.pipeline.decisions().set_mode(Mode::Passthrough, Owner::Command), 500);
     play.gets(Side::Server, &sent.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(!play.pipeline.watches());
 }
@@ -308,12 +311,12 @@ async fn a_server_that_dies_leaves_nothing_parked() {
     play.sends(Side::Server, ANSWER);
     play.sends(Side::Client, CALL);
     play.holds(&[2, 3]);
-    play.pipeline.server_is_gone(0);
+    play.pipeline.decisions().server_is_gone(0);
     play.gets(Side::Server, &[]);
     play.gets(Side::Client, &[ANSWER]);
     let refusal = Refusal::ServerGone { status: "exit status 1".into() };
     assert_eq!(play.outcomes()[1..], [(3, OutcomeKind::Discarded, false), (2, OutcomeKind::Released, false)]);
-    play.pipeline.answer_pending(&mut play.talk, Side::Client, &refusal, &mut play.out);
+    play.pipeline.answer_pending(&mut play.conversation, Side::Client, &refusal, &mut play.out);
     assert_eq!(play.out.to_client.len(), 1, "who asked is told");
 }
 
@@ -336,9 +339,9 @@ async fn what_no_client_sent_is_answered_to_no_client() {
     let mut play = Play::begin();
     play.sends(Side::Client, CALL);
     play.gets(Side::Server, &[CALL]);
-    let mut sent = play.pipeline.inject(0, CALL.into());
-    for injection in play.pipeline.take_injected() {
-        play.pipeline.pass_injected(&mut play.talk, Lane::PIPE, injection, &mut play.out);
+    let mut sent = play.pipeline.injections.inject(0, CALL.into());
+    for injection in play.pipeline.injections.take() {
+        play.pipeline.pass_injected(&mut play.conversation, Lane::PIPE, injection, &mut play.out);
     }
     assert_eq!(sent.try_recv(), Ok(Ok(2)));
     play.gets(Side::Server, &[&CALL.replace(r#""id":1"#, r#""id":"mcp-proxy-replay-1""#)]);
@@ -367,9 +370,9 @@ fn renamed(filter: &str) -> Play {
 #[tokio::test(start_paused = true)]
 async fn our_own_errors_have_the_id_that_the_client_knows() {
     let mut play = renamed("> tool:echo");
-    play.pipeline.server_is_gone(0);
+    play.pipeline.decisions().server_is_gone(0);
     let refusal = Refusal::StreamLost;
-    play.pipeline.answer_pending(&mut play.talk, Side::Client, &refusal, &mut play.out);
+    play.pipeline.answer_pending(&mut play.conversation, Side::Client, &refusal, &mut play.out);
     let error = String::from_utf8(reply::error(&Id::Integer(1), &refusal).to_vec()).unwrap();
     play.gets(Side::Client, &[&error]);
     // An answer that is dropped with an error.
@@ -387,7 +390,7 @@ async fn two_calls_under_one_id_are_each_answered_under_their_own() {
     play.modifies(2, r#"{"id":2,"method":"tools/call","params":{"name":"echo"}}"#).unwrap();
     play.gets(Side::Server, &[PING, r#"{"id":2,"method":"tools/call","params":{"name":"echo"}}"#]);
     let refusal = Refusal::StreamLost;
-    play.pipeline.answer_pending(&mut play.talk, Side::Client, &refusal, &mut play.out);
+    play.pipeline.answer_pending(&mut play.conversation, Side::Client, &refusal, &mut play.out);
     let error = |id| String::from_utf8(reply::error(&Id::Integer(id), &refusal).to_vec()).unwrap();
     play.gets(Side::Client, &[&error(2), &error(1)]);
 }
@@ -397,7 +400,7 @@ async fn a_call_under_another_id_is_taken_back_under_that() {
     let mut play = renamed("> tool:echo");
     play.sends(Side::Client, r#"{"method":"notifications/cancelled","params":{"requestId":1}}"#);
     play.gets(Side::Server, &[r#"{"method":"notifications/cancelled","params":{"requestId":"other"}}"#]);
-    assert_eq!(play.talk.open_calls(Side::Client), 0);
+    assert_eq!(play.conversation.open_calls(Side::Client), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -407,15 +410,15 @@ async fn a_call_and_its_answer_share_the_limit() {
     tokio::time::advance(Duration::from_secs(40)).await;
     play.decides(1, Decision::Forward).unwrap();
     play.sends(Side::Server, ANSWER);
-    let left = play.pipeline.deadline().expect("it is held").duration_since(Instant::now());
+    let left = play.pipeline.holds.deadline().expect("it is held").duration_since(Instant::now());
     assert_eq!(left, HOLD_FOR - Duration::from_secs(40));
-    tokio::time::sleep_until(play.pipeline.deadline().expect("it is held")).await;
-    play.pipeline.release_overdue();
+    tokio::time::sleep_until(play.pipeline.holds.deadline().expect("it is held")).await;
+    play.pipeline.decisions().release_overdue();
     play.gets(Side::Client, &[ANSWER]);
     // A call that was held to the end has an answer that is not held at all.
     play.sends(Side::Client, CALL);
     tokio::time::advance(HOLD_FOR).await;
-    play.pipeline.release_overdue();
+    play.pipeline.decisions().release_overdue();
     play.gets(Side::Server, &[CALL, CALL]);
     play.sends(Side::Server, ANSWER);
     play.gets(Side::Client, &[ANSWER]);
@@ -428,10 +431,10 @@ async fn what_waited_behind_another_is_held_for_less() {
     tokio::time::advance(Duration::from_secs(30)).await;
     let lane = Lane { since: Some(since), ..Lane::PIPE };
     let told = Bytes::from_static(br#"{"method":"n"}"#);
-    play.pipeline.pass_one(&mut play.talk, Side::Server, lane, told.clone(), &mut play.out);
-    assert_eq!(play.pipeline.deadline(), Some(since + HOLD_FOR));
+    play.pipeline.pass_one(&mut play.conversation, Side::Server, lane, told.clone(), &mut play.out);
+    assert_eq!(play.pipeline.holds.deadline(), Some(since + HOLD_FOR));
     tokio::time::advance(Duration::from_secs(30)).await;
-    play.pipeline.pass_one(&mut play.talk, Side::Server, lane, told, &mut play.out);
+    play.pipeline.pass_one(&mut play.conversation, Side::Server, lane, told, &mut play.out);
     play.gets(Side::Client, &[r#"{"method":"n"}"#]);
 }
 
@@ -439,16 +442,16 @@ async fn what_waited_behind_another_is_held_for_less() {
 async fn a_face_that_comes_finds_what_it_wanted_to_see() {
     let options = HoldOptions { wait_for_face: true, ..HoldOptions::default() };
     let mut play = Play::with(options.clone());
-    play.pipeline.add_breakpoint(None, Filter::parse("> tool:echo").unwrap(), Owner::Start).unwrap();
+    play.pipeline.decisions().add_breakpoint(None, Filter::parse("> tool:echo").unwrap(), Owner::Start).unwrap();
     play.sends(Side::Client, PING);
     play.sends(Side::Client, CALL);
     play.holds(&[1, 2]);
-    play.pipeline.set_face(true);
+    play.pipeline.decisions().set_face(true);
     play.gets(Side::Server, &[PING]);
     play.holds(&[2]);
     // To hold nothing is also not to wait for anybody.
     let mut play = Play::with(options);
-    play.pipeline.set_mode(Mode::Passthrough, Owner::Command);
+    play.pipeline.decisions().set_mode(Mode::Passthrough, Owner::Command);
     play.sends(Side::Client, PING);
     play.gets(Side::Server, &[PING]);
 }

@@ -16,7 +16,8 @@ pub async fn look(shared: &Shared) -> Result<Option<Vec<Told>>, Refusal> {
     if shared.is_recorded {
         return Ok(None);
     }
-    let look = shared.order(|pipeline: &mut Pipeline| pipeline.recorder().backlog().map(|backlog| backlog.look()));
+    let look =
+        shared.order(|pipeline: &mut Pipeline| pipeline.journal.recorder().backlog().map(|backlog| backlog.look()));
     let Some(look) = look.await? else { return Ok(Some(Vec::new())) };
     let (id, transport, mut story) = (shared.card.id, shared.card.transport, Story::of(&shared.card.header()));
     let tell = move || {

@@ -124,7 +124,7 @@ pub(super) fn to_client(client: &Weak<HttpClient>, link: &Link, found: Found, re
 /// A request that nothing answers stays open until its client leaves, but not longer than it could have
 /// been held.
 fn give_up_later(link: &Link, stream: &Rc<Stream>) {
-    let Some(limit) = link.runtime.look(|pipeline| pipeline.hold_limit()) else { return };
+    let Some(limit) = link.runtime.look(|pipeline| pipeline.holds.limit()) else { return };
     let stream = Rc::downgrade(stream);
     tokio::task::spawn_local(async move {
         tokio::time::sleep(limit).await;

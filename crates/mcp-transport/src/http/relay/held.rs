@@ -73,7 +73,7 @@ pub(super) async fn request(
 /// A request that nothing answers stays open until its client leaves, but not longer than it could
 /// have been held.
 async fn no_answer(exchange: &Exchange) -> Response<ToClient> {
-    match exchange.state.look(|pipeline| pipeline.hold_limit()) {
+    match exchange.state.look(|pipeline| pipeline.holds.limit()) {
         Some(limit) => tokio::time::sleep(limit).await,
         None => std::future::pending().await,
     }
