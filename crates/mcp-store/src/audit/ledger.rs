@@ -101,7 +101,7 @@ pub struct Ledger {
 
 impl Ledger {
     pub fn open(state: &StateDir) -> Result<Self, StoreError> {
-        state.check()?;
+        state.check_audit()?;
         let (connection, finding) = CACHE.open(&state.decisions())?;
         Ok(Self { connection, findings: finding.into_iter().collect() })
     }
@@ -113,7 +113,7 @@ impl Ledger {
 
     /// One that knows nothing yet, in place of whatever there was.
     pub fn open_anew(state: &StateDir) -> Result<Self, StoreError> {
-        state.check()?;
+        state.check_audit()?;
         database::remove(&state.decisions());
         Self::open(state)
     }
