@@ -43,14 +43,25 @@ pub fn list(args: &ListArgs, state: StateOf<'_>, color: ColorChoice) -> Result<E
         Some(kind) => vec![kind.into()],
         None => Type::ALL.to_vec(),
     };
-    let sections = target::with_client(&args.server, state, async |client: &ProxyClient| {
-        let mut sections = Vec::new();
+    let (sections, failure) = target::with_client(&args.server, state, async |client: &ProxyClient| {
+        let (mut sections, mut failure) = (Vec::new(), None);
         for kind in &kinds {
-            let listing = client.list(*kind).await.map_err(|error| told::failure(&error))?;
-            let (listing, total) = args.filter.pick(listing);
-            sections.push(Section { kind: *kind, listing, total });
+            match client.list(*kind).await {
+                Ok(listing) => {
+                    let (listing, total) = args.filter.pick(listing);
+                    sections.push(Section { kind: *kind, listing, total });
+                }
+                // A server that refuses one list may have the others.
+                Err(error) if error.rpc().is_some() && kinds.len() > 1 => {
+                    failure.get_or_insert((*kind, told::failure(&error)));
+                }
+                Err(error) => return Err(told::failure(&error)),
+            }
         }
-        Ok(sections)
+        match (sections.is_empty(), failure) {
+            (true, Some((_, failure))) => Err(failure),
+            (_, failure) => Ok((sections, failure)),
+        }
     })?;
     let mut page = Page::new(color);
     match args.server.json {
@@ -61,7 +72,12 @@ pub fn list(args: &ListArgs, state: StateOf<'_>, color: ColorChoice) -> Result<E
     if !args.server.recording.quiet {
         say_what_is_missing(&sections, args.server.json);
     }
-    Ok(ExitCode::SUCCESS)
+    match failure {
+        Some((kind, failure)) => {
+            Err(Failure::new(failure.code, format!("cannot list {}s: {}", kind.as_str(), failure.what())))
+        }
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 fn say_what_is_missing(sections: &[Section], is_json: bool) {
