@@ -225,7 +225,7 @@ impl Pipeline {
         }
         let parked = self.intercept.get(sequence).ok_or(DecideError::NotHeld(sequence))?;
         if let Some(question) = parked.question()
-            && matches!(decision, Decision::Forward | Decision::Modify { .. })
+            && matches!(decision, Decision::Forward | Decision::Modify { .. } | Decision::Drop { .. })
         {
             return Err(DecideError::IsAsked(sequence, question.ruling.name().into()));
         }

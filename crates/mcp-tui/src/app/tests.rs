@@ -237,6 +237,9 @@ fn dropping_asks_how() {
     let mut app = with_held();
     press(&mut app, "d esc");
     assert!(acts(&mut app).is_empty());
+    let mut app = with_held();
+    press(&mut app, "d enter enter");
+    assert!(matches!(the_only(acts(&mut app)), Act::Drop(2, drop) if drop.error.is_some()), "a request is answered");
 }
 
 #[test]

@@ -321,7 +321,6 @@ impl Pipeline {
         let (permission, lasting, why) = match decision {
             Decision::Approve { lasting, edited: None } => (Permission::Allow, lasting, None),
             Decision::Deny { lasting, message } => (Permission::Deny, lasting, message),
-            Decision::Drop { error } => (Permission::Deny, Lasting::Once, error.map(|(_, text)| text)),
             Decision::Approve { .. } => return Err(DecideError::InClient(sequence)),
             _ => {
                 let rule = self.rounds.get(sequence).map_or("", |(_, ruling)| ruling.name());
