@@ -69,7 +69,7 @@ impl App {
                 common.job = None;
                 self.sessions.compared(comparison, common);
             }
-            News::Audit(filter, decisions) => self.audit.list(filter.as_deref(), decisions),
+            News::Audit(filter, decisions) => self.audit.list(filter.as_deref(), decisions, common),
             News::Edited(why, before, text) => match text {
                 Ok(Some(text)) => self.edited_elsewhere(why, &text),
                 Ok(None) => {
