@@ -1,6 +1,5 @@
 //! `mcp-proxy list`: what a server has.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -15,7 +14,7 @@ use super::target::{self, StateOf};
 use super::told;
 use crate::failure::Failure;
 use crate::inspect::json::inert;
-use crate::report::{ColorChoice, Page, Style, say};
+use crate::report::{ColorChoice, Page, Style, say, terminal_width};
 
 #[derive(Args)]
 #[command(
@@ -66,7 +65,7 @@ pub fn list(args: &ListArgs, state: StateOf<'_>, color: ColorChoice) -> Result<E
     let mut page = Page::new(color);
     match args.server.json {
         true => page.line(&inert(&document(&sections)))?,
-        false => print(&sections, columns(), &mut page)?,
+        false => print(&sections, terminal_width(), &mut page)?,
     }
     page.end()?;
     if !args.server.recording.quiet {
@@ -180,13 +179,6 @@ impl Row {
         let said = text("description").or_else(|| text("title")).filter(|said| *said != name).unwrap_or_default();
         Self { name: shown(&name), address: shown(&address), description: first_line(&said) }
     }
-}
-
-/// How wide the terminal is, if the list is shown on one.
-fn columns() -> Option<usize> {
-    let stdout = std::io::stdout();
-    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// What has room, to the end of a word.
