@@ -76,7 +76,7 @@ class Recorded:
 
     def _replay(self, home, proxy, server):
         words = [proxy.binary, "replay", "one.json", "--learn", "two.json", "--timeout", ANSWER_TIMEOUT_SECONDS]
-        replay = home.start("replay", [*words, "--output", "replay.json", "--", *server])
+        replay = home.start("replay", [*words, "--output", "replay.json", "--force", "--", *server])
         try:
             code = replay.popen.wait(REPLAY_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:

@@ -73,6 +73,8 @@ pub struct Server {
     restarts: Cell<u64>,
     pub(crate) last_words: RefCell<String>,
     why: RefCell<Option<String>>,
+    /// Why it could not be opened the last time.
+    not_opened: RefCell<Option<String>>,
     /// The HTTP status by which it asked for a login when it was last opened.
     login: Cell<Option<u16>>,
     pub stats: Stats,
@@ -156,6 +158,7 @@ impl Server {
             restarts: Cell::new(0),
             last_words: RefCell::default(),
             why: RefCell::default(),
+            not_opened: RefCell::default(),
             login: Cell::new(None),
             stats: Stats::default(),
             settings: settings.clone(),
@@ -393,6 +396,7 @@ impl Server {
         self.next_start.set(None);
         self.login.set(None);
         self.why.take();
+        self.not_opened.take();
     }
 
     /// A connection is over.
@@ -415,12 +419,22 @@ impl Server {
             let pause =
                 if login.is_some() { PAUSE_MAX } else { PAUSE.saturating_mul(1 << (self.failures.get() - 1).min(16)) };
             self.next_start.set(Some(Instant::now() + jittered(pause.min(PAUSE_MAX))));
-            let text = lost.refusal(self).text();
+            let refusal = lost.refusal(self);
             if login.is_none() || self.login.get() != login {
-                self.tell(&text);
+                self.tell(&refusal.text());
             }
             self.login.set(login);
-            *self.why.borrow_mut() = Some(text);
+            *self.not_opened.borrow_mut() = match lost {
+                Lost::NotOpened { why } => Some(why.clone()),
+                _ => None,
+            };
+            // Views tell the time that is left beside this.
+            *self.why.borrow_mut() = Some(match refusal {
+                Refusal::ServerUnavailable { server, state, .. } => {
+                    Refusal::ServerUnavailable { server, state, retry_after_ms: None }.text()
+                }
+                other => other.text(),
+            });
         } else {
             self.debug("is not connected any more");
         }
@@ -455,8 +469,11 @@ impl Server {
             return self.needs_login(status);
         }
         let state = if self.failures.get() >= DOWN_AFTER { "down" } else { "restarting" };
-        let (server, retry_after_ms) = (self.id().to_owned(), self.retry_after_ms());
-        Refusal::ServerUnavailable { server, state: state.into(), retry_after_ms }
+        let state = match &*self.not_opened.borrow() {
+            Some(why) => format!("{state} ({why})"),
+            None => state.to_owned(),
+        };
+        Refusal::ServerUnavailable { server: self.id().to_owned(), state, retry_after_ms: self.retry_after_ms() }
     }
 
     fn needs_login(&self, status: u16) -> Refusal {

@@ -85,7 +85,7 @@ enum AuditCommand {
 }
 
 pub fn audit(args: &AuditArgs, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
-    state.check()?;
+    state.check_audit()?;
     let logs = logs(&state.audit())?;
     let ledger = open_ledger(state, &logs, &Waiter::Command)?;
     if args.verify {
@@ -112,7 +112,7 @@ pub fn decisions(
     state: &StateDir,
     waiter: &Waiter,
 ) -> Result<Vec<DecisionRow>, Failure> {
-    state.check()?;
+    state.check_audit()?;
     let filter = filter.map(parse_filter).transpose()?;
     let ledger = open_ledger(state, &logs(&state.audit())?, waiter)?;
     let choice = Choice { wanted: Wanted::default(), filter, limit: None };

@@ -190,6 +190,9 @@ pub struct RecordingArgs {
     /// Write the session to this file when it ends
     #[arg(long, value_name = "FILE")]
     pub session_file: Option<PathBuf>,
+    /// Replace a session file that exists
+    #[arg(long)]
+    pub force: bool,
     /// Format of the session file
     #[arg(long, value_enum, default_value = "json", value_name = "FORMAT")]
     pub output_format: OutputFormat,
@@ -262,6 +265,7 @@ impl TargetArgs {
     pub fn recording(&self, note: (&str, String)) -> RecordingArgs {
         RecordingArgs {
             session_file: None,
+            force: false,
             output_format: OutputFormat::Json,
             env: self.env.clone(),
             header: self.header.clone(),

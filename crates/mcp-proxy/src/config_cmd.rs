@@ -1,12 +1,10 @@
 //! `config check`, `config show` and `config schema`: what a gateway makes of a file.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use mcp_store::redact::Redactor;
-use mcp_transport::connect::ServerTarget;
 use mcp_wire::visible::visible;
 
 use crate::cli::pair;
@@ -86,18 +84,22 @@ fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
         let path = expand_home(file);
         let checked = Source::read(&path, "the configuration").and_then(|source| {
             let loaded = load::of(&source, &World::own(&args.input))?;
-            find_programs(&source, &loaded)?;
+            let programs = find_programs(&source, &loaded);
             let ids: Vec<_> = loaded.config.settings.servers.iter().map(|server| server.id.clone()).collect();
             let rules = loaded.config.rules.as_deref().map(|rules| policy::summary_of(rules, &ids)).transpose()?;
-            Ok((loaded, rules))
+            Ok((loaded, rules, programs))
         });
-        match checked {
-            Ok((loaded, rules)) => tell(&path, &loaded, rules.as_ref(), page)?,
-            Err(failure) => {
-                page.flush()?;
-                say(&failure.to_string());
-                code = ExitCode::from(exit::USAGE);
+        let found = match checked {
+            Ok((loaded, rules, programs)) => {
+                tell(&path, &loaded, rules.as_ref(), page)?;
+                programs
             }
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = found {
+            page.flush()?;
+            say(&failure.to_string());
+            code = ExitCode::from(exit::USAGE);
         }
     }
     Ok(code)
@@ -107,20 +109,15 @@ fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
 fn find_programs(source: &Source, loaded: &Loaded) -> Result<(), Failure> {
     let mut mistakes = Mistakes::default();
     for (server, settings) in loaded.gateway.servers.iter().zip(&loaded.config.settings.servers) {
-        let (At::Command { place, .. }, ServerTarget::Command { command, .. }) = (&server.at, &settings.target) else {
-            continue;
-        };
-        let Some(error) = program::check(command).err().filter(|_| server.enabled) else { continue };
-        let name = visible(&command.program.to_string_lossy()).to_string();
-        let (what, help) = match error.kind() {
-            ErrorKind::NotFound if name.contains('/') => ("is not there", "the path counts from `cwd`"),
-            ErrorKind::NotFound => ("is not on PATH", "install it, or give its full path"),
-            ErrorKind::PermissionDenied => ("cannot be executed", "`chmod +x` makes a file a program"),
-            _ => ("cannot be looked up", "give its full path"),
-        };
-        mistakes.add(Mistake::at(place.clone(), format!("the program `{name}` {what}")).help(help));
+        if let (At::Command { place, .. }, Some((what, help))) = (&server.at, program::fault(settings)) {
+            mistakes.add(Mistake::at(place.clone(), what).help(help));
+        }
     }
-    if mistakes.is_empty() { Ok(()) } else { Err(source.refused("the configuration", mistakes)) }
+    if mistakes.is_empty() {
+        return Ok(());
+    }
+    let shown = mistakes.shown(source);
+    Err(Failure::usage(format!("a gateway starts without these servers of {}\n\n{shown}", quoted(source.path()))))
 }
 
 fn tell(path: &Path, loaded: &Loaded, rules: Option<&(String, Vec<String>)>, page: &mut Page) -> Result<(), Failure> {

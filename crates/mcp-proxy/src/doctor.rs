@@ -12,7 +12,7 @@ use mcp_wire::visible::visible;
 
 use crate::cli::LISTEN_PORT;
 use crate::face::ps;
-use crate::failure::{Failure, exit, quoted};
+use crate::failure::{Failure, exit, own_directory, quoted};
 use crate::report::{self, ColorChoice, Page, Style};
 
 /// Free space below which `doctor` warns: recording stops when the disk is full.
@@ -58,7 +58,7 @@ pub fn doctor(state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure>
 
 fn store(state: &StateDir) -> Finding {
     let root = state.root();
-    let fix = format!("give --state-dir a directory of its own, or `chmod 700 {}` if it is one", quoted(root));
+    let fix = own_directory(root);
     if let Err(error) = state.prepare() {
         return Finding::Fail { what: Failure::from(error).what().to_owned(), fix };
     }
@@ -71,6 +71,7 @@ fn store(state: &StateDir) -> Finding {
 /// Where governed proxies write down what they decide. The first of them makes the directory.
 fn audit(state: &StateDir) -> Finding {
     let dir = state.audit();
+    let is_in_the_way = dir.symlink_metadata().is_ok() && !dir.is_dir();
     let dir = if dir.symlink_metadata().is_ok() { dir } else { state.root().to_owned() };
     match tempfile::tempfile_in(&dir) {
         Ok(_) => Finding::Ok("decisions can be written down".into()),
@@ -80,7 +81,10 @@ fn audit(state: &StateDir) -> Finding {
                  do not start",
                 state.audit().display()
             ),
-            fix: format!("make {} a directory that you can write to", quoted(&state.audit())),
+            fix: match is_in_the_way {
+                true => format!("mv {0} {0}.old", quoted(&state.audit())),
+                false => format!("make {} a directory that you can write to", quoted(&state.audit())),
+            },
         },
     }
 }
@@ -135,7 +139,11 @@ fn sessions(state: &StateDir) -> Finding {
     let fix = "mcp-proxy sessions list".to_owned();
     let catalogue = match Catalogue::open(state) {
         Ok(catalogue) => catalogue,
-        Err(error) => return Finding::Fail { what: format!("the catalogue cannot be opened: {error}"), fix },
+        Err(error) => {
+            let what = format!("the catalogue cannot be opened: {error}");
+            let fix = Failure::from(error).advice().map_or(fix, str::to_owned);
+            return Finding::Fail { what, fix };
+        }
     };
     let entries = catalogue.entries().unwrap_or_default();
     let what = format!("{} recorded, {} running", entries.len(), entries.iter().filter(|entry| entry.live).count());

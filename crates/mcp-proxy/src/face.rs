@@ -31,7 +31,7 @@ use mcp_store::StateDir;
 use mcp_wire::visible::visible;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::failure::{Failure, exit, quoted};
+use crate::failure::{Failure, exit, own_directory};
 use crate::report::{ColorChoice, say};
 
 /// Instances named in an error: a screen has room for them.
@@ -216,10 +216,7 @@ impl From<InstanceError> for Failure {
     fn from(error: InstanceError) -> Self {
         let failure = Self::caused_by(exit::CANNOT_RUN, &error);
         match error {
-            InstanceError::NotPrivate { path } => failure.hint(format!(
-                "give another directory with --state-dir, or `chmod 700 {}` if it is yours",
-                quoted(&path)
-            )),
+            InstanceError::NotPrivate { path } => failure.hint(own_directory(&path)),
             InstanceError::Io { .. } => failure,
         }
     }

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use mcp_filter::FilterError;
@@ -126,12 +127,7 @@ impl From<StoreError> for Failure {
             StoreError::Live { .. } => {
                 Self { code: exit::NEGATIVE, ..failure }.hint("end the client that uses it, then try again")
             }
-            StoreError::NotPrivate { path } => {
-                let path = quoted(&path);
-                failure.hint(format!(
-                    "give it a directory of its own with --state-dir, or `chmod 700 {path}` if it is one"
-                ))
-            }
+            StoreError::NotPrivate { path } => failure.hint(own_directory(&path)),
             StoreError::Io { .. } | StoreError::Cache(_) => failure,
         }
     }
@@ -154,6 +150,19 @@ impl From<std::io::Error> for Failure {
 /// A path as a shell takes it.
 pub fn quoted(path: &Path) -> String {
     shell_words::quote(&path.to_string_lossy()).into_owned()
+}
+
+/// The advice about a directory that is not private. One that is shared by its sticky bit, such as /tmp, or that
+/// belongs to another user must not be closed.
+pub fn own_directory(path: &Path) -> String {
+    let other = "give another directory with --state-dir";
+    let is_ours = path.symlink_metadata().is_ok_and(|meta| {
+        meta.is_dir() && meta.mode() & 0o1000 == 0 && meta.uid() == rustix::process::geteuid().as_raw()
+    });
+    match is_ours {
+        true => format!("{other}, or `chmod 700 {}` if it is yours", quoted(path)),
+        false => other.to_owned(),
+    }
 }
 
 fn indent(text: &str) -> String {

@@ -51,6 +51,11 @@ pub fn serve(args: &ServeArgs, state: Result<StateDir, Failure>) -> Result<ExitC
     }
     if !args.recording.quiet {
         say(&format!("mcp-proxy: {}", listed(&config.settings.servers)));
+        for server in &config.settings.servers {
+            if let Some((what, help)) = program::fault(server) {
+                say(&format!("mcp-proxy: warning: server \"{}\" cannot start: {what}; {help}", server.id));
+            }
+        }
     }
     let shown = format!("serve --config {}", shell_words::quote(&args.config.to_string_lossy()));
     let side = GatewaySide { settings: config.settings, entrance, board: Board::default(), shown, in_front_of: None };

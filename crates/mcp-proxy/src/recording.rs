@@ -10,6 +10,7 @@ use mcp_store::{Session, SessionHeader, StateDir, StoreError, session_file};
 use uuid::Uuid;
 
 use crate::cli::{EvidenceArg, OnStoreFailureArg, RecordingArgs};
+use crate::export::exists;
 use crate::failure::{Failure, exit, quoted};
 use crate::indexer;
 use crate::plan::ServerSide;
@@ -44,6 +45,9 @@ pub fn begin(args: &RecordingArgs, server: &ServerSide, state: Result<StateDir, 
     if let Some(file) = &session_file {
         session_file::make_dir_of(file)?;
         session_file::may_be_written(file)?;
+        if !args.force && file.symlink_metadata().is_ok() {
+            return Err(exists(file));
+        }
         session_file::write_placeholder(file, &header)?;
     }
     let short_id = header.id.to_string()[..8].to_owned();

@@ -2,7 +2,6 @@
 
 mod client;
 mod document;
-mod draft;
 mod edit;
 mod junit;
 mod words;
@@ -24,6 +23,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use crate::chosen::{self, Chosen, ChosenArgs};
 use crate::cli::{TargetArgs, UrlTransportArg};
 use crate::edit::{Assignment, assignment};
+use crate::export::Output;
 use crate::face::{self, Acting, replay::Live};
 use crate::failure::{Failure, exit};
 use crate::inner;
@@ -31,7 +31,6 @@ use crate::plan::ServerSide;
 use crate::progress::{Progress, Unit};
 use crate::recording;
 use crate::report::ColorChoice;
-use draft::Draft;
 
 #[derive(Args)]
 #[command(
@@ -93,6 +92,9 @@ pub struct ReplayArgs {
     /// Write what came of it to this file, as JUnit's XML
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
+    /// Replace files that exist
+    #[arg(long)]
+    force: bool,
     /// Say something about every call, not only about those that differ
     #[arg(long, short)]
     verbose: bool,
@@ -152,7 +154,9 @@ pub fn replay(args: &ReplayArgs, state: StateDir, color: ColorChoice) -> Result<
         };
         return face::replay::replay(&live, &state, color);
     }
-    let drafts = (Draft::begin(args.output.as_deref())?, Draft::begin(args.junit.as_deref())?);
+    // A report that cannot be written fails before anything is sent.
+    let open = |file: &Option<PathBuf>| file.as_deref().map(|file| Output::file(file, args.force)).transpose();
+    let (output, junit) = (open(&args.output)?, open(&args.junit)?);
     let only =
         args.only.as_deref().map(Filter::parse).transpose().map_err(|error| Failure::usage(error.to_string()))?;
     let mut wanted = HashSet::new();
@@ -169,17 +173,21 @@ pub fn replay(args: &ReplayArgs, state: StateDir, color: ColorChoice) -> Result<
     })?;
     let played = carry_out(args, chosen, script, volatile, server, &recording, state)?;
     words::print(&played, args.verbose, color)?;
-    if let Some(draft) = drafts.0 {
-        draft.finish(&document::document(&played)?)?;
+    if let Some(output) = output {
+        write(output, &document::document(&played)?)?;
     }
-    if let Some(draft) = drafts.1 {
-        draft.finish(junit::junit(&played).as_bytes())?;
+    if let Some(output) = junit {
+        write(output, junit::junit(&played).as_bytes())?;
     }
     Ok(match (played.interrupted, played.is_drifted()) {
         (true, _) => ExitCode::from(exit::INTERRUPTED),
         (false, true) => ExitCode::from(exit::NEGATIVE),
         (false, false) => ExitCode::SUCCESS,
     })
+}
+
+fn write(output: Output, report: &[u8]) -> Result<(), Failure> {
+    output.write(|out| Ok((false, out.write_all(report)?)))
 }
 
 /// What may differ.

@@ -143,6 +143,26 @@ impl Write for Page {
     }
 }
 
+/// Characters of a line's last column that are shown on however narrow a terminal.
+const LAST_COLUMN_LEAST: usize = 16;
+
+/// The width of the terminal on standard output, if that is one.
+pub fn terminal_width() -> Option<usize> {
+    let stdout = io::stdout();
+    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
+}
+
+/// The beginning of a line's last column, as far as the terminal has room behind `used` columns. In a pipe, all of
+/// it.
+pub fn rest_of_line(text: &str, used: usize, width: Option<usize>) -> String {
+    let room = width.map(|width| width.saturating_sub(used).max(LAST_COLUMN_LEAST));
+    match room.and_then(|room| text.char_indices().nth(room).map(|_| room)) {
+        Some(room) => text.chars().take(room - 1).chain(['…']).collect(),
+        None => text.to_owned(),
+    }
+}
+
 /// A duration as people say it.
 pub fn duration(ns: u64) -> String {
     match ns {
@@ -160,5 +180,19 @@ pub fn size(bytes: u64) -> String {
         1_024..1_048_576 => format!("{:.1} KB", bytes as f64 / 1_024.0),
         1_048_576..1_073_741_824 => format!("{:.1} MB", bytes as f64 / 1_048_576.0),
         _ => format!("{:.1} GB", bytes as f64 / 1_073_741_824.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_column_is_as_wide_as_the_terminal_lets_it() {
+        let text = "npx -y @modelcontextprotocol/server-filesystem /home/me";
+        assert_eq!(rest_of_line(text, 65, None), text, "a pipe gets it all");
+        assert_eq!(rest_of_line(text, 65, Some(120)), text);
+        assert_eq!(rest_of_line(text, 65, Some(119)).chars().count(), 119 - 65);
+        assert_eq!(rest_of_line(text, 65, Some(80)), "npx -y @modelco…");
     }
 }

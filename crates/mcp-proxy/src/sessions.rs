@@ -96,6 +96,7 @@ fn list(catalogue: &Catalogue, color: ColorChoice) -> Result<(), Failure> {
     let heading =
         format!("{:<8}  {:<19}  {:<11}  {:>8}  {:>9}  SERVER", "ID", "STARTED (UTC)", "STATE", "MESSAGES", "SIZE");
     page.line(&page.styled(Style::Heading, &heading))?;
+    let (used, width) = (heading.len() - "SERVER".len(), report::terminal_width());
     for entry in entries {
         let started = entry.header.started_at().strftime("%Y-%m-%d %H:%M:%S").to_string();
         page.line(&format!(
@@ -104,20 +105,10 @@ fn list(catalogue: &Catalogue, color: ColorChoice) -> Result<(), Failure> {
             state_of(&entry),
             entry.messages,
             report::size(entry.bytes),
-            shortened(&visible(&server_of(&entry)).to_string()),
+            report::rest_of_line(&visible(&server_of(&entry)).to_string(), used, width),
         ))?;
     }
     Ok(page.end()?)
-}
-
-/// As much of a command line as fits beside the rest; `--json` has all of it.
-fn shortened(text: &str) -> String {
-    /// Characters of a command line that fit beside the other columns; `--json` has all of it.
-    const SHOWN: usize = 60;
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 fn list_json(catalogue: &Catalogue) -> Result<(), Failure> {

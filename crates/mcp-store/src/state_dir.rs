@@ -67,14 +67,15 @@ impl StateDir {
         Ok(())
     }
 
-    /// Makes sure that what exists of the directories is ours alone, and makes nothing.
+    /// Makes sure that what exists of the directories of recordings is ours alone, and makes nothing. The state
+    /// of the audit's directory is no reason not to read recordings.
     pub fn check(&self) -> Result<(), StoreError> {
-        for dir in [self.root.clone(), self.sessions(), self.audit()] {
-            if fs::symlink_metadata(&dir).is_ok() {
-                check_private(&dir)?;
-            }
-        }
-        Ok(())
+        check_existing(&[self.root.clone(), self.sessions()])
+    }
+
+    /// The same of the audit's directory.
+    pub fn check_audit(&self) -> Result<(), StoreError> {
+        check_existing(&[self.root.clone(), self.audit()])
     }
 
     /// Every segment file there is.
@@ -98,6 +99,10 @@ impl StateDir {
 pub fn make_private_dir(dir: &Path) -> Result<(), StoreError> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(StoreError::io("create", dir))?;
     check_private(dir)
+}
+
+fn check_existing(dirs: &[PathBuf]) -> Result<(), StoreError> {
+    dirs.iter().filter(|dir| fs::symlink_metadata(dir).is_ok()).try_for_each(|dir| check_private(dir))
 }
 
 fn check_private(dir: &Path) -> Result<(), StoreError> {

@@ -306,6 +306,7 @@ impl App {
         self.waterfall.tick(&mut self.common);
         self.tools.tick(&mut self.common);
         self.servers.tick(&mut self.common);
+        self.audit.tick(&mut self.common);
         self.ask_again_about_leaving();
         self.follow_up();
     }

@@ -135,6 +135,7 @@ impl Link {
             Effect::Leave
             | Effect::Copy(_)
             | Effect::Editor { .. }
+            | Effect::Keep { .. }
             | Effect::Redraw
             | Effect::Suspend
             | Effect::End(_) => {}

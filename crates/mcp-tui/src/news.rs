@@ -83,6 +83,11 @@ pub enum Effect {
         text: String,
         why: Editing,
     },
+    /// Keep what was written for a held message that went on, in a file.
+    Keep {
+        sequence: u64,
+        text: String,
+    },
     Redraw,
     Suspend,
     End(Left),
@@ -181,5 +186,7 @@ pub enum News {
 
     /// The text before it was edited, and what came of that; `None` if nothing was changed.
     Edited(Editing, String, Result<Option<String>, Trouble>),
+    /// Where an edit of this held message is.
+    Kept(u64, Result<PathBuf, Trouble>),
     Copied(Result<(), Trouble>),
 }

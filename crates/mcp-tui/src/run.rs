@@ -166,6 +166,7 @@ impl Runner {
                     self.was_in_editor = true;
                     self.app.hear(News::Edited(why, text, edited));
                 }
+                Effect::Keep { sequence, text } => self.app.hear(News::Kept(sequence, editor::keep(&text))),
                 effect => self.link.carry_out(effect),
             }
         }

@@ -35,7 +35,7 @@ impl Decisions<'_> {
         }
         let parked = self.holds.intercept.get(sequence).ok_or(DecideError::NotHeld(sequence))?;
         if let Some(question) = parked.question()
-            && matches!(decision, Decision::Forward | Decision::Modify { .. })
+            && matches!(decision, Decision::Forward | Decision::Modify { .. } | Decision::Drop { .. })
         {
             return Err(DecideError::IsAsked(sequence, question.ruling.name().into()));
         }

@@ -109,7 +109,11 @@ pub fn doubts(members: &Members, known: &Known, path: &str) -> Vec<String> {
         return Vec::new();
     }
     let doubt = |key: &str| {
-        let near = nearest(key, &parameters).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        // Every other letter is near a name of one.
+        let near = nearest(key, &parameters)
+            .filter(|_| key.chars().count() > 1)
+            .map(|near| format!("; did you mean `{near}`?"))
+            .unwrap_or_default();
         format!("`{key}` is not a parameter of {path}{near}")
     };
     strangers(members, &parameters).map(doubt).collect()
@@ -190,6 +194,12 @@ mod tests {
         assert!(doubts(r#"{"properties":{"path":{}},"additionalProperties":true}"#).is_empty());
         assert!(doubts(r#"{"properties":{"path":{}},"additionalProperties":{"type":"string"}}"#).is_empty());
         assert!(doubts("{}").is_empty());
+    }
+
+    #[test]
+    fn a_letter_is_not_taken_for_another() {
+        let tool = known(Type::Tool, r#"{"inputSchema":{"properties":{"a":{},"b":{}}}}"#);
+        assert_eq!(doubts(&vec![("c".into(), "1".into())], &tool, "t"), ["`c` is not a parameter of t"]);
     }
 
     #[test]

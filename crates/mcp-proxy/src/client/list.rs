@@ -1,6 +1,5 @@
 //! `mcp-proxy list`: what a server has.
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -15,7 +14,7 @@ use super::show::{first_line, shown};
 use super::target::{self, StateOf};
 use super::told;
 use crate::failure::Failure;
-use crate::report::{ColorChoice, Page, Style, say};
+use crate::report::{ColorChoice, Page, Style, say, terminal_width};
 
 #[derive(Args)]
 #[command(
@@ -43,25 +42,41 @@ pub fn list(args: &ListArgs, state: StateOf<'_>, color: ColorChoice) -> Result<E
         Some(kind) => vec![kind.into()],
         None => Type::ALL.to_vec(),
     };
-    let sections = target::with_client(&args.server, state, async |client: &ProxyClient| {
-        let mut sections = Vec::new();
+    let (sections, failure) = target::with_client(&args.server, state, async |client: &ProxyClient| {
+        let (mut sections, mut failure) = (Vec::new(), None);
         for kind in &kinds {
-            let listing = client.list(*kind).await.map_err(|error| told::failure(&error))?;
-            let (listing, total) = args.filter.pick(listing);
-            sections.push(Section { kind: *kind, listing, total });
+            match client.list(*kind).await {
+                Ok(listing) => {
+                    let (listing, total) = args.filter.pick(listing);
+                    sections.push(Section { kind: *kind, listing, total });
+                }
+                // A server that refuses one list may have the others.
+                Err(error) if error.rpc().is_some() && kinds.len() > 1 => {
+                    failure.get_or_insert((*kind, told::failure(&error)));
+                }
+                Err(error) => return Err(told::failure(&error)),
+            }
         }
-        Ok(sections)
+        match (sections.is_empty(), failure) {
+            (true, Some((_, failure))) => Err(failure),
+            (_, failure) => Ok((sections, failure)),
+        }
     })?;
     let mut page = Page::new(color);
     match args.server.json {
         true => page.line(&inert(&document(&sections)))?,
-        false => print(&sections, columns(), &mut page)?,
+        false => print(&sections, terminal_width(), &mut page)?,
     }
     page.end()?;
     if !args.server.recording.quiet {
         say_what_is_missing(&sections, args.server.json);
     }
-    Ok(ExitCode::SUCCESS)
+    match failure {
+        Some((kind, failure)) => {
+            Err(Failure::new(failure.code, format!("cannot list {}s: {}", kind.as_str(), failure.what())))
+        }
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 fn say_what_is_missing(sections: &[Section], is_json: bool) {
@@ -164,13 +179,6 @@ impl Row {
         let said = text("description").or_else(|| text("title")).filter(|said| *said != name).unwrap_or_default();
         Self { name: shown(&name), address: shown(&address), description: first_line(&said) }
     }
-}
-
-/// How wide the terminal is, if the list is shown on one.
-fn columns() -> Option<usize> {
-    let stdout = std::io::stdout();
-    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten()?;
-    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// What has room, to the end of a word.

@@ -126,7 +126,7 @@ fn once<T>(
     state: Result<StateDir, Failure>,
     work: &impl AsyncFn(&ProxyClient) -> Result<T, Failure>,
 ) -> Result<(Ended, Came<T>), Failure> {
-    let recording = &server.recording(args);
+    let recording = &server.recording(args, way);
     let mut side = server.side;
     if let (ServerSide::Url { transport, .. }, true) = (&mut side, way.is_sse) {
         *transport = Transport::Sse;
@@ -264,9 +264,11 @@ impl Target {
     }
 
     /// What the proxy in front of it is told. Of that it says nothing: people look at the answer.
-    fn recording(&self, args: &ServerArgs) -> RecordingArgs {
+    fn recording(&self, args: &ServerArgs, way: Way) -> RecordingArgs {
         let name = args.recording.name.clone().or_else(|| self.name.clone());
-        RecordingArgs { name, quiet: true, ..args.recording.clone() }
+        // A second way replaces the session file of the first.
+        let force = args.recording.force || way.is_sse || way.speaks != Speaks::Either;
+        RecordingArgs { name, force, quiet: true, ..args.recording.clone() }
     }
 }
 

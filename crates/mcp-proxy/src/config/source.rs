@@ -34,9 +34,9 @@ pub struct Source {
 impl Source {
     /// Reads a file. `what` it is meant to be, such as "the rules", is said where it cannot be read.
     pub fn read(path: &Path, what: &str) -> Result<Self, Failure> {
-        let format = format(path)?;
         let bytes =
             contents(path).map_err(|why| Failure::usage(format!("cannot read {what} in {}: {why}", quoted(path))))?;
+        let format = format(path)?;
         let Ok(text) = String::from_utf8(bytes) else {
             return Err(Failure::usage(format!("cannot read {what} in {}: it is not text in UTF-8", quoted(path))));
         };

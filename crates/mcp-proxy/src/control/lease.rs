@@ -68,7 +68,7 @@ impl Leases {
             )));
         }
         let taken_from = held.take().map(|held| held.holder);
-        let (token, since) = (random(), timestamp(wall_ns()).to_string());
+        let (token, since) = (random(), timestamp(wall_ns()).strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
         let lapses = Some(Instant::now() + AWAY_FOR);
         *held = Some(Held { token: token.clone(), holder: holder.clone(), since: since.clone(), streams: 0, lapses });
         self.changed.notify_one();

@@ -44,8 +44,8 @@ impl Output {
     /// A file and nothing else, which takes the place of another only if it `replaces`.
     pub fn file(path: &Path, replaces: bool) -> Result<Self, Failure> {
         match std::fs::symlink_metadata(path) {
-            Ok(_) if !replaces => Err(exists(path)),
             Ok(meta) if meta.is_dir() => Err(not_written(path)(io::ErrorKind::IsADirectory.into())),
+            Ok(_) if !replaces => Err(exists(path)),
             Ok(meta) if !meta.is_file() => {
                 let what = format!("cannot write {}: it is not a plain file", quoted(path));
                 Err(Failure::new(exit::CANNOT_RUN, what))

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 use super::runtime;
 use crate::failure::Failure;
-use crate::report::{ColorChoice, Page, Style};
+use crate::report::{self, ColorChoice, Page, Style};
 use table::{Cells, NONE};
 
 /// An instance that has not answered by now is shown as one that does not.
@@ -74,7 +74,7 @@ async fn ask_all(running: Vec<Running>) -> Vec<Row> {
 
 fn print(page: &mut Page, rows: &[Row]) -> Result<(), Failure> {
     let cells: Vec<Cells> = rows.iter().map(Row::cells).collect();
-    let lines = table::lines(&cells, table::terminal_width());
+    let lines = table::lines(&cells, report::terminal_width());
     let (headings, lines) = lines.split_first().expect("headings are always there");
     page.line(&page.styled(Style::Heading, headings))?;
     lines.iter().try_for_each(|line| page.line(line))?;

@@ -10,10 +10,7 @@ use super::decide::each;
 use super::which::{Acting, Instance};
 use super::{Face, label};
 use crate::failure::{Failure, exit};
-use crate::report::{ColorChoice, Page, Style, duration};
-
-/// Characters that are shown of why a server is not there; `--json` has all of them.
-const WHY_SHOWN: usize = 80;
+use crate::report::{self, ColorChoice, Page, Style, duration};
 
 #[derive(Subcommand)]
 pub enum ServersCommand {
@@ -89,9 +86,12 @@ fn print(page: &mut Page, servers: &[Server]) -> Result<(), Failure> {
         cells.max().unwrap_or_default()
     };
     let widths: Vec<usize> = (0..headings.len()).map(width).collect();
+    let used = widths[..widths.len() - 1].iter().map(|width| width + 2).sum();
+    let screen = report::terminal_width();
     let line = |row: &[String; 10]| {
-        let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        let [rest @ .., why] = row;
+        let padded: String = rest.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}  ")).collect();
+        format!("{padded}{}", report::rest_of_line(why, used, screen)).trim_end().to_owned()
     };
     page.line(&page.styled(Style::Heading, &line(&headings)))?;
     for (row, server) in rows.iter().zip(servers) {
@@ -120,7 +120,7 @@ fn cells(server: &Server) -> [String; 10] {
         calls.latest_us().map_or_else(unknown, |us| duration(us.saturating_mul(1_000))),
         calls.errors.to_string(),
         server.restarts.to_string(),
-        server.why.as_ref().map(|why| crate::inspect::lines::cut(why.as_bytes(), WHY_SHOWN)).unwrap_or_default(),
+        server.why.as_ref().map(|why| visible(why).to_string()).unwrap_or_default(),
     ]
 }
 

@@ -6,7 +6,26 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use mcp_transport::child::ServerCommand;
+use mcp_transport::connect::ServerTarget;
+
+use super::ServerSettings;
+use mcp_wire::visible::visible;
 use rustix::fs::{Access, access};
+
+/// Why the program of an enabled server cannot be started, and what helps.
+pub fn fault(server: &ServerSettings) -> Option<(String, &'static str)> {
+    let ServerTarget::Command { command, .. } = &server.target else { return None };
+    let error = check(command).err().filter(|_| server.enabled)?;
+    let name = visible(&command.program.to_string_lossy()).to_string();
+    let (what, help) = match error.kind() {
+        ErrorKind::NotFound if name.contains(' ') => ("does not exist", "its arguments belong into `args`"),
+        ErrorKind::NotFound if name.contains('/') => ("does not exist", "the path counts from `cwd`"),
+        ErrorKind::NotFound => ("is not on PATH", "install it, or give its full path"),
+        ErrorKind::PermissionDenied => ("cannot be executed", "`chmod +x` makes a file a program"),
+        _ => ("cannot be looked up", "give its full path"),
+    };
+    Some((format!("the program `{name}` {what}"), help))
+}
 
 /// Looks where the system would: at a path from where the command starts, for a name in its `PATH`.
 pub fn check(command: &ServerCommand) -> io::Result<()> {

@@ -94,8 +94,8 @@ headers = { Authorization = \"Bearer ${file:~/.tracker-token}\" }
 ```
 
 - `mcp-proxy config check FILE` says what a file is taken for, which servers it has, and what is wrong, with the line and
-  what was probably meant. A program of an enabled server that is not on its `PATH` or cannot be executed is an error,
-  too. It ends with 2 if the file cannot be used.
+  what was probably meant. It ends with 2 if the file cannot be used, and if the program of an enabled server is not on
+  its `PATH` or cannot be executed. `serve` warns of such a server and starts without it.
 - `mcp-proxy config show FILE` prints what counts, every default included, in the gateway's own form (`--json`, `--toml`,
   `--yaml`). Secrets are masked; what stands for one, such as `${env:NAME}`, is not. So it also turns a client's file
   into a gateway's own.

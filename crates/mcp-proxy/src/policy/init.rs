@@ -79,4 +79,15 @@ mod tests {
         assert_eq!(toml, read("rules.yaml"));
         assert_eq!(toml, read("rules.json"));
     }
+
+    /// A client that gives up before the rule does never hears why. Nothing is to be noted of a new file, either.
+    #[test]
+    fn rules_that_ask_time_out_before_clients_do() {
+        let source = Source::for_test("rules.toml", starter(Path::new("rules.toml")).unwrap());
+        let read = file::of(&source, Naming::default()).unwrap_or_else(|failure| panic!("{failure}"));
+        assert_eq!(read.remarks, [""; 0]);
+        let rules = read.rules;
+        let timeouts: Vec<_> = rules.rules.iter().filter_map(|rule| rule.timeout).collect();
+        assert_eq!(timeouts, [mcp_engine::intercept::HOLD_FOR; 2]);
+    }
 }

@@ -22,7 +22,7 @@ pub fn of_weaker(rules: &Rules) -> Vec<String> {
         weaker.clone().take(LISTED_MAX).map(|(rule, hinted)| remark(rule, &hinted)).collect();
     let more = weaker.count().saturating_sub(LISTED_MAX);
     if more > 0 {
-        remarks.push(format!("{more} more rules by `op` no longer go by `destructiveHint`"));
+        remarks.push(format!("{more} more rules by `op` do not go by `destructiveHint`"));
     }
     remarks
 }
@@ -43,9 +43,9 @@ fn remark(rule: &Rule, hinted: &Hinted) -> String {
         true => format!("match = '{restored}'"),
         false => format!("match = \"{restored}\""),
     };
-    let what = match rule.verdict {
-        RuleVerdict::Allow => "also allows tools that write and have `destructiveHint: true`",
-        _ => "no longer matches a tool for `destructiveHint: true` alone",
+    let (what, other) = match rule.verdict {
+        RuleVerdict::Allow => ("also allows tools that write and have `destructiveHint: true`", "leaves them out"),
+        _ => ("does not match a tool for `destructiveHint: true` alone", "does"),
     };
-    format!("rule \"{}\" {what}; `{}` restores that", visible(&rule.name), visible(&line))
+    format!("rule \"{}\" {what}; `{}` {other}", visible(&rule.name), visible(&line))
 }

@@ -192,9 +192,9 @@ impl Services {
         let weaker = rules.rules.iter().filter(|rule| remarks::weaker(rule, rules.default).is_some());
         let weaker: Vec<String> = weaker.map(|rule| format!("`{}`", visible(&rule.name))).take(LISTED_MAX).collect();
         if !weaker.is_empty() && !self.operations.iter().any(|(_, operation)| *operation == Operation::Delete) {
-            let go = if weaker.len() == 1 { "goes" } else { "go" };
+            let does = if weaker.len() == 1 { "does" } else { "do" };
             remarks.push(format!(
-                "{} no longer {go} by `destructiveHint: true` alone; `\"operations\": {{\"TOOL\": \"delete\"}}` makes a \
+                "{} {does} not go by `destructiveHint: true` alone; `\"operations\": {{\"TOOL\": \"delete\"}}` makes a \
                  delete of a tool, and a rule below `policy` can match `hint:destructive`",
                 weaker.join(", ")
             ));

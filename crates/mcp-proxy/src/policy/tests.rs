@@ -207,15 +207,15 @@ fn rules_that_went_by_a_hint_alone_are_named_with_what_restores_them() {
         ("op:delete", "observe"),
         ("op>=write", "ask"),
     ]), @r#"
-    rule "r0" no longer matches a tool for `destructiveHint: true` alone; `match = "op:delete or hint:destructive"` restores that
-    rule "r1" no longer matches a tool for `destructiveHint: true` alone; `match = '(op:delete,admin or hint:destructive) and $.params.arguments.path^="/etc"'` restores that
+    rule "r0" does not match a tool for `destructiveHint: true` alone; `match = "op:delete or hint:destructive"` does
+    rule "r1" does not match a tool for `destructiveHint: true` alone; `match = '(op:delete,admin or hint:destructive) and $.params.arguments.path^="/etc"'` does
     "#);
-    insta::assert_snapshot!(remarks("deny", &[("op:read,write", "allow")]), @r#"rule "r0" also allows tools that write and have `destructiveHint: true`; `match = "op:read,write and not hint:destructive"` restores that"#);
+    insta::assert_snapshot!(remarks("deny", &[("op:read,write", "allow")]), @r#"rule "r0" also allows tools that write and have `destructiveHint: true`; `match = "op:read,write and not hint:destructive"` leaves them out"#);
     assert_eq!(remarks("allow", &[("op:delete", "deny"), ("hint:destructive", "ask")]), "");
     assert_ne!(remarks("allow", &[("hint:readonly", "allow"), ("op:delete", "deny")]), "");
     assert!(
         remarks("allow", &[("op:delete", "deny"); 12].map(|rule| rule))
-            .ends_with("2 more rules by `op` no longer go by `destructiveHint`")
+            .ends_with("2 more rules by `op` do not go by `destructiveHint`")
     );
 }
 

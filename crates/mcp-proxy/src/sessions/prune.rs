@@ -5,7 +5,7 @@ use mcp_store::{Catalogue, Entry, StateDir};
 use mcp_wire::visible::visible;
 use uuid::Uuid;
 
-use super::{indexing, server_of, shortened};
+use super::{indexing, server_of};
 use crate::failure::{Failure, exit};
 use crate::progress::{Progress, Unit};
 use crate::report::{self, ColorChoice, Page, say};
@@ -73,8 +73,10 @@ pub fn prune(
 
 fn line(word: &str, entry: &Entry) -> String {
     let started = entry.header.started_at().strftime("%Y-%m-%d %H:%M:%S").to_string();
-    let server = shortened(&visible(&server_of(entry)).to_string());
-    format!("{word} {}  {started}  {:>9}  {server}", &entry.header.id.to_string()[..8], report::size(entry.bytes))
+    let id = &entry.header.id.to_string()[..8];
+    let head = format!("{word} {id}  {started}  {:>9}  ", report::size(entry.bytes));
+    let server = visible(&server_of(entry)).to_string();
+    format!("{head}{}", report::rest_of_line(&server, head.len(), report::terminal_width()))
 }
 
 /// What any criterion says must go, oldest first. Running sessions count as kept, and stay.

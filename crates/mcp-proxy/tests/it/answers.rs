@@ -27,7 +27,7 @@ fn what_is_approved_goes_on_and_nothing_else() {
         client.call(2, "write_file", "second");
         let number = sandbox.held_number();
         // Nothing that lets go of held messages lets go of this one.
-        for args in [&["forward", &number][..], &["modify", &number, "--set", "$.id=7"]] {
+        for args in [&["forward", &number][..], &["modify", &number, "--set", "$.id=7"], &["drop", &number]] {
             let errors = sandbox.refused(1, args);
             assert!(
                 errors.contains("rule \"writes\" asks about #") && errors.contains("approve or deny it"),

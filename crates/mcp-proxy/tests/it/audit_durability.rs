@@ -340,6 +340,24 @@ fn a_proxy_without_a_log_says_so_and_opens_it_later() {
 }
 
 #[test]
+fn recordings_are_read_whatever_is_wrong_with_the_audit() {
+    let sandbox = Sandbox::new();
+    write_rules(&sandbox, false);
+    keep_log_from_opening(&sandbox);
+    let mut proxy = sandbox.run(&["--quiet", "--rules", "rules.json"], &["answer"]);
+    ask(&mut proxy, 0);
+    assert!(proxy.end().0.success());
+    assert_eq!(sandbox.stdout(["sessions", "list", "--json"]).lines().count(), 1);
+    assert!(sandbox.stdout(["inspect", "last"]).contains("tools/call"));
+    assert!(sandbox.stdout(["sessions", "search", &tool(0)]).contains("tools/call"));
+    assert_eq!(sandbox.output(["audit"]).status.code(), Some(3));
+    let found = String::from_utf8_lossy(&sandbox.output(["doctor"]).stdout).into_owned();
+    let audit = sandbox.state().audit();
+    assert!(found.contains(&format!("fix: mv {0} {0}.old", audit.display())), "{found}");
+    assert!(found.contains("1 recorded"), "{found}");
+}
+
+#[test]
 fn a_decision_leads_to_its_message_and_back() {
     let sandbox = Sandbox::new();
     write_rules(&sandbox, false);

@@ -285,6 +285,19 @@ fn an_empty_list_is_told() {
 }
 
 #[test]
+fn a_list_that_fails_does_not_hide_the_others() {
+    let failing = r#"{"jsonrpc":"2.0","id":$id,"error":{"code":-32603,"message":"no resources today"}}"#;
+    let (sandbox, server) = with(calculator().script("on", json!({ "resources/list": [{ "line": failing }] })));
+    let listed = run(&sandbox, &["list"], &server);
+    listed.expect(
+        1,
+        "tools\nadd         Add two numbers\ndo          does \u{241b}[2J things\ndelete_all\n\nprompts\ngreet\n",
+    );
+    listed.expect_failure(1, &["error: cannot list resources: the server answered with error -32603: no resources"]);
+    run(&sandbox, &["list", "--type", "tool", "--limit", "1"], &server).expect(0, "add  Add two numbers\nand 2 more\n");
+}
+
+#[test]
 fn errors_of_a_server_and_its_end_are_told_apart() {
     let (sandbox, server) = with(calculator());
     let call = |step: Value| run(&sandbox, &["call", "do", &steps(&json!([step]))], &server);

@@ -77,6 +77,36 @@ fn check_looks_up_the_programs_of_servers() {
         "programs.yaml:10:12: the program `./plain` cannot be executed",
     ];
     assert_eq!(wrong, expected, "{said}");
+    assert!(said.contains("error: a gateway starts without these servers of programs.yaml"), "{said}");
+    // All of them are listed, and the gateway says the same.
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(shown.contains("\n  there    stdio") && shown.contains("\n  nowhere  stdio"), "{shown}");
+    let mut serve = sandbox.command(["serve", "--config", "programs.yaml"]);
+    let served = serve.stdin(std::process::Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&served.stderr);
+    assert!(served.status.success(), "{said}");
+    for line in [
+        "mcp-proxy: warning: server \"nowhere\" cannot start: the program `npx-nonesuch` is not on PATH; install it",
+        "mcp-proxy: warning: server \"plain\" cannot start: the program `./plain` cannot be executed; ",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+    assert_eq!(said.matches("cannot start: the program").count(), 2, "{said}");
+}
+
+#[test]
+fn a_file_that_does_not_exist_is_told_before_its_name_is_judged() {
+    let said = String::from_utf8(sandbox().output(["config", "check", "nofile"]).stderr).unwrap();
+    assert!(said.contains("cannot read the configuration in nofile: ") && !said.contains("format"), "{said}");
+}
+
+#[test]
+fn arguments_in_the_place_of_a_program_are_pointed_out() {
+    let sandbox = sandbox();
+    std::fs::write(sandbox.path("c.json"), r#"{"mcpServers": {"a": {"command": "npx -y foo"}}}"#).unwrap();
+    let said = String::from_utf8(sandbox.output(["config", "check", "c.json"]).stderr).unwrap();
+    assert!(said.contains("the program `npx -y foo` does not exist"), "{said}");
+    assert!(said.contains("its arguments belong into `args`"), "{said}");
 }
 
 #[test]

@@ -270,5 +270,6 @@ fn a_command_that_does_not_exist_hurts_nobody_else() {
     assert_eq!(code_of(&refused), 5032);
     let text = refused["error"]["message"].as_str().unwrap();
     assert!(!text.contains("/no/such"), "commands are nobody's business: {text}");
+    assert!(text.contains("(its program could not be started), retry in "), "{text}");
     client.end();
 }

@@ -164,4 +164,8 @@ fn a_directory_that_others_can_enter_is_not_used() {
     assert_eq!(output.status.code(), Some(3), "{errors}");
     assert!(errors.contains("is not a directory of yours that is closed to others"), "{errors}");
     assert!(errors.contains("hint: give another directory with --state-dir, or `chmod 700 "), "{errors}");
+    // One that others share, such as /tmp, is not to be closed.
+    std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o1777)).unwrap();
+    let errors = String::from_utf8(sandbox.output(["ps"]).stderr).unwrap();
+    assert!(errors.ends_with("hint: give another directory with --state-dir\n"), "{errors}");
 }

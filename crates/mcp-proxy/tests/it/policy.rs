@@ -18,9 +18,9 @@ fn check_says_what_it_read() {
     insta::assert_snapshot!(checked, @r#"
     native.toml: 1 rule, default deny, classify words (version 06bc31095aba)
     [home]/github.json: 3 rules, default allow, classify words (version 0967ac20b994); those of the service `github`
-      note: `github.delete` no longer goes by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`
+      note: `github.delete` does not go by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`
     two.yaml: 2 rules, default deny, classify words (version a8e3ebc7bf18); each tool's by the service that its name begins with (`github`, `slack`); a tool of none of them gets the strictest verdict of any (deny), unless --service names its service or the file has `unknown_service`
-      note: `github.delete` no longer goes by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`
+      note: `github.delete` does not go by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`
     "#);
     assert!(sandbox.stdout(["policy", "check", "--rules", "native.toml", "two.yaml"]).contains("\ntwo.yaml: 2 rules"));
     assert_eq!(sandbox.output(["policy", "check"]).status.code(), Some(2));
@@ -200,9 +200,9 @@ fn the_mode_in_force_is_told() {
     std::fs::write(sandbox.path("short.json"), short).unwrap();
     insta::assert_snapshot!(sandbox.stdout(["policy", "check", "native.toml", "short.json"]), @r#"
     native.toml: 1 rule, default allow, classify substring (version 18e2de51b2c8)
-      note: rule "a" no longer matches a tool for `destructiveHint: true` alone; `match = "op:delete or hint:destructive"` restores that
+      note: rule "a" does not match a tool for `destructiveHint: true` alone; `match = "op:delete or hint:destructive"` does
     short.json: 2 rules, default allow, classify substring (version cbae0b15db6d); those of the service `fs`
-      note: `fs.delete` no longer goes by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`
+      note: `fs.delete` does not go by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`
     "#);
     let explain =
         |args: &[&str]| String::from_utf8(sandbox.output(["policy", "explain"].iter().chain(args)).stdout).unwrap();

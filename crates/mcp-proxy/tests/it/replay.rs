@@ -134,7 +134,7 @@ fn a_call_that_was_never_answered_is_waited_for() {
         ],
     });
     std::fs::write(sandbox.path("s.json"), session.to_string()).unwrap();
-    let args = ["s.json", "--no-handshake", "-v", "--output", "out.json"];
+    let args = ["s.json", "--no-handshake", "-v", "--force", "--output", "out.json"];
     let report = || -> Value { serde_json::from_slice(&std::fs::read(sandbox.path("out.json")).unwrap()).unwrap() };
     let replayed = sandbox.replay(&[&args[..], &["--set", "$.params.name=echo", "--name", "late"]].concat(), "");
     replayed.expect(0, &["not compared: the recording has no answer", "1 same", "1 not compared"]);
@@ -240,6 +240,20 @@ fn huge_answers_are_compared_and_shown_in_part() {
     let report: Value = serde_json::from_slice(&std::fs::read(sandbox.path("out.json")).unwrap()).unwrap();
     let drifted = report["calls"].as_array().unwrap().iter().find(|call| call["outcome"] == "drifted").unwrap();
     assert_eq!(drifted["differences"][0]["now"]["bytes"], 65 * 1024 + 2);
+}
+
+#[test]
+fn a_report_replaces_a_file_only_by_force() {
+    let sandbox = Sandbox::new();
+    sandbox.record("one", everyday);
+    for (flag, file) in [("--output", "out.json"), ("--junit", "out.xml")] {
+        std::fs::write(sandbox.path(file), "precious").unwrap();
+        let refused = sandbox.replay(&["one", flag, file], "");
+        refused.expect_failure(1, &[&format!("{file} exists already"), "hint: --force replaces it"]);
+        assert_eq!(std::fs::read_to_string(sandbox.path(file)).unwrap(), "precious");
+        sandbox.replay(&["one", flag, file, "--force"], "").expect(0, &["0 drifted"]);
+        assert_ne!(std::fs::read_to_string(sandbox.path(file)).unwrap(), "precious");
+    }
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn rules_that_do_less_than_they_seem_to_are_noted() {
     for (file, note) in [
         (
             "weaker.json",
-            "note: rule \"no-deletes\" no longer matches a tool for `destructiveHint: true` alone; `match = \"op:delete or hint:destructive\"` restores that",
+            "note: rule \"no-deletes\" does not match a tool for `destructiveHint: true` alone; `match = \"op:delete or hint:destructive\"` does",
         ),
         ("odd.json", "note: no tool's name can begin with `my files`; --service applies the rules of such a service"),
     ] {

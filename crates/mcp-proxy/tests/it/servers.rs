@@ -185,6 +185,8 @@ fn said(log_level: &str, structured: bool) -> String {
     let client = Client::begin(&gateway);
     until("the tools of one are there", || client.has_tool("fine__pid"));
     until("two have failed", || ["broken", "none"].iter().all(|id| server(&sandbox, id)["why"].is_string()));
+    let why = server(&sandbox, "none")["why"].to_string();
+    assert!(why.contains("could not be started") && !why.contains("retry in"), "the time beside it counts down: {why}");
     until("the last words were read", || server(&sandbox, "broken")["last_words"].is_string());
     client.leave();
     gateway.end()

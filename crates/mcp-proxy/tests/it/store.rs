@@ -159,9 +159,25 @@ fn a_session_file_is_put_over_nothing_but_a_session_file() {
     }
     assert_eq!(std::fs::read_to_string(sandbox.path("precious")).unwrap(), "precious");
     assert!(std::fs::symlink_metadata(sandbox.path("link")).unwrap().is_symlink());
-    for _ in 0..2 {
-        assert!(sandbox.output(["run", "--session-file", "s.json", "--", "true"]).status.success());
+}
+
+#[test]
+fn a_session_file_that_exists_is_replaced_only_by_force() {
+    let sandbox = Sandbox::new();
+    let mut proxy = sandbox.run(&["--quiet", "--no-record", "--session-file", "s.json"], &["answer"]);
+    proxy.ask(1, "precious");
+    assert!(proxy.end().0.success());
+    for more in [&[] as &[&str], &["--no-record"]] {
+        let server = ["--", "touch", "started"];
+        let output = sandbox.output([&["run", "--session-file", "s.json"], more, &server].concat());
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{more:?}: {errors}");
+        assert!(errors.contains("s.json exists already\n\nhint: --force replaces it"), "{more:?}: {errors}");
+        assert!(!sandbox.path("started").exists(), "{more:?}: the server started");
     }
+    assert!(sandbox.stdout(["inspect", "s.json"]).contains("#002 ← precious id=1"));
+    assert!(sandbox.output(["run", "--session-file", "s.json", "--force", "--", "true"]).status.success());
+    assert!(!std::fs::read_to_string(sandbox.path("s.json")).unwrap().contains("precious"));
 }
 
 #[test]

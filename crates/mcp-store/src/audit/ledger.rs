@@ -49,6 +49,7 @@ pub struct Ledger {
 
 impl Ledger {
     pub fn open(state: &StateDir) -> Result<Self, StoreError> {
+        state.check_audit()?;
         let (connection, findings) = database::LEDGER.open(state)?;
         Ok(Self { connection, findings })
     }
@@ -60,6 +61,7 @@ impl Ledger {
 
     /// One that knows nothing yet, in place of whatever there was.
     pub fn open_anew(state: &StateDir) -> Result<Self, StoreError> {
+        state.check_audit()?;
         database::LEDGER.remove(state)?;
         Self::open(state)
     }

@@ -1,7 +1,7 @@
 //! Commands that count on more than one screen: those about the message that is looked at, and those
 //! about the whole.
 
-use mcp_control::api::{Lasting, Mark, Mode};
+use mcp_control::api::{Kind, Lasting, Mark, Mode};
 
 use super::App;
 use crate::Left;
@@ -101,13 +101,15 @@ impl App {
         if self.is_asked(sequence) {
             return self.deny();
         }
-        self.common.menu(
-            format!("Drop #{sequence}"),
-            [
-                ('d', "silently", Choice::DropSilently(sequence)),
-                ('e', "and tell the sender with an error", Choice::DropWithError(sequence)),
-            ],
-        );
+        let silently = ('d', "silently", Choice::DropSilently(sequence));
+        let with_error = ('e', "and tell the sender with an error", Choice::DropWithError(sequence));
+        // Silence leaves the sender of a request waiting, so Enter does not choose it.
+        let message = self.common.held_message(sequence).map(|held| &held.message);
+        let choices = match message.is_some_and(|message| message.kind == Kind::Request) {
+            true => [with_error, silently],
+            false => [silently, with_error],
+        };
+        self.common.menu(format!("Drop #{sequence}"), choices);
     }
 
     fn answer(&mut self) {

@@ -204,7 +204,12 @@ impl App {
 
     pub(super) fn editor_key(&mut self, mut editor: Box<Editor>, key: Key) {
         match editor.key(key) {
-            Wrote::Left => {}
+            Wrote::Left => match self.outlived(&editor) {
+                Some(sequence) if editor.is_changed() => {
+                    self.common.wish(Effect::Keep { sequence, text: editor.text() });
+                }
+                _ => {}
+            },
             Wrote::Nothing => self.common.overlay = Overlay::Editor(editor),
             Wrote::Changed => {
                 self.check_schema(&mut editor);
@@ -213,6 +218,15 @@ impl App {
             Wrote::Elsewhere(text) => self.common.wish(Effect::Editor { text, why: editor.why.clone() }),
             Wrote::Given(text) => self.written(editor.why.clone(), &text, editor.is_confirming),
         }
+    }
+
+    /// The message that is edited, if it is held no longer.
+    pub fn outlived(&self, editor: &Editor) -> Option<u64> {
+        match editor.why {
+            Editing::Modify(sequence) | Editing::Answer(sequence) => Some(sequence),
+            Editing::Request(_) | Editing::Arguments(_) => None,
+        }
+        .filter(|sequence| self.common.held_message(*sequence).is_none())
     }
 
     /// Says whether what is edited agrees with the schema of the tool.

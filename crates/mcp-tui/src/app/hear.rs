@@ -69,17 +69,24 @@ impl App {
                 common.job = None;
                 self.sessions.compared(comparison, common);
             }
-            News::Audit(filter, decisions) => self.audit.list(filter.as_deref(), decisions),
+            News::Audit(filter, decisions) => self.audit.list(filter.as_deref(), decisions, common),
             News::Edited(why, before, text) => match text {
                 Ok(Some(text)) => self.edited_elsewhere(why, &text),
                 Ok(None) => {
                     common.say("nothing was changed in the editor");
-                    self.take_up(why, &before);
+                    self.take_up(why, &before, None);
                 }
                 Err(words) => {
-                    common.complain(words);
-                    self.take_up(why, &before);
+                    common.complain(words.clone());
+                    self.take_up(why, &before, Some(&words));
                 }
+            },
+            News::Kept(sequence, kept) => match kept {
+                Ok(file) => {
+                    let file = text::clean(&file.to_string_lossy()).into_owned();
+                    common.say(format!("#{sequence} was not sent; your edit is kept in {file}"));
+                }
+                Err(words) => common.complain(words),
             },
             News::Copied(copied) => match copied {
                 Ok(()) => common.say("copied"),
@@ -286,9 +293,16 @@ impl App {
     }
 
     /// Goes on with a text, unless something else has been begun meanwhile.
-    fn take_up(&mut self, why: Editing, text: &str) {
-        if matches!(self.common.overlay, Overlay::None) {
-            self.edit(why, text, false);
+    fn take_up(&mut self, why: Editing, text: &str, refused: Option<&str>) {
+        match (&self.common.overlay, &why) {
+            (Overlay::None, _) => self.edit(why, text, false),
+            (_, Editing::Modify(sequence) | Editing::Answer(sequence)) => {
+                return self.common.wish(Effect::Keep { sequence: *sequence, text: text.to_owned() });
+            }
+            _ => return,
+        }
+        if let (Overlay::Editor(editor), Some(words)) = (&mut self.common.overlay, refused) {
+            editor.refuse(words);
         }
     }
 
@@ -296,21 +310,29 @@ impl App {
         match (act, refused.code) {
             // What is no message any more is sent only if somebody means it.
             (Act::Modify(sequence, modify), Some(Code::NotJsonRpc)) => {
-                self.take_up(Editing::Modify(sequence), modify.raw.get());
+                self.take_up(Editing::Modify(sequence), modify.raw.get(), None);
                 if let Overlay::Editor(editor) = &mut self.common.overlay {
                     editor.is_confirming = true;
                 }
                 self.common.complain("this is no JSON-RPC message any more; ctrl-s once more sends it nevertheless");
             }
+            (Act::Modify(sequence, Modify { raw, .. }), Some(Code::NotHeld))
+            | (Act::Approve(sequence, Approve { raw: Some(raw), .. }), Some(Code::NotHeld)) => {
+                self.common.wish(Effect::Keep { sequence, text: raw.get().to_owned() });
+            }
+            (Act::Answer(sequence, answer), Some(Code::NotHeld)) => {
+                let text = serde_json::to_string(&answer).unwrap_or_default();
+                self.common.wish(Effect::Keep { sequence, text: crate::json::pretty_of(&text) });
+            }
             // What somebody wrote is not lost because it could not be sent.
             (Act::Modify(sequence, Modify { raw, .. }), _)
             | (Act::Approve(sequence, Approve { raw: Some(raw), .. }), _) => {
-                self.take_up(Editing::Modify(sequence), raw.get());
+                self.take_up(Editing::Modify(sequence), raw.get(), Some(&refused.words));
                 self.common.complain(refused.words);
             }
             (Act::Answer(sequence, answer), _) => {
                 let text = serde_json::to_string(&answer).unwrap_or_default();
-                self.take_up(Editing::Answer(sequence), &crate::json::pretty_of(&text));
+                self.take_up(Editing::Answer(sequence), &crate::json::pretty_of(&text), Some(&refused.words));
                 self.common.complain(refused.words);
             }
             (Act::Replay { run, .. }, _) => self.repeater.refused(run, refused.words),

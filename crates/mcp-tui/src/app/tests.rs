@@ -1,7 +1,8 @@
 //! Keys and news to state and effects, without drawing.
 
 use mcp_control::api::{
-    Code, Ended, Event, Held, Lasting, Lease, LeaseState, Mode, Page, Permission, Question, Snapshot,
+    Code, Ended, Event, Held, Lasting, Lease, LeaseState, Mode, Outcome, OutcomeKind, Page, Permission, Question,
+    Snapshot,
 };
 
 use super::App;
@@ -159,6 +160,60 @@ fn what_was_written_is_not_lost() {
     assert!(matches!(&app.common.overlay, Overlay::Editor(editor) if editor.text() == text));
 }
 
+fn goes_on(app: &mut App) {
+    let outcome = Outcome { sequence: 2, what: OutcomeKind::Released, by: String::new(), held_ns: 1, edited: false };
+    hear(app, Event::Outcome(outcome));
+}
+
+/// The text that is to be kept in a file.
+#[track_caller]
+fn kept(app: &mut App) -> String {
+    let effects = app.take_effects();
+    let kept = effects.iter().find_map(|effect| match effect {
+        Effect::Keep { sequence: 2, text } => Some(text.clone()),
+        _ => None,
+    });
+    kept.unwrap_or_else(|| panic!("{effects:?}"))
+}
+
+#[test]
+fn an_edit_is_kept_in_a_file_if_its_message_goes_on_meanwhile() {
+    let mut app = with_held();
+    press(&mut app, "m end space");
+    goes_on(&mut app);
+    let drawn = render(&mut app, 80, 24, &PLAIN);
+    assert!(drawn.contains("esc keeps your edit in a file") && drawn.contains("#2 is held no longer"), "{drawn}");
+    press(&mut app, "esc");
+    assert!(render(&mut app, 80, 24, &PLAIN).contains("esc once more keeps your edit in a file"));
+    press(&mut app, "esc");
+    assert!(kept(&mut app).starts_with("{ "));
+    app.hear(News::Kept(2, Ok("/tmp/mcp-proxy-abc.json".into())));
+    let drawn = render(&mut app, 80, 24, &PLAIN);
+    assert!(drawn.contains("#2 was not sent; your edit is kept in /tmp/mcp-proxy-abc.json"), "{drawn}");
+}
+
+#[test]
+fn an_edit_that_comes_too_late_is_kept_in_a_file() {
+    let mut app = with_held();
+    press(&mut app, "m end space ctrl-s");
+    let act = the_only(acts(&mut app));
+    goes_on(&mut app);
+    app.hear(News::Acted(act, Err(Refused { code: Some(Code::NotHeld), words: "#2 is not held".into() })));
+    assert!(matches!(app.common.overlay, Overlay::None));
+    assert!(kept(&mut app).starts_with("{ "));
+}
+
+#[test]
+fn the_reason_of_a_refusal_is_read_in_the_editor() {
+    let mut app = with_held();
+    press(&mut app, "m end space ctrl-s");
+    let act = the_only(acts(&mut app));
+    app.hear(News::Acted(act, Err(Refused { code: Some(Code::Locked), words: "tui (1) has control".into() })));
+    assert!(render(&mut app, 80, 24, &PLAIN).contains("tui (1) has control"));
+    press(&mut app, "esc");
+    assert!(matches!(app.common.overlay, Overlay::Editor(_)), "one key throws nothing away");
+}
+
 #[test]
 fn live_news_do_not_touch_a_recording() {
     let mut app = with_calls();
@@ -182,6 +237,9 @@ fn dropping_asks_how() {
     let mut app = with_held();
     press(&mut app, "d esc");
     assert!(acts(&mut app).is_empty());
+    let mut app = with_held();
+    press(&mut app, "d enter enter");
+    assert!(matches!(the_only(acts(&mut app)), Act::Drop(2, drop) if drop.error.is_some()), "a request is answered");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! both as one job.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 use signal_hook::{SigId, flag, low_level};
+use tempfile::NamedTempFile;
 
 use super::stop;
 
@@ -19,12 +21,23 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Time for an editor that was told to end; a slower one is left behind.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// Leaves a text in a file that only its owner can read.
+pub fn keep(text: &str) -> Result<PathBuf, String> {
+    let kept = file_with(text).and_then(|file| Ok(file.keep()?.1));
+    kept.map_err(|error| format!("your edit cannot be kept: {error}"))
+}
+
+fn file_with(text: &str) -> io::Result<NamedTempFile> {
+    let mut file = tempfile::Builder::new().prefix("mcp-proxy-").suffix(".json").tempfile()?;
+    file.write_all(text.as_bytes())?;
+    file.flush()?;
+    Ok(file)
+}
+
 /// Edits a text in the user's editor. `None` if nothing was changed.
 pub fn edit(text: &str) -> Result<Option<String>, String> {
     let cannot = |error: io::Error| format!("cannot edit: {error}");
-    let mut file = tempfile::Builder::new().prefix("mcp-proxy-").suffix(".json").tempfile().map_err(cannot)?;
-    file.write_all(text.as_bytes()).map_err(cannot)?;
-    file.flush().map_err(cannot)?;
+    let file = file_with(text).map_err(cannot)?;
     let words = words()?;
     let (program, args) = words.split_first().ok_or("$EDITOR is empty")?;
     let editor = Command::new(program).args(args).arg(file.path()).spawn();

@@ -6,9 +6,12 @@ mod tests;
 use super::common::Common;
 use super::cursor::{Cursor, Scroll};
 use super::prompt::Asking;
-use crate::command::Command;
+use crate::command::{Command, Screen};
 use crate::library::{Decision, Trouble};
 use crate::news::Effect;
+
+/// From one answer to the next question, in milliseconds. Each reads what the logs grew by.
+const LOOK_EVERY: u64 = 2_000;
 
 #[derive(Default)]
 pub struct Audit {
@@ -21,12 +24,26 @@ pub struct Audit {
     /// Keys go to the record and not to the list.
     pub is_on_record: bool,
     pub record: Scroll,
+    /// When to look again; absent while an answer is awaited.
+    due: Option<u64>,
 }
 
 impl Audit {
     /// The screen is shown.
     pub fn enter(&mut self, common: &mut Common) {
         self.is_loading = true;
+        self.look(common);
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, common: &mut Common) {
+        if common.screen == Screen::Audit && self.due.is_some_and(|due| due <= common.now) {
+            self.look(common);
+        }
+    }
+
+    fn look(&mut self, common: &mut Common) {
+        self.due = None;
         common.wish(Effect::Audit { filter: self.filter.clone() });
     }
 
@@ -75,11 +92,12 @@ impl Audit {
         }
     }
 
-    pub fn list(&mut self, filter: Option<&str>, decisions: Result<Vec<Decision>, Trouble>) {
+    pub fn list(&mut self, filter: Option<&str>, decisions: Result<Vec<Decision>, Trouble>, common: &Common) {
         if filter != self.filter.as_deref() {
             return;
         }
         self.is_loading = false;
+        self.due = Some(common.now + LOOK_EVERY);
         match decisions {
             Ok(decisions) => {
                 let selected = self.selected().map(|decision| decision.audit_id.clone());

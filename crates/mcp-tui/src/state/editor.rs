@@ -25,6 +25,8 @@ pub struct Editor {
     pub is_confirming: bool,
     /// It was asked whether to throw away what was written.
     pub is_leaving: bool,
+    /// Why the text as it stands was not sent. The status line with it is below the editor.
+    pub refused: Option<String>,
     /// How often it was changed, and what it was against what it is, as of one of those.
     changes: u64,
     compared: Option<(u64, Diff)>,
@@ -54,11 +56,22 @@ impl Editor {
             schema: None,
             is_confirming: false,
             is_leaving: false,
+            refused: None,
             changes: 0,
             compared: None,
         };
         editor.check();
         editor
+    }
+
+    /// The text was written before, and it was not sent.
+    pub fn refuse(&mut self, words: &str) {
+        self.refused = Some(words.to_owned());
+        self.changes += 1;
+    }
+
+    pub fn is_changed(&self) -> bool {
+        self.changes > 0
     }
 
     pub fn text(&self) -> String {
@@ -78,7 +91,7 @@ impl Editor {
         match key {
             // What was written is not thrown away by one key.
             Key { code: KeyCode::Esc, .. } | Key { code: KeyCode::Char('c'), ctrl: true, .. } => {
-                match self.changes > 0 && !std::mem::replace(&mut self.is_leaving, true) {
+                match self.is_changed() && !std::mem::replace(&mut self.is_leaving, true) {
                     true => Wrote::Nothing,
                     false => Wrote::Left,
                 }
@@ -124,7 +137,7 @@ impl Editor {
     fn changed(&mut self) -> Wrote {
         self.changes += 1;
         self.check();
-        (self.is_confirming, self.is_leaving) = (false, false);
+        (self.is_confirming, self.is_leaving, self.refused) = (false, false, None);
         Wrote::Changed
     }
 

@@ -155,8 +155,9 @@ fn editor(app: &App, editor: &mut Editor, frame: &mut Frame<'_>, area: Rect, the
         false => None,
     };
     let waits = waits(app, editor).unwrap_or((String::new(), Role::Text));
-    let Some((lines, beside)) = compared else { return text_box(editor, waits, frame, place, theme) };
-    text_box(editor, waits, frame, Rect { width: place.width - beside.width, ..place }, theme);
+    let is_outlived = app.outlived(editor).is_some();
+    let Some((lines, beside)) = compared else { return text_box(editor, waits, is_outlived, frame, place, theme) };
+    text_box(editor, waits, is_outlived, frame, Rect { width: place.width - beside.width, ..place }, theme);
     let title = match editor.fault {
         None => " received | will be sent ",
         Some(_) => " received | will be sent, when it last was JSON ",
@@ -192,6 +193,7 @@ fn waits(app: &App, editor: &Editor) -> Option<(String, Role)> {
 fn text_box(
     editor: &mut Editor,
     (waits, waits_role): (String, Role),
+    is_outlived: bool,
     frame: &mut Frame<'_>,
     place: Rect,
     theme: &Theme,
@@ -208,7 +210,10 @@ fn text_box(
     editor.area.set_cursor_line_style(theme.style(Role::Text));
     frame.render_widget(&editor.area, text_area);
     let (words, role) = match (&editor.fault, &editor.schema) {
+        _ if editor.is_leaving && is_outlived => ("esc once more keeps your edit in a file".to_owned(), Role::Warn),
         _ if editor.is_leaving => ("esc once more leaves, and what you wrote is gone".to_owned(), Role::Bad),
+        _ if is_outlived && editor.is_changed() => ("esc keeps your edit in a file".to_owned(), Role::Warn),
+        _ if let Some(refused) = &editor.refused => (format!("{} {refused}", theme.glyphs().error), Role::Bad),
         (Some(fault), _) => (format!("{} {fault}", theme.glyphs().error), Role::Bad),
         (None, Some((true, words))) => (format!("{} {words}", theme.glyphs().ok), Role::Good),
         (None, Some((false, words))) => (format!("{} {words}", theme.glyphs().error), Role::Warn),

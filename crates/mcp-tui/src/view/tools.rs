@@ -127,6 +127,12 @@ fn notes(offer: &Offer, room: usize, theme: &Theme) -> String {
         let comma = if notes.is_empty() { "" } else { ", " };
         if notes.len() + comma.len() + hint.len() <= room {
             notes = format!("{notes}{comma}{hint}");
+        } else {
+            // A lesser hint in the place of one that does not fit would mislead.
+            if notes.is_empty() {
+                notes = text::fit(hint, room, theme.ascii);
+            }
+            break;
         }
     }
     notes

@@ -357,7 +357,10 @@ async fn questions_without_an_answer_are_written_down() {
     play.calls(1, "write_file");
     play.sends(Side::Client, r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#);
     play.calls(2, "write_file");
-    assert_eq!(play.decides(Decision::Drop { error: None }), Ok(()));
+    for error in [None, Some((1, "no".into()))] {
+        assert!(matches!(play.decides(Decision::Drop { error }), Err(DecideError::IsAsked(..))));
+    }
+    assert_eq!(play.decides(Decision::Deny { lasting: Lasting::Once, message: None }), Ok(()));
     play.calls(3, "write_file");
     assert_eq!(play.decides(Decision::Answer(Answer::Result("{}".into()))), Ok(()));
     play.calls(4, "write_file");

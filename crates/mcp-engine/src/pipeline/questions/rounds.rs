@@ -316,7 +316,6 @@ impl Decisions<'_> {
         let (permission, lasting, why) = match decision {
             Decision::Approve { lasting, edited: None } => (Permission::Allow, lasting, None),
             Decision::Deny { lasting, message } => (Permission::Deny, lasting, message),
-            Decision::Drop { error } => (Permission::Deny, Lasting::Once, error.map(|(_, text)| text)),
             Decision::Approve { .. } => return Err(DecideError::InClient(sequence)),
             _ => {
                 let rule = self.questions.rounds.get(sequence).map_or("", |(_, ruling)| ruling.name());

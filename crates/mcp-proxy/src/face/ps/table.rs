@@ -1,7 +1,5 @@
 //! The table of `ps`: every column where programs read it, as much as fits on a terminal.
 
-use std::io::IsTerminal;
-
 pub const COLUMNS: usize = 14;
 pub type Cells = [String; COLUMNS];
 
@@ -29,13 +27,6 @@ const GAP: &str = "  ";
 const SERVER_LEAST: usize = 16;
 /// A cell without a value.
 pub const NONE: &str = "-";
-
-/// The width of the terminal on standard output, if that is one.
-pub fn terminal_width() -> Option<usize> {
-    let stdout = std::io::stdout();
-    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten()?;
-    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
-}
 
 /// The lines of the table, the headings first.
 pub fn lines(rows: &[Cells], width: Option<usize>) -> Vec<String> {

@@ -64,8 +64,8 @@ fn what_tools_do_can_be_said() {
 #[test]
 fn rules_that_went_by_a_hint_alone_are_named() {
     let remarks = |text: &str| read(text, Naming::default()).unwrap().remarks.join("\n");
-    insta::assert_snapshot!(remarks(r#"{"fs": {"read": "allow", "write": "allow", "delete": "deny"}}"#), @r#"`fs.delete` no longer goes by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`"#);
-    insta::assert_snapshot!(remarks(r#"{"fs": {"read": "allow", "write": "allow"}, "default": "deny"}"#), @r#"`fs.write` no longer goes by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`"#);
+    insta::assert_snapshot!(remarks(r#"{"fs": {"read": "allow", "write": "allow", "delete": "deny"}}"#), @r#"`fs.delete` does not go by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`"#);
+    insta::assert_snapshot!(remarks(r#"{"fs": {"read": "allow", "write": "allow"}, "default": "deny"}"#), @r#"`fs.write` does not go by `destructiveHint: true` alone; `"operations": {"TOOL": "delete"}` makes a delete of a tool, and a rule below `policy` can match `hint:destructive`"#);
     assert_eq!(remarks(r#"{"fs": {"execute": "deny"}}"#), "");
 }
 

@@ -56,6 +56,22 @@ fn a_decision_leads_to_its_message() {
 }
 
 #[test]
+fn new_decisions_come_by_themselves() {
+    let mut app = listed();
+    let asks = |app: &mut App| app.take_effects().iter().filter(|it| matches!(it, Effect::Audit { .. })).count();
+    app.tick(2_000);
+    assert_eq!(asks(&mut app), 1);
+    app.tick(9_000);
+    assert_eq!(asks(&mut app), 0, "one question at a time");
+    let newest = std::iter::once(decision("e", "allow", SESSION)).chain(decisions()).collect();
+    app.hear(News::Audit(None, Ok(newest)));
+    assert_eq!(app.audit.selected().map(|decision| &*decision.audit_id), Some("e"));
+    press(&mut app, "1");
+    app.tick(99_000);
+    assert_eq!(asks(&mut app), 0, "another screen is looked at");
+}
+
+#[test]
 fn decisions_are_filtered() {
     let mut app = listed();
     press(&mut app, "/");

@@ -40,6 +40,16 @@ fn definitions_have_views() {
     assert!(render(&mut app, 100, 24, &PLAIN).contains("it has no inputSchema"));
 }
 
+/// The server says both; that it is idempotent alone would sound harmless.
+#[test]
+fn the_hint_that_matters_is_not_cut_for_another() {
+    let both = r#"{"name":"fs__write_file","annotations":{"destructiveHint":true,"idempotentHint":true}}"#;
+    let mut app = shown(vec![listed(2, "tools/list", &listing("tools", both))]);
+    let drawn = render(&mut app, 80, 24, &PLAIN);
+    let line = drawn.lines().find(|line| line.contains("tool     fs__write_file")).expect("a line");
+    assert!(line.contains("destructi"), "{drawn}");
+}
+
 #[test]
 fn words_narrow_the_list() {
     let mut app = filled();

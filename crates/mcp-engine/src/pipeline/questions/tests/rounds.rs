@@ -181,7 +181,10 @@ async fn who_answers_first_is_heard() {
     play.sends(Side::Client, &call(5, "write_file"));
     play.is_denied("rule");
     let state = play.asks(6, "write_other");
-    assert_eq!(play.decides(Decision::Drop { error: Some((5080, "dropped".into())) }), Ok(()));
+    let drop = Decision::Drop { error: Some((5080, "dropped".into())) };
+    assert!(matches!(play.decides(drop), Err(DecideError::IsAsked(..))));
+    let message = Some("dropped".into());
+    assert_eq!(play.decides(Decision::Deny { lasting: Lasting::Once, message }), Ok(()));
     play.sends(Side::Client, &again(7, "write_other", ALLOW, &state));
     play.is_denied("dropped");
     insta::assert_snapshot!(play.audited().join("\n"));
