@@ -16,6 +16,7 @@ use mcp_wire::{Era, Kind, Message, scan};
 
 pub use answer::{Fault, Status};
 use callers::Callers;
+pub use mcp_wire::MessageKind;
 use open::{Key, Open};
 
 use crate::exchange::{Headers, OpenExchanges, SessionEntry};
@@ -90,63 +91,6 @@ pub struct Asked {
     pub is_own: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MessageKind {
-    Request,
-    Response,
-    /// A response that carries an error.
-    Error,
-    Notification,
-    Batch,
-    /// JSON, but not JSON-RPC.
-    OtherJson,
-    NotJson,
-    /// A line of the server's standard output that was no message.
-    Noise,
-    /// What happened instead of a message.
-    Event,
-}
-
-impl MessageKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Response => "response",
-            Self::Error => "error",
-            Self::Notification => "notification",
-            Self::Batch => "batch",
-            Self::OtherJson => "json",
-            Self::NotJson => "bytes",
-            Self::Noise => "noise",
-            Self::Event => "event",
-        }
-    }
-
-    fn of(recorded: &Recorded, message: &Message) -> Self {
-        if recorded.event.is_some() {
-            return Self::Event;
-        }
-        if recorded.noise {
-            return Self::Noise;
-        }
-        message.kind().into()
-    }
-}
-
-impl From<Kind> for MessageKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Request => Self::Request,
-            Kind::Response => Self::Response,
-            Kind::Error => Self::Error,
-            Kind::Notification => Self::Notification,
-            Kind::Batch => Self::Batch,
-            Kind::OtherJson => Self::OtherJson,
-            Kind::NotJson => Self::NotJson,
-        }
-    }
-}
-
 /// An operation whose server wants something before it goes on.
 #[derive(Debug)]
 struct Waiting {
@@ -206,7 +150,7 @@ impl Story {
     /// Takes the next message of the session.
     pub fn tell(&mut self, recorded: Recorded) -> Told {
         let message = Message::new(recorded.raw.clone());
-        let kind = MessageKind::of(&recorded, &message);
+        let kind = kind(&recorded, &message);
         let (asked, answers) = match kind {
             MessageKind::Request => (Some(self.ask(&recorded, &message)), None),
             MessageKind::Response | MessageKind::Error => {
@@ -356,7 +300,7 @@ impl Told {
     /// A message whose story somebody else knows, who says what it answers.
     pub fn retold(recorded: Recorded, asked: Option<Asked>) -> Self {
         let message = Message::new(recorded.raw.clone());
-        let kind = MessageKind::of(&recorded, &message);
+        let kind = kind(&recorded, &message);
         let answers = asked.as_ref().filter(|_| kind != MessageKind::Request).map(|asked| asked.sequence);
         Self {
             recorded,
@@ -461,15 +405,6 @@ impl Asked {
     }
 }
 
-impl Direction {
-    pub fn other(self) -> Self {
-        match self {
-            Self::ClientToServer => Self::ServerToClient,
-            Self::ServerToClient => Self::ClientToServer,
-        }
-    }
-}
-
 /// Whether a gateway asks this of its server with no client's message behind it. What it asks for a client's
 /// subscription or log level is the client's doing, and so is a live replay.
 fn is_own(recorded: &Recorded, message: &Message) -> bool {
@@ -492,6 +427,14 @@ fn is_unasked(recorded: &Recorded) -> bool {
 
 fn has_replay_id(message: &Message) -> bool {
     message.peek().id.is_some_and(|id| message.slice(id).starts_with(REPLAY_ID))
+}
+
+fn kind(recorded: &Recorded, message: &Message) -> MessageKind {
+    match (&recorded.event, recorded.noise) {
+        (Some(_), _) => MessageKind::Event,
+        (None, true) => MessageKind::Noise,
+        (None, false) => message.kind().into(),
+    }
 }
 
 /// A short text from a peer, cut if it is none.

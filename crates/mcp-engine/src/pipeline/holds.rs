@@ -13,7 +13,7 @@ use crate::bus::{Event, Origin};
 use crate::conversation::{Client, Conversation, Part};
 use crate::envelope::{Lane, ProxyMessage, Side};
 use crate::intercept::{
-    Answer, BreakpointError, Content, DecideError, Decision, Fallback, Held, Mode, Owner, Parked, Passed, Why,
+    Answer, BreakpointError, Content, DecideError, Decision, Held, Mode, OnDetach, Owner, Parked, Passed, Why,
     compose_answer, edited,
 };
 use crate::policy::{Hidden, Judged};
@@ -526,9 +526,9 @@ impl Pipeline {
     fn fall_back(&mut self, sequence: u64) {
         let why = Why::Detached.as_str();
         match self.intercept.on_detach() {
-            Fallback::Forward => self.let_go(sequence, OutcomeKind::Released, "", why),
-            Fallback::Drop => self.finish_held(sequence, OutcomeKind::Dropped, "", why, None),
-            Fallback::Error => {
+            OnDetach::Forward => self.let_go(sequence, OutcomeKind::Released, "", why),
+            OnDetach::Drop => self.finish_held(sequence, OutcomeKind::Dropped, "", why, None),
+            OnDetach::Error => {
                 let Some(parked) = self.intercept.get(sequence) else { return };
                 let message = &parked.message().message;
                 let waits = matches!(message.glance().kind, Kind::Request | Kind::Response | Kind::Error);

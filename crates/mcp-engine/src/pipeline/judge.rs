@@ -15,7 +15,7 @@ use crate::audit::{Audit, Decided, Recording};
 use crate::conversation::{Conversation, Part, Speaker};
 use crate::envelope::{Asked, Lane, ProxyMessage, Side};
 use crate::intercept::DecideError;
-use crate::policy::rules::{Denial, RuleVerdict};
+use crate::policy::rules::Denial;
 use crate::policy::{Judged, Question, Refused, Ruling, Rulings, Verdict, has_batches};
 use crate::record::Recorder;
 use crate::resolve::resolve;
@@ -388,7 +388,7 @@ impl Pipeline {
     ) -> Told {
         let (mut answers, mut told, mut first) = (Vec::new(), HashSet::new(), None);
         for (item, ruling) in items {
-            let is_denied = ruling.verdict == RuleVerdict::Deny;
+            let is_denied = ruling.verdict == VerdictKind::Deny;
             let (actor, why) = match is_denied {
                 true => (ruling.decider(), None),
                 false => ("rule", Some(NEIGHBOUR_DENIED)),

@@ -12,6 +12,7 @@ use foldhash::fast::RandomState;
 use mcp_engine::entrance::Glob;
 use mcp_engine::router::Namespace;
 use mcp_engine::router::era::{self, ClientFacts};
+use mcp_wire::Transport;
 use mcp_wire::reply::Refusal;
 use mcp_wire::revision::Era;
 use tokio::sync::Notify;
@@ -611,9 +612,9 @@ impl Server {
             state,
             era: ready.map(|leg| leg.era.get()),
             transport: match &self.settings.target {
-                ServerTarget::Command { .. } => "stdio",
-                ServerTarget::Url { .. } if self.speaks_sse.get() => "sse",
-                ServerTarget::Url { .. } => "streamable-http",
+                ServerTarget::Command { .. } => Transport::Stdio,
+                ServerTarget::Url { .. } if self.speaks_sse.get() => Transport::Sse,
+                ServerTarget::Url { .. } => Transport::StreamableHttp,
             },
             tools: counts.and_then(|counts| counts[0]),
             prompts: counts.and_then(|counts| counts[1]),
