@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
 
-use mcp_wire::{Era, Kind, Message, scan};
+use mcp_wire::{Ambiguity, Era, Kind, Message, scan};
 
 pub use answer::{Fault, Status};
 use callers::Callers;
@@ -45,7 +45,8 @@ pub struct Story {
     is_replay: bool,
 }
 
-/// A message with everything that is known of it.
+/// A message with everything that is known of it: the one description that lines, JSON, exports and the control API
+/// print.
 #[derive(Clone, Debug)]
 pub struct Told {
     pub recorded: Recorded,
@@ -349,6 +350,29 @@ impl Told {
     /// How it went, of an answer.
     pub fn status(&self) -> Option<&Status> {
         self.status.get_or_init(|| Status::of(self.kind, &self.message)).as_ref()
+    }
+
+    /// The text of the JSON-RPC error, of an answer that is one.
+    pub fn error(&self) -> Option<&str> {
+        match self.status()? {
+            Status::Err(Fault::Error { message, .. }) => message.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Why parsers may read it in two ways, if they may.
+    pub fn opaque(&self) -> Option<Ambiguity> {
+        self.message.peek().ambiguity.filter(|_| self.is_message())
+    }
+
+    /// Which round of its operation this belongs to, from 1.
+    pub fn round(&self) -> Option<u32> {
+        self.asked.as_ref().map(|asked| asked.round)
+    }
+
+    /// Whether readers of a list take its bytes for the JSON of a message.
+    pub fn is_json(&self) -> bool {
+        !self.recorded.noise && self.kind != MessageKind::NotJson
     }
 
     /// From the request to this answer.

@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mcp_control::api;
 use mcp_engine::intercept::{Breakpoint, Held};
-use mcp_store::story::{Fault, Status};
-use mcp_store::{MessageKind, Told, Verdict};
+use mcp_store::story::Status;
+use mcp_store::{Told, Verdict};
 use serde_json::value::RawValue;
 
 use super::policy;
@@ -20,13 +20,8 @@ pub fn message(told: &Told, earlier: u64, raw_max: usize) -> api::Message {
     let recorded = &told.recorded;
     let originally = recorded.original_raw.as_ref().map_or(0, |raw| raw.len());
     let raw_omitted = recorded.raw.len().saturating_add(originally) > raw_max;
-    let is_json = !recorded.noise && told.kind != MessageKind::NotJson;
-    let raw = Some(&recorded.raw).filter(|_| is_json && !raw_omitted).and_then(|raw| verbatim(raw));
+    let raw = Some(&recorded.raw).filter(|_| told.is_json() && !raw_omitted).and_then(|raw| verbatim(raw));
     let has_bytes = raw.is_none() && recorded.event.is_none() && !raw_omitted;
-    let fault = told.status().and_then(|status| match status {
-        Status::Err(Fault::Error { message, .. }) => message.as_deref(),
-        _ => None,
-    });
     api::Message {
         id: recorded.id.clone(),
         sequence: recorded.sequence + earlier,
@@ -40,10 +35,10 @@ pub fn message(told: &Told, earlier: u64, raw_max: usize) -> api::Message {
         jsonrpc_id: told.id().and_then(verbatim),
         answers: told.answers.map(|sequence| sequence + earlier),
         operation: told.operation().map(|sequence| sequence + earlier),
-        round: told.asked.as_ref().map(|asked| asked.round),
+        round: told.round(),
         status: told.status().map(|status| status.as_str().to_owned()),
         code: told.status().and_then(Status::code),
-        error: fault.map(str::to_owned),
+        error: told.error().map(str::to_owned),
         duration_ns: told.duration_ns(),
         size: recorded.raw.len() as u64,
         server: told.server.as_deref().map(str::to_owned),
@@ -59,7 +54,7 @@ pub fn message(told: &Told, earlier: u64, raw_max: usize) -> api::Message {
         event_id: recorded.event_id.clone(),
         origin: recorded.from_proxy.then(|| "proxy".to_owned()),
         event: recorded.event.clone(),
-        opaque: told.message.peek().ambiguity.filter(|_| told.is_message()).map(|ambiguity| ambiguity.to_string()),
+        opaque: told.opaque().map(|ambiguity| ambiguity.to_string()),
         verdict: recorded.verdict.as_deref().map(|verdict| verdict.what.as_str().to_owned()),
         rule: recorded.verdict.as_deref().and_then(|verdict| Some(verdict.rule.as_deref()?.to_owned())),
         op: told.op().map(str::to_owned),
