@@ -1,6 +1,6 @@
 //! How faces and running proxies meet, and what they say to each other. Every face (the commands, a
-//! terminal, a page) speaks through the control API and has no other way in. Uses none of the other
-//! crates: whoever speaks to an instance needs only this one. The server is the program's.
+//! terminal, a page) speaks through the control API and has no other way in. Of the other
+//! crates it uses the vocabulary of `mcp-wire`: a client of an instance needs no more. The server is the program's.
 
 pub mod api;
 pub mod client;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use mcp_engine::audit::Audit;
 use mcp_engine::policy::operation::Classifier;
-use mcp_engine::policy::rules::{Denial, Permission, Rule, RuleVerdict, Rules};
+use mcp_engine::policy::rules::{Denial, Permission, Rule, Rules, VerdictKind};
 use mcp_engine::{Bus, Conversation, Outbox, Pipeline, Recorder, Side};
 use mcp_filter::Filter;
 use mcp_store::audit::{AuditLog, Begin};
@@ -36,7 +36,7 @@ fn rules(count: usize, about: About) -> Rules {
         Rule {
             name: format!("rule-{number}").into(),
             filter: Filter::parse(&filter).expect("a filter"),
-            verdict: RuleVerdict::Deny,
+            verdict: VerdictKind::Deny,
             message: None,
             timeout: None,
             on_timeout: Permission::Deny,

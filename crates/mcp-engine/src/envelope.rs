@@ -1,34 +1,11 @@
 //! A message with what the proxy knows about it.
 
-use mcp_store::{Direction, Transport};
-use mcp_wire::{Ending, FrameRef, Id, Message};
+use mcp_wire::{Ending, FrameRef, Id, Message, Transport};
 use tokio::time::Instant;
 
 use crate::conversation::{Conversation, Speaker};
 
-/// Where a message came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
-    Client,
-    Server,
-}
-
-impl Side {
-    pub fn other(self) -> Self {
-        match self {
-            Self::Client => Self::Server,
-            Self::Server => Self::Client,
-        }
-    }
-
-    /// The direction of what this side sends.
-    pub fn direction(self) -> Direction {
-        match self {
-            Self::Client => Direction::ClientToServer,
-            Self::Server => Direction::ServerToClient,
-        }
-    }
-}
+pub use mcp_wire::Side;
 
 /// The way a message came in.
 #[derive(Clone, Copy, Debug)]

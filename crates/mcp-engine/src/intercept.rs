@@ -21,10 +21,11 @@ use crate::meaning::uses_of;
 use crate::policy::Judged;
 
 pub use breakpoint::{Breakpoint, BreakpointError};
-pub use decision::{Answer, DecideError, Decision, Lasting};
+pub use decision::{Answer, DecideError, Decision};
 pub(crate) use decision::{compose_answer, edited};
 pub(crate) use live::{Class, Live};
 use live::{Request, Requests};
+pub use mcp_wire::{Lasting, Mode, OnDetach, Owner};
 pub(crate) use parked::{Asking, Content, KeptLane, Parked};
 pub use parked::{Held, Why};
 
@@ -42,40 +43,11 @@ const SPENT_MAX: usize = 256;
 /// Why a message is held that came before any face.
 pub(crate) const WAITS_FOR_FACE: &str = "wait-for-face";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    Passthrough,
-    /// Everything is held.
-    Intercept,
-}
-
-/// Who wanted something held, which decides whether it is while no face is attached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
-    /// The command line that started the proxy.
-    Start,
-    /// The face that has the lease.
-    Face,
-    /// A command at run time. Whoever gave it is there, without a face.
-    Command,
-    /// A rule.
-    Policy,
-}
-
-/// What becomes of messages when the face that held them goes away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fallback {
-    Forward,
-    /// Whoever waits gets an error.
-    Error,
-    Drop,
-}
-
 #[derive(Clone, Debug)]
 pub struct HoldOptions {
     /// How long a message is held at most; `None` for ever.
     pub limit: Option<Duration>,
-    pub on_detach: Fallback,
+    pub on_detach: OnDetach,
     /// Until a face comes, what the client sends is held.
     pub wait_for_face: bool,
     /// What filters know the server by.
@@ -84,7 +56,7 @@ pub struct HoldOptions {
 
 impl Default for HoldOptions {
     fn default() -> Self {
-        Self { limit: Some(HOLD_FOR), on_detach: Fallback::Forward, wait_for_face: false, server: None }
+        Self { limit: Some(HOLD_FOR), on_detach: OnDetach::Forward, wait_for_face: false, server: None }
     }
 }
 
@@ -359,7 +331,7 @@ impl Intercept {
         self.options.limit
     }
 
-    pub fn on_detach(&self) -> Fallback {
+    pub fn on_detach(&self) -> OnDetach {
         self.options.on_detach
     }
 

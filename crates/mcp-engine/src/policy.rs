@@ -31,7 +31,7 @@ use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Upstream};
 use govern::Governed;
 use operation::Operation;
-use rules::{Permission, RuleVerdict, Rules};
+use rules::{Permission, Rules, VerdictKind};
 
 pub(crate) use govern::has_batches;
 pub(crate) use lists::Hidden;
@@ -122,7 +122,7 @@ pub enum Rulings {
 /// What rules say of a message, and which of them.
 #[derive(Clone, Debug)]
 pub struct Ruling {
-    pub verdict: RuleVerdict,
+    pub verdict: VerdictKind,
     /// None did, and the default counts.
     pub rule: Option<Arc<str>>,
     pub message: Option<Arc<str>>,

@@ -6,14 +6,15 @@ use std::hint::black_box;
 
 use bytes::Bytes;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use mcp_filter::{Filter, Spelling, Subject, Way};
+use mcp_filter::{Filter, Spelling, Subject};
+use mcp_wire::Direction;
 use mcp_wire::Message;
 
 struct Call(Message);
 
 impl Subject for Call {
-    fn way(&self) -> Option<Way> {
-        Some(Way::ToServer)
+    fn direction(&self) -> Option<Direction> {
+        Some(Direction::ClientToServer)
     }
 
     fn kind(&self) -> Option<&str> {

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use mcp_wire::Message;
 
-use crate::{Certainty, Filter, Spelling, Subject, Way};
+use mcp_wire::Direction;
+
+use crate::{Certainty, Filter, Spelling, Subject};
 
 /// A message and nothing beside it.
 struct Bare<'a> {
@@ -13,8 +15,8 @@ struct Bare<'a> {
 }
 
 impl Subject for Bare<'_> {
-    fn way(&self) -> Option<Way> {
-        Some(Way::ToServer)
+    fn direction(&self) -> Option<Direction> {
+        Some(Direction::ClientToServer)
     }
 
     fn method(&self) -> Option<Cow<'_, str>> {

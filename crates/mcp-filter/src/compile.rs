@@ -118,7 +118,7 @@ impl Compiler {
             Expr::Or(parts) => Node::Any(self.nodes(parts)?),
             Expr::And(parts) => Node::All(self.nodes(parts)?),
             Expr::Not(inner) => Node::Not(Box::new(self.node(inner)?)),
-            Expr::Way(way) => Node::Test(Test::Words(Asks::Way, vec![way.as_str()])),
+            Expr::Direction(direction) => Node::Test(Test::Words(Asks::Direction, vec![direction.as_str()])),
             Expr::Search(value) => {
                 self.note(Asks::Method);
                 self.needs.body = true;
@@ -271,7 +271,7 @@ impl Compiler {
         self.has_origin |= asks == Asks::Origin;
         let needs = &mut self.needs;
         match asks {
-            Asks::Way | Asks::Size | Asks::Sequence | Asks::Noise | Asks::Edited | Asks::Held | Asks::Mark => {}
+            Asks::Direction | Asks::Size | Asks::Sequence | Asks::Noise | Asks::Edited | Asks::Held | Asks::Mark => {}
             Asks::Replay | Asks::Rule | Asks::Verdict | Asks::Server => {}
             Asks::Kind | Asks::Id => needs.scan = true,
             Asks::Method | Asks::Tool | Asks::Operation | Asks::Hint | Asks::Status | Asks::Code => {

@@ -44,7 +44,7 @@ pub struct Choice {
 /// Which answer of a subject a field is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asks {
-    Way,
+    Direction,
     Kind,
     Method,
     Tool,
@@ -128,7 +128,7 @@ const fn field(asks: Asks, name: &'static str, values: Values, example: &'static
 
 pub const FIELDS: &[Field] = &[
     field(
-        Asks::Way,
+        Asks::Direction,
         "dir",
         Values::Words(WAYS),
         "dir:client_to_server",

@@ -91,7 +91,7 @@ fn of_test(test: &Test, subject: &(impl Subject + ?Sized), reading: Reading) -> 
 /// this in common.
 fn is_known(asks: Asks) -> bool {
     match asks {
-        Asks::Way | Asks::Kind | Asks::Method | Asks::Tool | Asks::Operation | Asks::Hint => true,
+        Asks::Direction | Asks::Kind | Asks::Method | Asks::Tool | Asks::Operation | Asks::Hint => true,
         Asks::Server | Asks::Client | Asks::Revision | Asks::Replay => true,
         Asks::Status | Asks::Code | Asks::Id | Asks::Duration | Asks::Size | Asks::Sequence => false,
         Asks::Text | Asks::Header | Asks::Rule | Asks::Verdict | Asks::Held | Asks::Edited => false,

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use mcp_wire::{Era, scan};
+use mcp_wire::{Direction, Era, scan};
 use regex::bytes::Regex;
 
 use crate::compile::{Node, PathTest, Scalar, Spelt, Test, TextTest, number};
 use crate::fields::Asks;
 use crate::numbers::Range;
 use crate::spelling::{Reading, folded};
-use crate::subject::{Subject, Way};
+use crate::subject::Subject;
 use crate::syntax::Op;
 
 pub fn holds(node: &Node, subject: &(impl Subject + ?Sized), reading: Reading) -> bool {
@@ -73,7 +73,7 @@ fn text(asks: Asks, subject: &(impl Subject + ?Sized)) -> Option<Cow<'_, str>> {
 
 fn word(asks: Asks, subject: &(impl Subject + ?Sized)) -> Option<&str> {
     match asks {
-        Asks::Way => subject.way().map(Way::as_str),
+        Asks::Direction => subject.direction().map(Direction::as_str),
         Asks::Kind => subject.kind(),
         Asks::Status => subject.status(),
         Asks::Operation => subject.operation(),

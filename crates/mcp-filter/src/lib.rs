@@ -39,7 +39,7 @@ pub use foretell::Certainty;
 pub use glob::Glob;
 pub use hinted::Hinted;
 pub use spelling::Spelling;
-pub use subject::{Subject, Way};
+pub use subject::Subject;
 
 /// An expression longer than this is not read. Lists of names fit; what is longer was not written by
 /// a person.

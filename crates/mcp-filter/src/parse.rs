@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use mcp_wire::Direction;
 use winnow::combinator::{eof, opt, peek};
 use winnow::error::{ErrMode, ParserError};
 use winnow::prelude::*;
@@ -16,7 +17,6 @@ use winnow::token::{any, literal, rest, take_while};
 use crate::error::Fault;
 use crate::fields::{FIELDS, Field};
 use crate::path::{Path, STEPS_MAX, Step, is_plain_char};
-use crate::subject::Way;
 use crate::syntax::{Expr, Op, Place, Regex, Value, Word};
 use crate::{EXPRESSION_BYTES_MAX, NESTING_MAX};
 
@@ -116,7 +116,11 @@ fn atom(input: &mut Input<'_>) -> Parsed<Expr> {
         Some('$') => path_test(input)?,
         Some(c @ ('>' | '<' | '→' | '←')) => {
             any.void().parse_next(input)?;
-            Expr::Way(if matches!(c, '>' | '→') { Way::ToServer } else { Way::ToClient })
+            Expr::Direction(if matches!(c, '>' | '→') {
+                Direction::ClientToServer
+            } else {
+                Direction::ServerToClient
+            })
         }
         Some(',') => return fail(start..start + 1, "a field and an operator must stand before a list"),
         Some(_) => word(input)?,

@@ -3,10 +3,12 @@
 
 use std::borrow::Cow;
 
+use mcp_wire::Direction;
+
 /// One message under judgement. Every method is asked at most once per test that needs it, so it may
 /// compute, but should do so cheaply.
 pub trait Subject {
-    fn way(&self) -> Option<Way> {
+    fn direction(&self) -> Option<Direction> {
         None
     }
 
@@ -126,21 +128,5 @@ pub trait Subject {
     /// It was sent by a replay.
     fn replay(&self) -> bool {
         false
-    }
-}
-
-/// Which way a message goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    ToServer,
-    ToClient,
-}
-
-impl Way {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::ToServer => "client_to_server",
-            Self::ToClient => "server_to_client",
-        }
     }
 }

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::ops::Range;
 
+use mcp_wire::Direction;
+
 use crate::path::Path;
-use crate::subject::Way;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
@@ -16,7 +17,7 @@ pub enum Expr {
     And(Vec<Expr>),
     Not(Box<Expr>),
     /// A leading `>` or `<`.
-    Way(Way),
+    Direction(Direction),
     /// A word or a quoted text, wherever it may stand.
     Search(Value),
     Regex(Regex),
@@ -135,8 +136,8 @@ impl fmt::Display for Expr {
             Self::And(parts) => joined(f, parts, " and ", |part| matches!(part, Self::Or(_) | Self::And(_))),
             Self::Not(inner) if matches!(**inner, Self::Or(_) | Self::And(_)) => write!(f, "not ({inner})"),
             Self::Not(inner) => write!(f, "not {inner}"),
-            Self::Way(Way::ToServer) => f.write_str(">"),
-            Self::Way(Way::ToClient) => f.write_str("<"),
+            Self::Direction(Direction::ClientToServer) => f.write_str(">"),
+            Self::Direction(Direction::ServerToClient) => f.write_str("<"),
             Self::Search(value) => value.fmt(f),
             Self::Regex(Regex { pattern, ignore_case, .. }) => {
                 write!(f, "/{pattern}/{}", if *ignore_case { "i" } else { "" })

@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use mcp_wire::Message;
+use mcp_wire::{Direction, Message};
 use proptest::prelude::*;
 
 use super::*;
@@ -12,7 +12,7 @@ mod spellings;
 #[derive(Default)]
 struct Fake {
     message: Option<Message>,
-    way: Option<Way>,
+    direction: Option<Direction>,
     kind: Option<&'static str>,
     status: Option<&'static str>,
     code: Option<i64>,
@@ -29,8 +29,8 @@ fn message(json: &str) -> Fake {
 }
 
 impl Subject for Fake {
-    fn way(&self) -> Option<Way> {
-        self.way
+    fn direction(&self) -> Option<Direction> {
+        self.direction
     }
 
     fn kind(&self) -> Option<&str> {
@@ -195,7 +195,7 @@ fn an_empty_filter_matches_everything() {
 #[test]
 fn what_is_known_beside_the_message() {
     let answer = Fake {
-        way: Some(Way::ToClient),
+        direction: Some(Direction::ServerToClient),
         kind: Some("error"),
         status: Some("err"),
         code: Some(-32602),

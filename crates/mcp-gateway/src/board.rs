@@ -3,10 +3,13 @@
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use mcp_wire::Transport;
 use mcp_wire::revision::Era;
 use tokio::sync::watch;
 
 use crate::lifecycle::Server;
+
+pub use mcp_wire::ServerState;
 
 /// What both sides see: cheap to look at, written a few times a second.
 #[derive(Clone, Default)]
@@ -38,46 +41,12 @@ pub enum ServerOrder {
     Enable,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerState {
-    /// Nobody needed it yet, or for long.
-    Stopped,
-    Starting,
-    Ready,
-    /// A ping is unanswered, and nothing was heard since.
-    NotResponding,
-    /// Its last calls failed on their way.
-    Failing,
-    /// It answered with HTTP status 401 or 403.
-    NeedsLogin,
-    Restarting,
-    /// It failed over and over; it is still tried.
-    Down,
-    Disabled,
-}
-
-impl ServerState {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stopped => "stopped",
-            Self::Starting => "starting",
-            Self::Ready => "ready",
-            Self::NotResponding => "not responding",
-            Self::Failing => "failing",
-            Self::NeedsLogin => "needs login",
-            Self::Restarting => "restarting",
-            Self::Down => "down",
-            Self::Disabled => "disabled",
-        }
-    }
-}
-
 #[derive(Clone, Debug)]
 pub struct ServerView {
     pub id: String,
     pub state: ServerState,
     pub era: Option<Era>,
-    pub transport: &'static str,
+    pub transport: Transport,
     pub tools: Option<usize>,
     pub prompts: Option<usize>,
     pub resources: Option<usize>,
@@ -175,7 +144,7 @@ mod tests {
             id: id.to_owned(),
             state: ServerState::Ready,
             era: None,
-            transport: "stdio",
+            transport: Transport::Stdio,
             tools: None,
             prompts: None,
             resources: None,

@@ -177,8 +177,8 @@ pub trait Connector {
     /// Gives `link` its server side. `alive` is held until nothing of the server is left.
     fn connect(&self, link: &Rc<Link>, alive: Alive) -> io::Result<()>;
 
-    /// The transport, as people name it.
-    fn transport(&self) -> &'static str;
+    /// The transport, by which people know the connection.
+    fn transport(&self) -> Transport;
 
     /// Whether the server is a process of ours.
     fn is_process(&self) -> bool {

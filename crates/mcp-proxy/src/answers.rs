@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use mcp_engine::policy::Answered;
-use mcp_engine::policy::rules::{Permission, RuleVerdict, Rules};
+use mcp_engine::policy::rules::{Permission, Rules, VerdictKind};
 use mcp_wire::visible::visible;
 use serde::Serialize;
 
@@ -94,7 +94,7 @@ impl AnswersFile {
 
 /// What people answered to these rules, one line each.
 pub fn shown(file: &Path, rules: &Rules) -> Result<Vec<String>, Failure> {
-    let asks = |name: &str| rules.rules.iter().any(|rule| *rule.name == *name && rule.verdict == RuleVerdict::Ask);
+    let asks = |name: &str| rules.rules.iter().any(|rule| *rule.name == *name && rule.verdict == VerdictKind::Ask);
     let shown = |entry: &Entry| {
         let about = about(&entry.method, entry.subject.as_deref());
         let of = entry.server.as_deref().map_or_else(String::new, |server| format!(" of {}", visible(server)));

@@ -41,7 +41,7 @@ use crate::run;
 /// `mcp-proxy serve`
 pub fn serve(args: &ServeArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
     let ServePlan { loaded, entrance, listen, govern, message_bytes_max } = args.plan()?;
-    report::structured(loaded.config.structured_logging, loaded.config.log_level.into());
+    report::structured(loaded.config.structured_logging, loaded.config.log_level);
     if !loaded.warnings.is_empty() && !args.recording.quiet {
         say(loaded.warnings.trim_end());
     }

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use mcp_engine::intercept::{Fallback, HOLD_FOR, Mode, Owner};
+use mcp_engine::intercept::{self, HOLD_FOR, Mode, Owner};
 use mcp_engine::pipeline::wall_ns;
 use mcp_engine::{Bus, HoldOptions, Intercept, Pipeline, Recorder, desk};
 use mcp_filter::Filter;
@@ -70,9 +70,9 @@ impl HoldArgs {
         let options = HoldOptions {
             limit: (!limit.is_zero()).then_some(limit),
             on_detach: match self.on_detach {
-                Some(OnDetach::Forward) | None => Fallback::Forward,
-                Some(OnDetach::Error) => Fallback::Error,
-                Some(OnDetach::Drop) => Fallback::Drop,
+                Some(OnDetach::Forward) | None => intercept::OnDetach::Forward,
+                Some(OnDetach::Error) => intercept::OnDetach::Error,
+                Some(OnDetach::Drop) => intercept::OnDetach::Drop,
             },
             wait_for_face: self.wait_for_face,
             server: None,

@@ -6,36 +6,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use mcp_wire::{OutcomeKind, VerdictKind};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::exchange::Said;
-use crate::segment::{OutcomeKind, Verdict, VerdictKind};
+use crate::segment::Verdict;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    ClientToServer,
-    ServerToClient,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Transport {
-    Stdio,
-    Sse,
-    StreamableHttp,
-}
-
-impl Transport {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stdio => "stdio",
-            Self::Sse => "sse",
-            Self::StreamableHttp => "streamable_http",
-        }
-    }
-}
+pub use mcp_wire::{Direction, Transport};
 
 /// What is known of a session when it begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

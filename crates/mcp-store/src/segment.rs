@@ -17,11 +17,12 @@ use serde::{Deserialize, Serialize};
 use crate::recorded::{Direction, Transport};
 
 pub use crate::synced::OnSynced;
-pub use outcome::{MARK_BYTES_MAX, Mark, NOTE_BYTES_MAX, Outcome, OutcomeKind};
+pub use mcp_wire::{OutcomeKind, VerdictKind};
+pub use outcome::{MARK_BYTES_MAX, Mark, NOTE_BYTES_MAX, Outcome};
 pub use reader::{SegmentReader, Tail, append_end, append_mark, append_note, cut_tail, is_live};
 pub use repeated::HeadKey;
 pub use sparse::SparseIndex;
-pub use verdict::{AuditId, Verdict, VerdictKind, operation_named};
+pub use verdict::{AuditId, Verdict, operation_named};
 pub use writer::SegmentWriter;
 
 pub(crate) const MAGIC: &[u8; 8] = b"MCPSEG01";

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::StoreError;
 use crate::exchange::SessionEntry;
-use crate::recorded::{Direction, Recorded, SessionHeader, timestamp};
+use crate::recorded::{Recorded, SessionHeader, timestamp};
 use crate::session::Session;
 
 pub(crate) use exchanges::ExchangeList;
@@ -205,15 +205,6 @@ fn member(out: &mut (impl Write + ?Sized), indent: usize, name: &str, value: &im
     write!(out, "{:indent$}\"{name}\": ", "")?;
     serde_json::to_writer(&mut *out, value)?;
     writeln!(out, ",")
-}
-
-impl Direction {
-    pub fn arrow(self) -> char {
-        match self {
-            Self::ClientToServer => '→',
-            Self::ServerToClient => '←',
-        }
-    }
 }
 
 #[cfg(test)]

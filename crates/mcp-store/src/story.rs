@@ -12,10 +12,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, OnceLock};
 
-use mcp_wire::{Era, Kind, Message, scan};
+use mcp_wire::{Ambiguity, Era, Kind, Message, scan};
 
 pub use answer::{Fault, Status};
 use callers::Callers;
+pub use mcp_wire::MessageKind;
 use open::{Key, Open};
 
 use crate::exchange::{Headers, OpenExchanges, SessionEntry};
@@ -44,7 +45,8 @@ pub struct Story {
     is_replay: bool,
 }
 
-/// A message with everything that is known of it.
+/// A message with everything that is known of it: the one description that lines, JSON, exports and the control API
+/// print.
 #[derive(Clone, Debug)]
 pub struct Told {
     pub recorded: Recorded,
@@ -88,63 +90,6 @@ pub struct Asked {
     pub op: Option<&'static str>,
     /// A gateway asked its server of its own accord.
     pub is_own: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MessageKind {
-    Request,
-    Response,
-    /// A response that carries an error.
-    Error,
-    Notification,
-    Batch,
-    /// JSON, but not JSON-RPC.
-    OtherJson,
-    NotJson,
-    /// A line of the server's standard output that was no message.
-    Noise,
-    /// What happened instead of a message.
-    Event,
-}
-
-impl MessageKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Response => "response",
-            Self::Error => "error",
-            Self::Notification => "notification",
-            Self::Batch => "batch",
-            Self::OtherJson => "json",
-            Self::NotJson => "bytes",
-            Self::Noise => "noise",
-            Self::Event => "event",
-        }
-    }
-
-    fn of(recorded: &Recorded, message: &Message) -> Self {
-        if recorded.event.is_some() {
-            return Self::Event;
-        }
-        if recorded.noise {
-            return Self::Noise;
-        }
-        message.kind().into()
-    }
-}
-
-impl From<Kind> for MessageKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Request => Self::Request,
-            Kind::Response => Self::Response,
-            Kind::Error => Self::Error,
-            Kind::Notification => Self::Notification,
-            Kind::Batch => Self::Batch,
-            Kind::OtherJson => Self::OtherJson,
-            Kind::NotJson => Self::NotJson,
-        }
-    }
 }
 
 /// An operation whose server wants something before it goes on.
@@ -206,7 +151,7 @@ impl Story {
     /// Takes the next message of the session.
     pub fn tell(&mut self, recorded: Recorded) -> Told {
         let message = Message::new(recorded.raw.clone());
-        let kind = MessageKind::of(&recorded, &message);
+        let kind = kind(&recorded, &message);
         let (asked, answers) = match kind {
             MessageKind::Request => (Some(self.ask(&recorded, &message)), None),
             MessageKind::Response | MessageKind::Error => {
@@ -356,7 +301,7 @@ impl Told {
     /// A message whose story somebody else knows, who says what it answers.
     pub fn retold(recorded: Recorded, asked: Option<Asked>) -> Self {
         let message = Message::new(recorded.raw.clone());
-        let kind = MessageKind::of(&recorded, &message);
+        let kind = kind(&recorded, &message);
         let answers = asked.as_ref().filter(|_| kind != MessageKind::Request).map(|asked| asked.sequence);
         Self {
             recorded,
@@ -405,6 +350,29 @@ impl Told {
     /// How it went, of an answer.
     pub fn status(&self) -> Option<&Status> {
         self.status.get_or_init(|| Status::of(self.kind, &self.message)).as_ref()
+    }
+
+    /// The text of the JSON-RPC error, of an answer that is one.
+    pub fn error(&self) -> Option<&str> {
+        match self.status()? {
+            Status::Err(Fault::Error { message, .. }) => message.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Why parsers may read it in two ways, if they may.
+    pub fn opaque(&self) -> Option<Ambiguity> {
+        self.message.peek().ambiguity.filter(|_| self.is_message())
+    }
+
+    /// Which round of its operation this belongs to, from 1.
+    pub fn round(&self) -> Option<u32> {
+        self.asked.as_ref().map(|asked| asked.round)
+    }
+
+    /// Whether readers of a list take its bytes for the JSON of a message.
+    pub fn is_json(&self) -> bool {
+        !self.recorded.noise && self.kind != MessageKind::NotJson
     }
 
     /// From the request to this answer.
@@ -461,15 +429,6 @@ impl Asked {
     }
 }
 
-impl Direction {
-    pub fn other(self) -> Self {
-        match self {
-            Self::ClientToServer => Self::ServerToClient,
-            Self::ServerToClient => Self::ClientToServer,
-        }
-    }
-}
-
 /// Whether a gateway asks this of its server with no client's message behind it. What it asks for a client's
 /// subscription or log level is the client's doing, and so is a live replay.
 fn is_own(recorded: &Recorded, message: &Message) -> bool {
@@ -492,6 +451,14 @@ fn is_unasked(recorded: &Recorded) -> bool {
 
 fn has_replay_id(message: &Message) -> bool {
     message.peek().id.is_some_and(|id| message.slice(id).starts_with(REPLAY_ID))
+}
+
+fn kind(recorded: &Recorded, message: &Message) -> MessageKind {
+    match (&recorded.event, recorded.noise) {
+        (Some(_), _) => MessageKind::Event,
+        (None, true) => MessageKind::Noise,
+        (None, false) => message.kind().into(),
+    }
 }
 
 /// A short text from a peer, cut if it is none.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_link::{Alive, Connector, Link};
-use mcp_wire::Framing;
+use mcp_wire::{Framing, Transport};
 
 use crate::child::ServerCommand;
 use crate::child::side::{ChildOptions, ChildSide};
@@ -88,8 +88,8 @@ impl Connector for Command {
         ChildSide::start(link, &self.command, &self.options, alive)
     }
 
-    fn transport(&self) -> &'static str {
-        "stdio"
+    fn transport(&self) -> Transport {
+        Transport::Stdio
     }
 
     fn is_process(&self) -> bool {
@@ -135,8 +135,8 @@ impl Connector for Address {
         Ok(())
     }
 
-    fn transport(&self) -> &'static str {
-        if self.speaks_sse.get() { "sse" } else { "streamable-http" }
+    fn transport(&self) -> Transport {
+        if self.speaks_sse.get() { Transport::Sse } else { Transport::StreamableHttp }
     }
 
     fn has_one_stream(&self) -> bool {

@@ -1,7 +1,7 @@
 //! What tests of screens share: an instance that says little, messages, keys, and a terminal to look at.
 
 use mcp_control::api::{
-    Direction, Event, Held, Instance, Kind, Lease, Message, Mode, OnDetach, Owner, Snapshot, Transport,
+    Direction, Event, Held, Instance, Lease, Message, MessageKind, Mode, OnDetach, Owner, Snapshot, Transport,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -81,10 +81,10 @@ pub fn message(sequence: u64, raw: &str) -> Message {
     let text = |pointer: &str| json.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let is_answer = json.get("result").is_some() || json.get("error").is_some();
     let kind = match (is_answer, json.get("error"), json.get("id")) {
-        (true, Some(_), _) => Kind::Error,
-        (true, None, _) => Kind::Response,
-        (false, _, Some(_)) => Kind::Request,
-        (false, _, None) => Kind::Notification,
+        (true, Some(_), _) => MessageKind::Error,
+        (true, None, _) => MessageKind::Response,
+        (false, _, Some(_)) => MessageKind::Request,
+        (false, _, None) => MessageKind::Notification,
     };
     let envelope = serde_json::json!({
         "id": format!("id-{sequence}"),

@@ -21,6 +21,7 @@ pub mod scan;
 pub mod splice;
 pub mod strict;
 pub mod visible;
+pub mod vocabulary;
 
 pub use framing::sse::{SseCut, SseDeframer, SseEvent};
 pub use framing::{Cut, Deframer, Ending, Frame, FrameRef, Framing};
@@ -29,3 +30,7 @@ pub use id::Id;
 pub use message::Message;
 pub use revision::{Era, Revision};
 pub use scan::{Ambiguity, Kind, Peek, Span};
+pub use vocabulary::{
+    Direction, Lasting, MessageKind, Mode, OnDetach, OutcomeKind, Owner, Permission, ServerState, Side, Transport,
+    VerdictKind,
+};

@@ -79,12 +79,25 @@ impl Revision {
 /// The two ways to converse: open with `initialize` and keep a session, or say everything in each
 /// request. The names are the specification's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+#[cfg_attr(
+    feature = "schema",
+    derive(utoipa::ToSchema),
+    schema(as = ServerEra, description = "Whether conversations with it begin with `initialize`.")
+)]
 pub enum Era {
     Legacy,
     Modern,
 }
 
 impl Era {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+        }
+    }
+
     /// What the version header of a request says. A date after the legacy ones is modern even if it
     /// is not known here, so that such a request is refused in terms its sender understands. What is
     /// no date says nothing.

@@ -3,19 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Who set it, which decides whether it holds while no face has the lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Owner {
-    /// A flag of the command line; holds only while a face has the lease.
-    Start,
-    /// The face with the lease; holds only while a face has the lease.
-    Face,
-    /// A command at run time; holds up to the limit.
-    Command,
-    /// A rule that asks; holds until somebody answers, or up to its limit.
-    Policy,
-}
+pub use mcp_wire::Owner;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Breakpoint {

@@ -94,63 +94,48 @@ pub struct Ended {
     pub why: String,
 }
 
-impl Event {
-    /// The name it has in the stream.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Snapshot(_) => "snapshot",
-            Self::Message(_) => "message",
-            Self::Held(_) => "held",
-            Self::Outcome(_) => "outcome",
-            Self::Verdict(_) => "verdict",
-            Self::Marked(_) => "marked",
-            Self::Mode(_) => "mode",
-            Self::Breakpoints(_) => "breakpoints",
-            Self::Policy(_) => "policy",
-            Self::Lease(_) => "lease",
-            Self::Fault(_) => "fault",
-            Self::Gap(_) => "gap",
-            Self::End(_) => "end",
+/// Names each event as the stream does.
+macro_rules! named {
+    ($($variant:ident => $name:literal),+ $(,)?) => {
+        impl Event {
+            /// The name it has in the stream.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $name),+
+                }
+            }
+
+            /// Reads an event of the stream. `None` for a name that this version does not know.
+            pub fn parse(name: &str, data: &[u8]) -> Result<Option<Self>, serde_json::Error> {
+                Ok(Some(match name {
+                    $($name => Self::$variant(serde_json::from_slice(data)?),)+
+                    _ => return Ok(None),
+                }))
+            }
+
+            /// What it says, as JSON.
+            pub fn data(&self) -> String {
+                let json = match self {
+                    $(Self::$variant(said) => serde_json::to_string(said)),+
+                };
+                json.expect("plain data always serialises")
+            }
         }
-    }
+    };
+}
 
-    /// Reads an event of the stream. `None` for a name that this version does not know.
-    pub fn parse(name: &str, data: &[u8]) -> Result<Option<Self>, serde_json::Error> {
-        use serde_json::from_slice;
-        Ok(Some(match name {
-            "snapshot" => Self::Snapshot(from_slice(data)?),
-            "message" => Self::Message(from_slice(data)?),
-            "held" => Self::Held(from_slice(data)?),
-            "outcome" => Self::Outcome(from_slice(data)?),
-            "verdict" => Self::Verdict(from_slice(data)?),
-            "marked" => Self::Marked(from_slice(data)?),
-            "mode" => Self::Mode(from_slice(data)?),
-            "breakpoints" => Self::Breakpoints(from_slice(data)?),
-            "policy" => Self::Policy(from_slice(data)?),
-            "lease" => Self::Lease(from_slice(data)?),
-            "fault" => Self::Fault(from_slice(data)?),
-            "gap" => Self::Gap(from_slice(data)?),
-            "end" => Self::End(from_slice(data)?),
-            _ => return Ok(None),
-        }))
-    }
-
-    /// What it says, as JSON.
-    pub fn data(&self) -> String {
-        let json = match self {
-            Self::Snapshot(snapshot) => serde_json::to_string(snapshot),
-            Self::Message(message) | Self::Fault(message) => serde_json::to_string(message),
-            Self::Held(held) => serde_json::to_string(held),
-            Self::Outcome(outcome) => serde_json::to_string(outcome),
-            Self::Verdict(verdict) => serde_json::to_string(verdict),
-            Self::Marked(marked) => serde_json::to_string(marked),
-            Self::Mode(mode) => serde_json::to_string(mode),
-            Self::Breakpoints(breakpoints) => serde_json::to_string(breakpoints),
-            Self::Policy(policy) => serde_json::to_string(policy),
-            Self::Lease(lease) => serde_json::to_string(lease),
-            Self::Gap(gap) => serde_json::to_string(gap),
-            Self::End(ended) => serde_json::to_string(ended),
-        };
-        json.expect("plain data always serialises")
-    }
+named! {
+    Snapshot => "snapshot",
+    Message => "message",
+    Held => "held",
+    Outcome => "outcome",
+    Verdict => "verdict",
+    Marked => "marked",
+    Mode => "mode",
+    Breakpoints => "breakpoints",
+    Policy => "policy",
+    Lease => "lease",
+    Fault => "fault",
+    Gap => "gap",
+    End => "end",
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::event::Verdict;
-use crate::api::policy::{Permission, RuleVerdict};
+use crate::api::policy::{Permission, VerdictKind};
 
 /// What the rules that count now make of a message, rule by rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -12,7 +12,7 @@ pub struct Explanation {
     /// What these rules decide about it; absent if it is nothing that rules decide about, such as an
     /// answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<RuleVerdict>,
+    pub verdict: Option<VerdictKind>,
     /// What was decided when it came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Verdict>,
@@ -38,7 +38,7 @@ pub struct ExplainedRule {
     pub name: String,
     /// An expression of the filter language.
     pub filter: String,
-    pub verdict: RuleVerdict,
+    pub verdict: VerdictKind,
     pub matches: bool,
     /// It is the one that counts.
     pub decides: bool,

@@ -6,6 +6,8 @@ use utoipa::ToSchema;
 use crate::api::message::{Direction, Message};
 use crate::api::question::Question;
 
+pub use mcp_wire::OutcomeKind;
+
 /// A message that is held.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Held {
@@ -34,38 +36,6 @@ pub struct Held {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct HeldList {
     pub held: Vec<Held>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OutcomeKind {
-    Forwarded,
-    Modified,
-    Dropped,
-    /// Dropped, and whoever sent it was told with an error.
-    Refused,
-    Answered,
-    /// The sender took it back.
-    Cancelled,
-    /// Let go without a decision: the limit, a face that left, the end of intercepting.
-    Released,
-    /// There is nobody left to send it to.
-    Discarded,
-}
-
-impl OutcomeKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Forwarded => "forwarded",
-            Self::Modified => "modified",
-            Self::Dropped => "dropped",
-            Self::Refused => "refused",
-            Self::Answered => "answered",
-            Self::Cancelled => "cancelled",
-            Self::Released => "released",
-            Self::Discarded => "discarded",
-        }
-    }
 }
 
 /// What became of a held message.

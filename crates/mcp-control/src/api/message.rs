@@ -4,66 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    ClientToServer,
-    ServerToClient,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Transport {
-    Stdio,
-    Sse,
-    StreamableHttp,
-}
-
-impl Transport {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stdio => "stdio",
-            Self::Sse => "sse",
-            Self::StreamableHttp => "streamable_http",
-        }
-    }
-}
-
-/// What a message is, in the words that the filter field `kind` takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    Request,
-    Response,
-    /// A response that carries an error.
-    Error,
-    Notification,
-    Batch,
-    /// JSON, but not JSON-RPC.
-    Json,
-    /// Not even JSON.
-    Bytes,
-    /// A line of the server's standard output that was no message.
-    Noise,
-    /// What happened instead of a message.
-    Event,
-}
-
-impl Kind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Response => "response",
-            Self::Error => "error",
-            Self::Notification => "notification",
-            Self::Batch => "batch",
-            Self::Json => "json",
-            Self::Bytes => "bytes",
-            Self::Noise => "noise",
-            Self::Event => "event",
-        }
-    }
-}
+pub use mcp_wire::{Direction, MessageKind, Transport};
 
 /// One message, or an event that stands where a message should have been.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -77,7 +18,7 @@ pub struct Message {
     pub direction: Direction,
     /// The side it arrived on.
     pub transport: Transport,
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// Of an answer, the method of the request that it answers.
     #[serde(default)]
     pub method: Option<String>,

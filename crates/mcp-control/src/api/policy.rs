@@ -5,24 +5,7 @@ use utoipa::ToSchema;
 
 use crate::api::question::Lasting;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Permission {
-    Allow,
-    Deny,
-}
-
-/// What a rule says of what it matches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum RuleVerdict {
-    Allow,
-    Deny,
-    /// Somebody decides.
-    Ask,
-    /// It is noted, and the rules after it decide.
-    Observe,
-}
+pub use mcp_wire::{Permission, VerdictKind};
 
 /// The rules in a few words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -65,7 +48,7 @@ pub struct Rule {
     pub name: String,
     /// An expression of the filter language.
     pub filter: String,
-    pub verdict: RuleVerdict,
+    pub verdict: VerdictKind,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

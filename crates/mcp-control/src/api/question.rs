@@ -6,6 +6,8 @@ use utoipa::ToSchema;
 
 use crate::api::policy::Permission;
 
+pub use mcp_wire::Lasting;
+
 /// What a rule asks about a held message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Question {
@@ -30,19 +32,6 @@ pub struct Question {
     /// Whoever uses the client is asked there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_client: bool,
-}
-
-/// How long an answer counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Lasting {
-    /// For this message.
-    #[default]
-    Once,
-    /// For everything the same rule asks about the same tool, prompt or resource, while the proxy runs.
-    Session,
-    /// The same, and it is written beside the rules: it counts for as long as the rule is there.
-    Rule,
 }
 
 /// Lets a message go on that a rule asks about.

@@ -5,6 +5,8 @@ use utoipa::ToSchema;
 
 use crate::api::message::Transport;
 
+pub use mcp_wire::{Era, ServerState};
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Servers {
     /// In the order in which lists are merged.
@@ -17,7 +19,7 @@ pub struct Server {
     pub state: ServerState,
     /// What is spoken with it, once that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub era: Option<ServerEra>,
+    pub era: Option<Era>,
     pub transport: Transport,
     /// How many it offers, once it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,60 +46,6 @@ pub struct Server {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_words: Option<String>,
     pub calls: ServerCalls,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ServerState {
-    /// Nobody needed it yet, or for long. It is started when somebody does.
-    Stopped,
-    Starting,
-    Ready,
-    /// A ping is unanswered, and nothing was heard since. It may be busy with calls.
-    NotResponding,
-    /// Its last calls failed on their way.
-    Failing,
-    /// It answered with HTTP status 401 or 403; `why` has the next step.
-    NeedsLogin,
-    /// It has failed, and is started again.
-    Restarting,
-    /// It failed over and over; it is still tried.
-    Down,
-    /// Somebody does not want it to take part.
-    Disabled,
-}
-
-impl ServerState {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Stopped => "stopped",
-            Self::Starting => "starting",
-            Self::Ready => "ready",
-            Self::NotResponding => "not responding",
-            Self::Failing => "failing",
-            Self::NeedsLogin => "needs login",
-            Self::Restarting => "restarting",
-            Self::Down => "down",
-            Self::Disabled => "disabled",
-        }
-    }
-}
-
-/// Whether conversations with it begin with `initialize`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ServerEra {
-    Legacy,
-    Modern,
-}
-
-impl ServerEra {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Legacy => "legacy",
-            Self::Modern => "modern",
-        }
-    }
 }
 
 /// What clients asked of a server.

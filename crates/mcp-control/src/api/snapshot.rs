@@ -8,28 +8,12 @@ use crate::api::held::Held;
 use crate::api::instance::Instance;
 use crate::api::lease::Lease;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// Everything goes on at once, save what a breakpoint holds.
-    Passthrough,
-    /// Every message is held; only while a face has the lease, unless a command wanted it so.
-    Intercept,
-}
+pub use mcp_wire::{Mode, OnDetach};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModeChange {
     pub mode: Mode,
-}
-
-/// What happens to held messages when the face with the lease leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnDetach {
-    Forward,
-    Error,
-    Drop,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

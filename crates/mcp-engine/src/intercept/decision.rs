@@ -1,7 +1,7 @@
 //! What somebody decided about a parked message, and whether that can be done.
 
 use bytes::Bytes;
-use mcp_wire::{Id, Kind, Message, reply};
+use mcp_wire::{Id, Kind, Lasting, Message, reply};
 
 #[derive(Clone, Debug)]
 pub enum Decision {
@@ -23,17 +23,6 @@ pub enum Decision {
     Approve { lasting: Lasting, edited: Option<Bytes> },
     /// It goes nowhere, because a rule asks about it and this is the answer.
     Deny { lasting: Lasting, message: Option<String> },
-}
-
-/// How long an answer to what a rule asks counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lasting {
-    #[default]
-    Once,
-    /// For the like of it too, while this proxy runs.
-    Session,
-    /// For the like of it too, for as long as the rule is there. It is written down by then.
-    Rule,
 }
 
 /// What an answer says; whom it answers is known.

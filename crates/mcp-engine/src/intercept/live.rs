@@ -5,13 +5,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use mcp_filter::{Filter, Subject, Way};
-use mcp_store::MessageKind;
+use mcp_filter::{Filter, Subject};
 use mcp_store::story::Status;
-use mcp_wire::Kind;
+use mcp_wire::{Direction, Kind, MessageKind};
 
 use crate::conversation::Speaker;
-use crate::envelope::{ProxyMessage, Side};
+use crate::envelope::ProxyMessage;
 use crate::policy::operation::{Annotations, Classifier, Operation};
 use crate::policy::operation_of;
 
@@ -99,11 +98,8 @@ impl Live<'_> {
 }
 
 impl Subject for Live<'_> {
-    fn way(&self) -> Option<Way> {
-        Some(match self.message.from {
-            Side::Client => Way::ToServer,
-            Side::Server => Way::ToClient,
-        })
+    fn direction(&self) -> Option<Direction> {
+        Some(self.message.from.direction())
     }
 
     fn kind(&self) -> Option<&str> {

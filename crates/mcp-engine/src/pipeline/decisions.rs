@@ -13,7 +13,7 @@ use super::journal::Journal;
 use super::questions::{NOBODY, Questions, TIMEOUT};
 use crate::envelope::Side;
 use crate::intercept::{
-    Answer, BreakpointError, Content, DecideError, Decision, Fallback, Held, Lasting, Mode, Owner, Parked, Why,
+    Answer, BreakpointError, Content, DecideError, Decision, Held, Lasting, Mode, OnDetach, Owner, Parked, Why,
     compose_answer, edited,
 };
 use crate::policy::rules::Permission;
@@ -335,9 +335,9 @@ impl Decisions<'_> {
     fn fall_back(&mut self, sequence: u64) {
         let why = Why::Detached.as_str();
         match self.holds.intercept.on_detach() {
-            Fallback::Forward => self.let_go(sequence, OutcomeKind::Released, "", why),
-            Fallback::Drop => self.holds.finish(self.journal, sequence, OutcomeKind::Dropped, "", why, None),
-            Fallback::Error => {
+            OnDetach::Forward => self.let_go(sequence, OutcomeKind::Released, "", why),
+            OnDetach::Drop => self.holds.finish(self.journal, sequence, OutcomeKind::Dropped, "", why, None),
+            OnDetach::Error => {
                 let Some(parked) = self.holds.intercept.get(sequence) else { return };
                 let message = &parked.message().message;
                 let waits = matches!(message.glance().kind, Kind::Request | Kind::Response | Kind::Error);

@@ -15,7 +15,7 @@ use super::journal::Journal;
 use crate::conversation::{Conversation, Part, Speaker};
 use crate::envelope::{Lane, ProxyMessage, Side};
 use crate::intercept::DecideError;
-use crate::policy::rules::{Denial, RuleVerdict, Rules};
+use crate::policy::rules::{Denial, Rules};
 use crate::policy::{Answered, Answers, Judged, Policy, Question, Refused, Ruling, Rulings, Verdict};
 
 /// What asks for something that lists name, and may be kept from them.
@@ -291,7 +291,7 @@ impl Governance {
     ) -> Told {
         let (mut answers, mut told, mut first) = (Vec::new(), HashSet::new(), None);
         for (item, ruling) in items {
-            let is_denied = ruling.verdict == RuleVerdict::Deny;
+            let is_denied = ruling.verdict == VerdictKind::Deny;
             let (actor, why) = match is_denied {
                 true => (ruling.decider(), None),
                 false => ("rule", Some(NEIGHBOUR_DENIED)),

@@ -7,7 +7,7 @@ use mcp_wire::Message;
 
 use super::Pipeline;
 use crate::conversation::Speaker;
-use crate::intercept::{Breakpoint, Fallback, Held, Mode, Owner};
+use crate::intercept::{Breakpoint, Held, Mode, OnDetach, Owner};
 use crate::policy::explain::Judging;
 use crate::policy::rules::Rules;
 
@@ -18,7 +18,7 @@ pub struct Status {
     pub breakpoints: Vec<Breakpoint>,
     pub held: Vec<Held>,
     pub hold_limit: Option<Duration>,
-    pub on_detach: Fallback,
+    pub on_detach: OnDetach,
     pub has_face: bool,
     /// How many read along, as far as this pipeline was told.
     pub watchers: usize,

@@ -4,7 +4,7 @@
 use mcp_wire::{Message, scan};
 
 use super::govern::{BYTE_ORDER_MARK, Governed, Opinion, has_batches};
-use super::rules::RuleVerdict;
+use super::rules::VerdictKind;
 use super::{Refused, Rulings};
 use crate::conversation::Speaker;
 use crate::envelope::{ProxyMessage, Side};
@@ -47,8 +47,8 @@ pub(super) fn each_item(
             Opinion::Each(uses) => rulings.extend(uses),
             Opinion::Ruled(mut ruling) => {
                 // Nobody can be asked about a part of something.
-                if ruling.verdict == RuleVerdict::Ask {
-                    ruling.verdict = RuleVerdict::Deny;
+                if ruling.verdict == VerdictKind::Ask {
+                    ruling.verdict = VerdictKind::Deny;
                 }
                 rulings.push((item.message, ruling));
             }
@@ -57,7 +57,7 @@ pub(super) fn each_item(
     if scan::batch_items(bytes).next().is_none() {
         return Err(Refused::Unfit("a batch of nothing".into()));
     }
-    match rulings.iter().any(|(_, ruling)| ruling.verdict == RuleVerdict::Deny) {
+    match rulings.iter().any(|(_, ruling)| ruling.verdict == VerdictKind::Deny) {
         true => Err(Refused::Batch(rulings)),
         false => Ok(Rulings::Each(rulings)),
     }

@@ -8,7 +8,7 @@ use mcp_wire::{Ending, Kind, Message};
 
 use super::operation::{Annotations, Classified, Operation};
 use super::prospect::Prospect;
-use super::rules::{Permission, Rule, RuleVerdict, Rules};
+use super::rules::{Permission, Rule, Rules, VerdictKind};
 use super::tools::Tools;
 use super::{Answered, Concern, govern, table};
 use crate::conversation::Speaker;
@@ -133,7 +133,7 @@ pub fn explain(rules: &Rules, case: &Case<'_>) -> Explained {
 fn deciding(rules: &[Rule], matches: &[Certainty]) -> (Vec<usize>, bool) {
     let mut deciding = Vec::new();
     for (at, (rule, matches)) in rules.iter().zip(matches).enumerate() {
-        if rule.verdict == RuleVerdict::Observe || *matches == Certainty::No {
+        if rule.verdict == VerdictKind::Observe || *matches == Certainty::No {
             continue;
         }
         deciding.push(at);
@@ -167,8 +167,8 @@ mod tests {
     use crate::policy::rules::Denial;
     use crate::policy::{Policy, Refused, Rulings, Verdict};
 
-    fn rules(default: Permission, written: &[(&str, RuleVerdict)]) -> Rules {
-        let rule = |(at, (filter, verdict)): (usize, &(&str, RuleVerdict))| Rule {
+    fn rules(default: Permission, written: &[(&str, VerdictKind)]) -> Rules {
+        let rule = |(at, (filter, verdict)): (usize, &(&str, VerdictKind))| Rule {
             name: format!("rule-{at}").into(),
             filter: Filter::parse(filter).unwrap(),
             verdict: *verdict,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     /// What is decided when it matters.
-    fn judged(rules: &Arc<Rules>, message: &Message, from: Side) -> (RuleVerdict, Option<Arc<str>>) {
+    fn judged(rules: &Arc<Rules>, message: &Message, from: Side) -> (VerdictKind, Option<Arc<str>>) {
         let mut policy = Policy::default();
         policy.govern(Arc::clone(rules));
         let speaker = Speaker::default();
@@ -207,7 +207,7 @@ mod tests {
     /// What is explained is what happens, and what is left open does not rule it out.
     #[test]
     fn an_explanation_is_what_happens() {
-        use RuleVerdict::*;
+        use VerdictKind::*;
         let written = [
             ("$.params.arguments.path ^= \"/etc\"", Deny),
             ("op:delete", Ask),

@@ -13,7 +13,7 @@ use mcp_wire::{Kind, Message};
 use super::lists::OpenLists;
 use super::operation::Annotations;
 use super::prospect::Prospect;
-use super::rules::{Permission, Rule, RuleVerdict, Rules};
+use super::rules::{Permission, Rule, Rules, VerdictKind};
 use super::table::{self, Candidates, Known, Table, in_spellings};
 use super::tools::Tools;
 use super::wanted;
@@ -121,7 +121,7 @@ impl Governed {
             Ok(Ok(rulings)) => {
                 self.lists.hear(&message, &rulings);
                 match rulings {
-                    Rulings::One(ruling) if ruling.verdict == RuleVerdict::Ask => {
+                    Rulings::One(ruling) if ruling.verdict == VerdictKind::Ask => {
                         Verdict::Asked(Question { message, ruling })
                     }
                     rulings => Verdict::Permitted(Judged(message), rulings),
@@ -211,7 +211,7 @@ impl Governed {
             if is_open && in_spellings(rule, matches(&live), || respelled.as_ref().map(matches)) == Certainty::No {
                 continue;
             }
-            if rule.verdict == RuleVerdict::Observe {
+            if rule.verdict == VerdictKind::Observe {
                 observed.push(Arc::clone(&rule.name));
                 continue;
             }
@@ -219,8 +219,8 @@ impl Governed {
         }
         let is_kept = (is_request && !candidates.is_plumbing) || !observed.is_empty();
         let verdict = match rules.default {
-            Permission::Deny if !candidates.is_plumbing => RuleVerdict::Deny,
-            _ => RuleVerdict::Allow,
+            Permission::Deny if !candidates.is_plumbing => VerdictKind::Deny,
+            _ => VerdictKind::Allow,
         };
         Ruling { observed, is_kept, server: server.id.clone(), ..Ruling::by_default(verdict, candidates) }
     }
@@ -329,7 +329,7 @@ impl Ruling {
     /// What is said of a message that no rule could be asked about.
     pub(crate) fn unfit() -> Self {
         Self {
-            verdict: RuleVerdict::Deny,
+            verdict: VerdictKind::Deny,
             rule: None,
             message: None,
             about: None,
@@ -344,7 +344,7 @@ impl Ruling {
         }
     }
 
-    fn by_default(verdict: RuleVerdict, candidates: &Candidates) -> Self {
+    fn by_default(verdict: VerdictKind, candidates: &Candidates) -> Self {
         Self {
             verdict,
             about: Some((Arc::clone(&candidates.method), candidates.tool.clone())),
@@ -359,7 +359,7 @@ impl From<Opinion> for Result<Rulings, Refused> {
     fn from(opinion: Opinion) -> Self {
         match opinion {
             Opinion::Fit => Ok(Rulings::None),
-            Opinion::Ruled(ruling) if ruling.verdict == RuleVerdict::Deny => Err(Refused::Denied(Box::new(ruling))),
+            Opinion::Ruled(ruling) if ruling.verdict == VerdictKind::Deny => Err(Refused::Denied(Box::new(ruling))),
             Opinion::Ruled(ruling) => Ok(Rulings::One(ruling)),
             Opinion::Each(rulings) => Ok(Rulings::Each(rulings)),
             Opinion::Unfit(why) => Err(Refused::Unfit(why)),

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use mcp_filter::{Subject, Way};
+use mcp_filter::Subject;
+use mcp_wire::Direction;
 
 use super::operation::{Annotations, Operation};
 use crate::envelope::Side;
@@ -28,11 +29,8 @@ impl Prospect<'_> {
 }
 
 impl Subject for Prospect<'_> {
-    fn way(&self) -> Option<Way> {
-        Some(match self.from {
-            Side::Client => Way::ToServer,
-            Side::Server => Way::ToClient,
-        })
+    fn direction(&self) -> Option<Direction> {
+        Some(self.from.direction())
     }
 
     fn kind(&self) -> Option<&str> {

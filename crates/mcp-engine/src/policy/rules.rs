@@ -8,6 +8,8 @@ use mcp_filter::Filter;
 
 use super::operation::Classifier;
 
+pub use mcp_wire::{Permission, VerdictKind};
+
 /// Everything that a rules file says. Never changed: a new file is another one of these.
 #[derive(Debug)]
 pub struct Rules {
@@ -31,31 +33,13 @@ pub struct Rules {
 pub struct Rule {
     pub name: Arc<str>,
     pub filter: Filter,
-    pub verdict: RuleVerdict,
+    pub verdict: VerdictKind,
     /// What whoever is denied is told, and whoever is asked.
     pub message: Option<Arc<str>>,
     /// How long a question waits for an answer.
     pub timeout: Option<Duration>,
     /// What counts if somebody was there and did not answer in time.
     pub on_timeout: Permission,
-}
-
-/// What a rule says of what it matches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RuleVerdict {
-    Allow,
-    Deny,
-    /// Somebody decides.
-    Ask,
-    /// It is noted that the rule matches, and the rules after it decide.
-    Observe,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Permission {
-    #[default]
-    Allow,
-    Deny,
 }
 
 /// What a denied caller gets.
@@ -65,24 +49,4 @@ pub enum Denial {
     Error,
     /// A result of the tool that says it failed, for clients that show errors to nobody.
     Result,
-}
-
-impl RuleVerdict {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-            Self::Ask => "ask",
-            Self::Observe => "observe",
-        }
-    }
-}
-
-impl Permission {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-        }
-    }
 }

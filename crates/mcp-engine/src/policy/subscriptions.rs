@@ -5,7 +5,7 @@ use mcp_wire::Message;
 
 use super::Ruling;
 use super::govern::Governed;
-use super::rules::RuleVerdict;
+use super::rules::VerdictKind;
 use crate::conversation::Speaker;
 use crate::envelope::ProxyMessage;
 
@@ -39,10 +39,10 @@ impl Governed {
     }
 }
 
-fn strictness(verdict: RuleVerdict) -> u8 {
+fn strictness(verdict: VerdictKind) -> u8 {
     match verdict {
-        RuleVerdict::Allow | RuleVerdict::Observe => 0,
-        RuleVerdict::Ask => 1,
-        RuleVerdict::Deny => 2,
+        VerdictKind::Allow | VerdictKind::Observe => 0,
+        VerdictKind::Ask => 1,
+        VerdictKind::Deny => 2,
     }
 }

@@ -11,7 +11,7 @@ use mcp_filter::{Certainty, Spelling};
 
 use super::operation::{Annotations, Operation};
 use super::prospect::Prospect;
-use super::rules::{Permission, Rule, RuleVerdict};
+use super::rules::{Permission, Rule, VerdictKind};
 use crate::envelope::Side;
 
 /// Kinds of messages that are remembered. Names come from peers, so there can be any number; a gateway that hides
@@ -152,8 +152,8 @@ pub(super) fn find_out(
             continue;
         }
         found.push((at, certainty == Certainty::Maybe));
-        may_pass |= matches!(rule.verdict, RuleVerdict::Allow | RuleVerdict::Ask);
-        if certainty == Certainty::Yes && rule.verdict != RuleVerdict::Observe {
+        may_pass |= matches!(rule.verdict, VerdictKind::Allow | VerdictKind::Ask);
+        if certainty == Certainty::Yes && rule.verdict != VerdictKind::Observe {
             is_decided = true;
             break;
         }
@@ -173,8 +173,8 @@ pub(super) fn find_out(
 /// that permits must match both.
 pub(super) fn in_spellings(rule: &Rule, one: Certainty, other: impl FnOnce() -> Option<Certainty>) -> Certainty {
     let decisive = match rule.verdict {
-        RuleVerdict::Allow => Certainty::No,
-        RuleVerdict::Deny | RuleVerdict::Ask | RuleVerdict::Observe => Certainty::Yes,
+        VerdictKind::Allow => Certainty::No,
+        VerdictKind::Deny | VerdictKind::Ask | VerdictKind::Observe => Certainty::Yes,
     };
     match one == decisive {
         true => one,
@@ -200,8 +200,8 @@ pub(super) fn foretell(rule: &Rule, prospect: &Prospect<'_>) -> Certainty {
 /// What restricts is not escaped by another spelling, and what permits is not reached by one.
 pub(super) fn spelling(rule: &Rule) -> Spelling {
     match rule.verdict {
-        RuleVerdict::Allow => Spelling::Every,
-        RuleVerdict::Deny | RuleVerdict::Ask | RuleVerdict::Observe => Spelling::Any,
+        VerdictKind::Allow => Spelling::Every,
+        VerdictKind::Deny | VerdictKind::Ask | VerdictKind::Observe => Spelling::Any,
     }
 }
 

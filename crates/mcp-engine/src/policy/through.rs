@@ -6,7 +6,7 @@ use mcp_wire::Message;
 
 use super::Ruling;
 use super::govern::{Governed, Opinion};
-use super::rules::RuleVerdict;
+use super::rules::VerdictKind;
 use crate::conversation::Speaker;
 use crate::envelope::ProxyMessage;
 
@@ -31,19 +31,19 @@ impl Governed {
         let is_one = rulings.len() == 1;
         let found = |verdict| rulings.iter().position(|(_, ruling)| ruling.verdict == verdict);
         let strictest = match &own {
-            Some(own) if own.verdict == RuleVerdict::Deny => None,
-            _ => found(RuleVerdict::Deny).or_else(|| found(RuleVerdict::Ask)),
+            Some(own) if own.verdict == VerdictKind::Deny => None,
+            _ => found(VerdictKind::Deny).or_else(|| found(VerdictKind::Ask)),
         };
         match (strictest, own) {
             (Some(at), own) => {
                 let (_, mut ruling) = rulings.swap_remove(at);
                 // Nobody can be asked about a part of something.
-                if ruling.verdict == RuleVerdict::Ask && !is_one {
-                    ruling.verdict = RuleVerdict::Deny;
+                if ruling.verdict == VerdictKind::Ask && !is_one {
+                    ruling.verdict = VerdictKind::Deny;
                 }
                 Opinion::Ruled(with_observed(ruling, own))
             }
-            (None, Some(own)) if own.verdict != RuleVerdict::Allow => Opinion::Ruled(own),
+            (None, Some(own)) if own.verdict != VerdictKind::Allow => Opinion::Ruled(own),
             (None, own) if is_one => {
                 let (_, ruling) = rulings.swap_remove(0);
                 Opinion::Ruled(with_observed(ruling, own))

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use mcp_wire::{Message, scan};
 
 use super::govern::{Governed, Opinion};
-use super::rules::RuleVerdict;
+use super::rules::VerdictKind;
 use super::{Refused, Ruling, Rulings};
 use crate::conversation::Speaker;
 use crate::envelope::ProxyMessage;
@@ -43,8 +43,8 @@ impl Governed {
             match self.consider(&request, speaker) {
                 Opinion::Ruled(mut ruling) => {
                     // Nobody can be asked about a part of something.
-                    if matches!(ruling.verdict, RuleVerdict::Deny | RuleVerdict::Ask) {
-                        ruling.verdict = RuleVerdict::Deny;
+                    if matches!(ruling.verdict, VerdictKind::Deny | VerdictKind::Ask) {
+                        ruling.verdict = VerdictKind::Deny;
                         return Err(Refused::Denied(Box::new(ruling)));
                     }
                     rulings.push((request.message, ruling));

@@ -6,7 +6,12 @@ const NAMES: &str = r#"{"id":1,"method":"tools/call","params":{"name":"write_fil
 
 #[track_caller]
 fn check_foretold(expected: Certainty, expressions: &[&str]) {
-    let call = Fake { way: Some(Way::ToServer), kind: Some("request"), revision: Some("2025-06-18"), ..message(NAMES) };
+    let call = Fake {
+        direction: Some(Direction::ClientToServer),
+        kind: Some("request"),
+        revision: Some("2025-06-18"),
+        ..message(NAMES)
+    };
     for expression in expressions {
         let opposite = match expected {
             Certainty::Yes => Certainty::No,

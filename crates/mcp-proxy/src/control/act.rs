@@ -7,10 +7,10 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::StatusCode;
 use mcp_control::api::{
-    Answer as AnswerBody, ApiError, Code, Drop, Hand, LeaseGrant, LeaseRequest, LeaseState, Mark, Mode, ModeChange,
-    Modify, Named, NewBreakpoint, Notes, Released, Replay, Replayed, Save, Saved,
+    Answer as AnswerBody, ApiError, Code, Drop, Hand, LeaseGrant, LeaseRequest, LeaseState, Mark, ModeChange, Modify,
+    Named, NewBreakpoint, Notes, Released, Replay, Replayed, Save, Saved,
 };
-use mcp_engine::intercept::{self, BreakpointError};
+use mcp_engine::intercept::BreakpointError;
 use mcp_engine::{Decision, Pipeline};
 use mcp_store::{Direction, MessageKind, Session, StoreError, session_file};
 
@@ -96,11 +96,7 @@ pub async fn mode(
     Small(change): Small<ModeChange>,
 ) -> Answer<Released> {
     let owner = shared.leases.permit(&hand)?.owner;
-    let mode = match change.mode {
-        Mode::Passthrough => intercept::Mode::Passthrough,
-        Mode::Intercept => intercept::Mode::Intercept,
-    };
-    let released = shared.order(move |pipeline| pipeline.decisions().set_mode(mode, owner)).await?;
+    let released = shared.order(move |pipeline| pipeline.decisions().set_mode(change.mode, owner)).await?;
     Ok(Json(Released { released: released as u64 }))
 }
 

@@ -4,7 +4,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use bytes::Bytes;
-use mcp_control::api::{self, ApiError, Approve, Code, Deny, Hand, Released};
+use mcp_control::api::{ApiError, Approve, Code, Deny, Hand, Released};
 use mcp_engine::Decision;
 use mcp_engine::intercept::Lasting;
 use mcp_engine::policy::Answered;
@@ -29,7 +29,7 @@ pub async fn approve(
     PerhapsLarge(approve): PerhapsLarge<Approve>,
 ) -> Answer<Released> {
     let by = shared.leases.permit(&hand)?.name;
-    let lasting = lasting(approve.lasting);
+    let lasting = approve.lasting;
     let edited = approve.raw.map(|raw| Bytes::copy_from_slice(raw.get().as_bytes()));
     let decision = Decision::Approve { lasting, edited };
     Ok(Json(answer(shared, sequence, decision, (lasting, Permission::Allow), by).await?))
@@ -47,18 +47,10 @@ pub async fn deny(
     if deny.message.as_ref().is_some_and(|message| message.chars().count() > MESSAGE_CHARS_MAX) {
         return Err(Refusal::bad(format!("a message has up to {MESSAGE_CHARS_MAX} characters")));
     }
-    let lasting = lasting(deny.lasting);
+    let lasting = deny.lasting;
     let message = deny.message.filter(|message| !message.trim().is_empty());
     let decision = Decision::Deny { lasting, message: message.map(|message| visible(&message).to_string()) };
     Ok(Json(answer(shared, sequence, decision, (lasting, Permission::Deny), by).await?))
-}
-
-fn lasting(lasting: api::Lasting) -> Lasting {
-    match lasting {
-        api::Lasting::Once => Lasting::Once,
-        api::Lasting::Session => Lasting::Session,
-        api::Lasting::Rule => Lasting::Rule,
-    }
 }
 
 async fn answer(

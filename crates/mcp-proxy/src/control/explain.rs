@@ -1,15 +1,15 @@
 //! Why rules judge a message as they do: what the engine explains, in the words of the control API.
 
 use axum::extract::State;
-use mcp_control::api::{self, ApiError, ExplainedRule, Explanation};
+use mcp_control::api::{ApiError, ExplainedRule, Explanation};
 use mcp_engine::meaning::uses_of;
 use mcp_engine::policy::explain::{Case, Explained, Judging, explain as explained};
-use mcp_engine::policy::rules::{Rule, RuleVerdict, Rules};
-use mcp_engine::{Pipeline, Side, Speaker};
+use mcp_engine::policy::rules::{Rule, Rules, VerdictKind};
+use mcp_engine::{Pipeline, Speaker};
 use mcp_filter::Certainty;
 use mcp_store::{Direction, MessageKind, Told};
 
-use super::policy::{no_rules, permission, rule_verdict};
+use super::policy::no_rules;
 use super::reply::{Answer, Json, Refusal};
 use super::request::Sequence;
 use super::shared::Shared;
@@ -45,7 +45,7 @@ fn explanation(told: &Told, sequence: u64, judging: &Judging) -> Explanation {
         reasons: Vec::new(),
         rules: Vec::new(),
         rules_omitted: rules.rules.len() as u64,
-        default: permission(rules.default),
+        default: rules.default,
         version: rules.version.to_string(),
         rules_changed: sequence <= judging.judged_otherwise,
     };
@@ -53,10 +53,7 @@ fn explanation(told: &Told, sequence: u64, judging: &Judging) -> Explanation {
         explanation.reasons.push(why.into());
         return explanation;
     }
-    let from = match recorded.direction {
-        Direction::ClientToServer => Side::Client,
-        Direction::ServerToClient => Side::Server,
-    };
+    let from = recorded.direction.sender();
     let speaker = Speaker { client: told.client.clone(), revision: told.revision.clone(), ..Speaker::default() };
     let (annotations, message) = (judging.annotations, &told.message);
     let server = judging.server.as_deref();
@@ -111,16 +108,13 @@ fn reasons(told: &Told, explained: &Explained) -> Vec<String> {
     reasons
 }
 
-fn verdict(told: &Told, rules: &Rules, explained: &Explained) -> Option<api::RuleVerdict> {
+fn verdict(told: &Told, rules: &Rules, explained: &Explained) -> Option<VerdictKind> {
     let is_judged_in_parts = told.message.subscriptions().next().is_some() || !uses_of(&told.message).is_empty();
     match (&explained.unfit, explained.deciding.first()) {
-        (Some(_), _) => Some(api::RuleVerdict::Deny),
+        (Some(_), _) => Some(VerdictKind::Deny),
         (None, _) if is_judged_in_parts => None,
-        (None, Some(at)) => Some(rule_verdict(rules.rules[*at].verdict)),
-        (None, None) => explained.default.map(|default| match permission(default) {
-            api::Permission::Allow => api::RuleVerdict::Allow,
-            api::Permission::Deny => api::RuleVerdict::Deny,
-        }),
+        (None, Some(at)) => Some(rules.rules[*at].verdict),
+        (None, None) => explained.default.map(VerdictKind::from),
     }
 }
 
@@ -135,11 +129,11 @@ fn listed(rules: &Rules, explained: &Explained, judging: &Judging) -> Vec<Explai
             Some(deciding) if at == deciding => decided(rule, judging),
             _ if !matches => None,
             Some(deciding) if at > deciding => Some("a rule before it decides".to_owned()),
-            _ if rule.verdict == RuleVerdict::Observe => Some("it only notes that it matches".to_owned()),
+            _ if rule.verdict == VerdictKind::Observe => Some("it only notes that it matches".to_owned()),
             _ => None,
         };
         let (name, filter) = (rule.name.to_string(), rule.filter.to_string());
-        let verdict = rule_verdict(rule.verdict);
+        let verdict = rule.verdict;
         ExplainedRule { name, filter, verdict, matches, decides: deciding == Some(at), note }
     });
     each.collect()
@@ -147,7 +141,7 @@ fn listed(rules: &Rules, explained: &Explained, judging: &Judging) -> Vec<Explai
 
 /// What else to know of the rule that decides.
 fn decided(rule: &Rule, judging: &Judging) -> Option<String> {
-    if rule.verdict != RuleVerdict::Ask {
+    if rule.verdict != VerdictKind::Ask {
         return rule.message.as_deref().map(str::to_owned);
     }
     let answered = judging.answers.iter().find(|answered| answered.rule == rule.name);

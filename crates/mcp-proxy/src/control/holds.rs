@@ -60,7 +60,7 @@ fn unread(shared: &Shared, held: &Held) -> api::Held {
     let text = |span: Option<Span>| span.map(|span| held.message.slice(span));
     let told = Story::of(&shared.card.header()).tell(recorded(shared, held, Bytes::new()));
     let message = api::Message {
-        kind: tell::kind(glance.kind.into()),
+        kind: glance.kind.into(),
         method: text(glance.method).and_then(|method| serde_json::from_slice(method).ok()),
         jsonrpc_id: text(glance.id).and_then(tell::verbatim),
         size: held.message.bytes().len() as u64,

@@ -246,7 +246,7 @@ impl<'a> Teller<'a> {
         };
         if let Ok(standing) = shared.standing().await {
             teller.place(&standing);
-            teller.mode = tell::mode(standing.status.mode);
+            teller.mode = standing.status.mode;
             teller.breakpoints = tell::breakpoints(&standing.status.breakpoints);
             teller.policy = policy::governed(&standing.status);
         }
@@ -311,7 +311,7 @@ impl<'a> Teller<'a> {
                 self.shared.hub.ring().amend(sequence, Said::Outcome((*outcome).clone()));
                 self.push(What::Other(api::Event::Outcome(api::Outcome {
                     sequence,
-                    what: tell::outcome(outcome.what),
+                    what: outcome.what,
                     by: outcome.by.clone(),
                     held_ns: outcome.held_ns,
                     edited: outcome.edited.is_some(),
@@ -336,7 +336,7 @@ impl<'a> Teller<'a> {
         let Ok(standing) = self.shared.standing().await else { return };
         self.place(&standing);
         let status = standing.status;
-        let (mode, breakpoints) = (tell::mode(status.mode), tell::breakpoints(&status.breakpoints));
+        let (mode, breakpoints) = (status.mode, tell::breakpoints(&status.breakpoints));
         if mode != self.mode {
             self.mode = mode;
             self.push(What::Other(api::Event::Mode(api::ModeChange { mode })));

@@ -23,7 +23,7 @@ use super::{act, asks, exchange, explain, look, policy, servers, site};
         act::give_up_lease, site::login,
     ),
     components(schemas(
-        api::Ended, api::Gap, api::Outcome, api::OutcomeKind, api::Marked, api::Verdict, api::Lease, api::Owner, api::Kind
+        api::Ended, api::Gap, api::Outcome, api::OutcomeKind, api::Marked, api::Verdict, api::Lease, api::Owner, api::MessageKind
     )),
     modifiers(&Doors),
     security(("token" = [])),

@@ -6,7 +6,7 @@ use mcp_control::api::{self, ApiError};
 use mcp_engine::Pipeline;
 use mcp_engine::intercept::Held;
 use mcp_engine::pipeline::Status;
-use mcp_engine::policy::rules::{Permission, Rule, RuleVerdict, Rules};
+use mcp_engine::policy::rules::{Rule, Rules, VerdictKind};
 use mcp_engine::policy::{Answered, Answers};
 
 use super::reply::{Answer, Json, Refusal};
@@ -24,7 +24,7 @@ pub async fn policy(State(shared): State<Shared>) -> Answer<api::Policy> {
         version: rules.version.to_string(),
         file: shared.rules_file.as_ref().map(|file| file.display().to_string()),
         server: rules.server.as_deref().map(str::to_owned),
-        default: permission(rules.default),
+        default: rules.default,
         hide_denied: rules.hide_denied,
         audit_required: rules.audit_required,
         rules: rules.rules.iter().map(rule).collect(),
@@ -42,7 +42,7 @@ pub fn governed(status: &Status) -> Option<api::Governed> {
     Some(api::Governed {
         version: rules.version.to_string(),
         rules: rules.rules.len() as u64,
-        default: permission(rules.default),
+        default: rules.default,
         hide_denied: rules.hide_denied,
         unwritten: status.is_unwritten,
     })
@@ -58,7 +58,7 @@ pub fn question(held: &Held) -> Option<api::Question> {
         tool: held.message.subject().map(Into::into),
         operation: ruling.operation.map(|operation| operation.name().to_owned()),
         timeout_ms: ruling.timeout.map(tell::millis),
-        on_timeout: permission(ruling.on_timeout),
+        on_timeout: ruling.on_timeout,
         in_client: held.in_client,
     })
 }
@@ -67,23 +67,23 @@ fn rule(rule: &Rule) -> api::Rule {
     api::Rule {
         name: rule.name.to_string(),
         filter: rule.filter.to_string(),
-        verdict: rule_verdict(rule.verdict),
+        verdict: rule.verdict,
         message: rule.message.as_deref().map(str::to_owned),
         timeout_ms: rule.timeout.map(tell::millis),
-        on_timeout: (rule.verdict == RuleVerdict::Ask).then(|| permission(rule.on_timeout)),
+        on_timeout: (rule.verdict == VerdictKind::Ask).then_some(rule.on_timeout),
     }
 }
 
 /// What is written first, then what was said for this run.
 fn answered(rules: &Rules, answers: &Answers) -> Vec<api::Answered> {
-    let asks = |name: &str| rules.rules.iter().any(|rule| *rule.name == *name && rule.verdict == RuleVerdict::Ask);
+    let asks = |name: &str| rules.rules.iter().any(|rule| *rule.name == *name && rule.verdict == VerdictKind::Ask);
     let is_new = |answer: &Answered, newer: &[Answered]| !newer.iter().any(|newer| newer.is_about_the_same(answer));
     let told = |answer: &Answered, lasting, is_newest: bool| api::Answered {
         rule: answer.rule.to_string(),
         method: answer.method.to_string(),
         subject: answer.subject.as_deref().map(str::to_owned),
         server: answer.server.as_deref().map(str::to_owned),
-        permission: permission(answer.permission),
+        permission: answer.permission,
         by: answer.by.to_string(),
         lasting,
         counts: is_newest && asks(&answer.rule),
@@ -94,20 +94,4 @@ fn answered(rules: &Rules, answers: &Answers) -> Vec<api::Answered> {
     });
     let said = answers.said().iter().map(|answer| told(answer, api::Lasting::Session, true));
     written.chain(said).collect()
-}
-
-pub fn rule_verdict(verdict: RuleVerdict) -> api::RuleVerdict {
-    match verdict {
-        RuleVerdict::Allow => api::RuleVerdict::Allow,
-        RuleVerdict::Deny => api::RuleVerdict::Deny,
-        RuleVerdict::Ask => api::RuleVerdict::Ask,
-        RuleVerdict::Observe => api::RuleVerdict::Observe,
-    }
-}
-
-pub fn permission(permission: Permission) -> api::Permission {
-    match permission {
-        Permission::Allow => api::Permission::Allow,
-        Permission::Deny => api::Permission::Deny,
-    }
 }

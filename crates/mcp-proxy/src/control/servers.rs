@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
-use mcp_control::api::{self, ApiError, Hand, Server, ServerCalls, ServerEra, ServerState, Servers, Transport};
-use mcp_gateway::board::{self, Board, NotTaken, Order, ServerOrder, ServerView};
-use mcp_wire::revision::Era;
+use mcp_control::api::{self, ApiError, Hand, Server, ServerCalls, ServerState, Servers};
+use mcp_gateway::board::{Board, NotTaken, Order, ServerOrder, ServerView};
 use mcp_wire::visible::visible;
 
 use super::look::Name;
@@ -64,7 +63,7 @@ async fn order(shared: &Shared, id: String, what: ServerOrder, hand: &Hand, body
     no_body(body).await?;
     shared.leases.permit(hand)?;
     let board = board(shared)?;
-    let is_disabled = board.servers().iter().any(|it| it.id == id && it.state == board::ServerState::Disabled);
+    let is_disabled = board.servers().iter().any(|it| it.id == id && it.state == ServerState::Disabled);
     if is_disabled && what == ServerOrder::Restart {
         return Err(Refusal::not_possible(format!("server `{id}` is disabled; it has to be enabled first")));
     }
@@ -92,26 +91,9 @@ fn told(server: ServerView) -> api::Server {
     let calls = server.calls;
     api::Server {
         id: server.id,
-        state: match server.state {
-            board::ServerState::Stopped => ServerState::Stopped,
-            board::ServerState::Starting => ServerState::Starting,
-            board::ServerState::Ready => ServerState::Ready,
-            board::ServerState::NotResponding => ServerState::NotResponding,
-            board::ServerState::Failing => ServerState::Failing,
-            board::ServerState::NeedsLogin => ServerState::NeedsLogin,
-            board::ServerState::Restarting => ServerState::Restarting,
-            board::ServerState::Down => ServerState::Down,
-            board::ServerState::Disabled => ServerState::Disabled,
-        },
-        era: server.era.map(|era| match era {
-            Era::Legacy => ServerEra::Legacy,
-            Era::Modern => ServerEra::Modern,
-        }),
-        transport: match server.transport {
-            "stdio" => Transport::Stdio,
-            "sse" => Transport::Sse,
-            _ => Transport::StreamableHttp,
-        },
+        state: server.state,
+        era: server.era,
+        transport: server.transport,
         tools: server.tools.map(count),
         prompts: server.prompts.map(count),
         resources: server.resources.map(count),

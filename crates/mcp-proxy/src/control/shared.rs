@@ -16,8 +16,8 @@ use uuid::Uuid;
 use super::history::{Part, Parts, Segments};
 use super::hub::Hub;
 use super::lease::Leases;
+use super::policy;
 use super::reply::Refusal;
-use super::{policy, tell};
 
 /// Time for the data path to carry out an order, which takes microseconds between two batches.
 const ORDER_FOR: Duration = Duration::from_secs(10);
@@ -182,7 +182,7 @@ impl Shared {
             name: card.name.clone(),
             server_command: card.server_command.clone(),
             server_url: card.server_url.clone(),
-            transport: tell::transport(card.transport),
+            transport: card.transport,
             listen: card.listen.clone(),
             started_at: mcp_store::recorded::timestamp(card.started_ns).to_string(),
             session: standing.session.map(|id| id.to_string()),
@@ -193,8 +193,8 @@ impl Shared {
             held: status.held.len() as u64,
             questions: status.held.iter().filter(|held| held.asks.is_some()).count() as u64,
             policy: policy::governed(status),
-            mode: tell::mode(status.mode),
-            mode_owner: tell::owner(status.mode_owner),
+            mode: status.mode,
+            mode_owner: status.mode_owner,
             has_face: status.has_face,
             lease: self.leases.now(),
             breakpoints: status.breakpoints.len() as u64,

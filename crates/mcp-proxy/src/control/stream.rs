@@ -283,14 +283,14 @@ pub async fn snapshot(shared: &Shared, standing: &Standing) -> Snapshot {
     let status = &standing.status;
     Snapshot {
         instance: shared.instance(standing),
-        mode: tell::mode(status.mode),
-        mode_owner: tell::owner(status.mode_owner),
+        mode: status.mode,
+        mode_owner: status.mode_owner,
         has_face: status.has_face,
         breakpoints: tell::breakpoints(&status.breakpoints),
         held: holds::list(shared, &status.held).await,
         lease: shared.leases.now(),
         hold_limit_ms: status.hold_limit.map(tell::millis),
-        on_detach: tell::on_detach(status.on_detach),
+        on_detach: status.on_detach,
         faces: shared.hub.faces() as u32,
         last_sequence: status.sequence,
     }

@@ -3,9 +3,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mcp_control::api;
-use mcp_engine::intercept::{Breakpoint, Fallback, Held, Mode, Owner};
-use mcp_store::story::{Fault, Status};
-use mcp_store::{Direction, MessageKind, OutcomeKind, Told, Transport, Verdict};
+use mcp_engine::intercept::{Breakpoint, Held};
+use mcp_store::story::Status;
+use mcp_store::{Told, Verdict};
 use serde_json::value::RawValue;
 
 use super::policy;
@@ -20,30 +20,25 @@ pub fn message(told: &Told, earlier: u64, raw_max: usize) -> api::Message {
     let recorded = &told.recorded;
     let originally = recorded.original_raw.as_ref().map_or(0, |raw| raw.len());
     let raw_omitted = recorded.raw.len().saturating_add(originally) > raw_max;
-    let is_json = !recorded.noise && told.kind != MessageKind::NotJson;
-    let raw = Some(&recorded.raw).filter(|_| is_json && !raw_omitted).and_then(|raw| verbatim(raw));
+    let raw = Some(&recorded.raw).filter(|_| told.is_json() && !raw_omitted).and_then(|raw| verbatim(raw));
     let has_bytes = raw.is_none() && recorded.event.is_none() && !raw_omitted;
-    let fault = told.status().and_then(|status| match status {
-        Status::Err(Fault::Error { message, .. }) => message.as_deref(),
-        _ => None,
-    });
     api::Message {
         id: recorded.id.clone(),
         sequence: recorded.sequence + earlier,
         timestamp: recorded.timestamp().to_string(),
-        direction: direction(recorded.direction),
-        transport: transport(recorded.transport),
-        kind: kind(told.kind),
+        direction: recorded.direction,
+        transport: recorded.transport,
+        kind: told.kind,
         method: told.method().map(Into::into),
         tool: told.subject().map(Into::into),
         proxied: told.proxied(),
         jsonrpc_id: told.id().and_then(verbatim),
         answers: told.answers.map(|sequence| sequence + earlier),
         operation: told.operation().map(|sequence| sequence + earlier),
-        round: told.asked.as_ref().map(|asked| asked.round),
+        round: told.round(),
         status: told.status().map(|status| status.as_str().to_owned()),
         code: told.status().and_then(Status::code),
-        error: fault.map(str::to_owned),
+        error: told.error().map(str::to_owned),
         duration_ns: told.duration_ns(),
         size: recorded.raw.len() as u64,
         server: told.server.as_deref().map(str::to_owned),
@@ -59,13 +54,13 @@ pub fn message(told: &Told, earlier: u64, raw_max: usize) -> api::Message {
         event_id: recorded.event_id.clone(),
         origin: recorded.from_proxy.then(|| "proxy".to_owned()),
         event: recorded.event.clone(),
-        opaque: told.message.peek().ambiguity.filter(|_| told.is_message()).map(|ambiguity| ambiguity.to_string()),
+        opaque: told.opaque().map(|ambiguity| ambiguity.to_string()),
         verdict: recorded.verdict.as_deref().map(|verdict| verdict.what.as_str().to_owned()),
         rule: recorded.verdict.as_deref().and_then(|verdict| Some(verdict.rule.as_deref()?.to_owned())),
         op: told.op().map(str::to_owned),
         audit_id: recorded.verdict.as_deref().and_then(|verdict| Some(verdict.audit?.to_string())),
         held_ns: recorded.held_ns,
-        outcome: recorded.outcome.map(|what| outcome(what).as_str().to_owned()),
+        outcome: recorded.outcome.map(|what| what.as_str().to_owned()),
         decided_by: recorded.decided_by.clone(),
         mark: recorded.mark.clone(),
         note: recorded.note.clone(),
@@ -81,7 +76,7 @@ pub fn held(held: &Held, told: api::Message) -> api::Held {
     api::Held {
         sequence: held.sequence,
         conversation: held.conversation,
-        direction: direction(held.from.direction()),
+        direction: held.from.direction(),
         why: held.why.to_string(),
         asks: policy::question(held),
         since: mcp_store::recorded::timestamp(held.since_ns).to_string(),
@@ -96,47 +91,10 @@ pub fn breakpoints(breakpoints: &[Breakpoint]) -> Vec<api::Breakpoint> {
     let told = |breakpoint: &Breakpoint| api::Breakpoint {
         name: breakpoint.name.to_string(),
         filter: breakpoint.filter.to_string(),
-        owner: owner(breakpoint.owner),
+        owner: breakpoint.owner,
         hits: breakpoint.hits,
     };
     breakpoints.iter().map(told).collect()
-}
-
-pub fn owner(owner: Owner) -> api::Owner {
-    match owner {
-        Owner::Start => api::Owner::Start,
-        Owner::Face => api::Owner::Face,
-        Owner::Command => api::Owner::Command,
-        Owner::Policy => api::Owner::Policy,
-    }
-}
-
-pub fn mode(mode: Mode) -> api::Mode {
-    match mode {
-        Mode::Passthrough => api::Mode::Passthrough,
-        Mode::Intercept => api::Mode::Intercept,
-    }
-}
-
-pub fn on_detach(fallback: Fallback) -> api::OnDetach {
-    match fallback {
-        Fallback::Forward => api::OnDetach::Forward,
-        Fallback::Error => api::OnDetach::Error,
-        Fallback::Drop => api::OnDetach::Drop,
-    }
-}
-
-pub fn outcome(what: OutcomeKind) -> api::OutcomeKind {
-    match what {
-        OutcomeKind::Forwarded => api::OutcomeKind::Forwarded,
-        OutcomeKind::Modified => api::OutcomeKind::Modified,
-        OutcomeKind::Dropped => api::OutcomeKind::Dropped,
-        OutcomeKind::Refused => api::OutcomeKind::Refused,
-        OutcomeKind::Answered => api::OutcomeKind::Answered,
-        OutcomeKind::Cancelled => api::OutcomeKind::Cancelled,
-        OutcomeKind::Released => api::OutcomeKind::Released,
-        OutcomeKind::Discarded => api::OutcomeKind::Discarded,
-    }
 }
 
 /// What rules decided about a message that was told before.
@@ -147,35 +105,6 @@ pub fn verdict(sequence: u64, verdict: &Verdict) -> api::Verdict {
         rule: verdict.rule.as_deref().map(str::to_owned),
         op: verdict.operation.map(str::to_owned),
         audit_id: verdict.audit.map(|audit| audit.to_string()),
-    }
-}
-
-pub fn transport(transport: Transport) -> api::Transport {
-    match transport {
-        Transport::Stdio => api::Transport::Stdio,
-        Transport::Sse => api::Transport::Sse,
-        Transport::StreamableHttp => api::Transport::StreamableHttp,
-    }
-}
-
-pub fn direction(direction: Direction) -> api::Direction {
-    match direction {
-        Direction::ClientToServer => api::Direction::ClientToServer,
-        Direction::ServerToClient => api::Direction::ServerToClient,
-    }
-}
-
-pub fn kind(kind: MessageKind) -> api::Kind {
-    match kind {
-        MessageKind::Request => api::Kind::Request,
-        MessageKind::Response => api::Kind::Response,
-        MessageKind::Error => api::Kind::Error,
-        MessageKind::Notification => api::Kind::Notification,
-        MessageKind::Batch => api::Kind::Batch,
-        MessageKind::OtherJson => api::Kind::Json,
-        MessageKind::NotJson => api::Kind::Bytes,
-        MessageKind::Noise => api::Kind::Noise,
-        MessageKind::Event => api::Kind::Event,
     }
 }
 

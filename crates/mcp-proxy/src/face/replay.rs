@@ -5,7 +5,7 @@ use std::future::pending;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use mcp_control::api::{Event, EventsQuery, Kind, Message, Replay};
+use mcp_control::api::{Event, EventsQuery, Message, MessageKind, Replay};
 use mcp_store::StateDir;
 use mcp_wire::visible::visible;
 use tokio::time::{Instant, sleep_until};
@@ -33,7 +33,7 @@ pub fn replay(live: &Live<'_>, state: &StateDir, color: ColorChoice) -> Result<E
     let (face, wanted) = live.acting.attach_to_message(&live.words, state)?;
     let original = face.ask(face.client.message(wanted))?;
     let replay = changed(&original, live.set)?;
-    if original.kind == Kind::Notification {
+    if original.kind == MessageKind::Notification {
         let sent = face.ask(face.client.replay(wanted, &replay))?;
         say_done(&match live.json {
             true => serde_json::to_string(&sent).expect("plain data always serialises"),

@@ -177,7 +177,7 @@ fn no_gateway(face: &Face) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use mcp_control::api::{ServerCalls, ServerEra, Transport};
+    use mcp_control::api::{Era, ServerCalls, Transport};
 
     use super::*;
 
@@ -201,7 +201,7 @@ mod tests {
             calls: ServerCalls::default(),
         };
         assert_eq!(cells(&server).join("|"), "redis|restarting (8.0s)|-|stdio|-|0|-|0|3|gone:␛[31m it ended");
-        (server.state, server.era, server.tools) = (ServerState::Ready, Some(ServerEra::Modern), Some(8));
+        (server.state, server.era, server.tools) = (ServerState::Ready, Some(Era::Modern), Some(8));
         (server.retry_after_ms, server.why) = (None, None);
         server.calls = ServerCalls {
             errors: 2,

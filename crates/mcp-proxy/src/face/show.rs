@@ -3,10 +3,10 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use mcp_control::api::{self, Held, Message, Permission};
+use mcp_control::api::{Held, Message, Permission};
 use mcp_store::segment::operation_named;
 use mcp_store::story::Asked;
-use mcp_store::{AuditId, Direction, OutcomeKind, Recorded, Told, Transport, Verdict, VerdictKind};
+use mcp_store::{AuditId, MessageKind, OutcomeKind, Recorded, Told, Verdict, VerdictKind};
 use serde_json::{Value, json};
 
 /// The bytes of a message, if they came with it.
@@ -35,11 +35,7 @@ pub fn told(message: &Message) -> Told {
         conversation: message.conversation,
         upstream: message.upstream.as_deref().map(Into::into),
         parent: message.parent,
-        transport: match message.transport {
-            api::Transport::Stdio => Transport::Stdio,
-            api::Transport::Sse => Transport::Sse,
-            api::Transport::StreamableHttp => Transport::StreamableHttp,
-        },
+        transport: message.transport,
         exchange: message.exchange,
         event_id: message.event_id.clone(),
         correlated_id: message.correlated_id.clone(),
@@ -54,11 +50,7 @@ pub fn told(message: &Message) -> Told {
         noise: message.noise,
         from_proxy: message.origin.as_deref() == Some("proxy"),
         event: message.event.clone(),
-        ..Recorded::bare(
-            message.sequence,
-            direction(message.direction),
-            bytes(message).unwrap_or_else(|| stand_in(message)),
-        )
+        ..Recorded::bare(message.sequence, message.direction, bytes(message).unwrap_or_else(|| stand_in(message)))
     };
     Told::retold(recorded, asked(message, time_ns))
 }
@@ -79,14 +71,14 @@ fn stand_in(message: &Message) -> Bytes {
         members.insert("id".into(), id);
     }
     match message.kind {
-        api::Kind::Request | api::Kind::Notification => {
+        MessageKind::Request | MessageKind::Notification => {
             members.insert("method".into(), json!(message.method));
         }
-        api::Kind::Response => {
+        MessageKind::Response => {
             let is_error = message.status.as_deref() == Some("err");
             members.insert("result".into(), if is_error { json!({ "isError": true }) } else { json!({}) });
         }
-        api::Kind::Error => {
+        MessageKind::Error => {
             members.insert("error".into(), json!({ "code": message.code, "message": message.error }));
         }
         // Nothing that is known of these can be put together.
@@ -98,7 +90,7 @@ fn stand_in(message: &Message) -> Bytes {
 /// The request that a message is or answers.
 fn asked(message: &Message, time_ns: u64) -> Option<Asked> {
     let sequence = match message.kind {
-        api::Kind::Request => message.sequence,
+        MessageKind::Request => message.sequence,
         _ => message.answers?,
     };
     Some(Asked {
@@ -115,13 +107,6 @@ fn asked(message: &Message, time_ns: u64) -> Option<Asked> {
         // The instance has filtered them.
         is_own: false,
     })
-}
-
-fn direction(direction: api::Direction) -> Direction {
-    match direction {
-        api::Direction::ClientToServer => Direction::ClientToServer,
-        api::Direction::ServerToClient => Direction::ServerToClient,
-    }
 }
 
 fn nanoseconds(timestamp: &str) -> u64 {

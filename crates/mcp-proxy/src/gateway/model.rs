@@ -93,7 +93,7 @@ pub struct Gateway {
     pub drain: Duration,
     pub proxy_tool: Option<ProxyToolSettings>,
     pub rules: Option<RulesAt>,
-    pub log_level: LogLevel,
+    pub log_level: Level,
     pub structured_logging: bool,
 }
 
@@ -106,28 +106,6 @@ pub enum RulesAt {
         written: String,
         path: PathBuf,
     },
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    Error,
-    Warn,
-    #[default]
-    Info,
-    Debug,
-    Trace,
-}
-
-impl From<LogLevel> for Level {
-    fn from(level: LogLevel) -> Self {
-        match level {
-            LogLevel::Error => Self::Error,
-            LogLevel::Warn => Self::Warn,
-            LogLevel::Info => Self::Info,
-            LogLevel::Debug => Self::Debug,
-            LogLevel::Trace => Self::Trace,
-        }
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -196,7 +174,7 @@ pub struct GatewayConfig {
     /// The file with the rules, which may be the configuration itself.
     pub rules: Option<PathBuf>,
     pub message_bytes_max: usize,
-    pub log_level: LogLevel,
+    pub log_level: Level,
     pub structured_logging: bool,
 }
 

@@ -16,30 +16,31 @@ use mcp_wire::framing::MESSAGE_BYTES_MAX;
 use super::expand::Text;
 use super::fields::{Fields, Reader};
 use super::keys::{self, TOKEN, TOP};
-use super::model::{self, Gateway, LogLevel, RulesAt, Server, TokenOf};
+use super::model::{self, Gateway, RulesAt, Server, TokenOf};
 use crate::cli::Listen;
 use crate::config::{Located, Member, Mistake, Value, each, said};
 use crate::policy;
+use crate::report::Level;
 
 /// Servers and tokens of one gateway: more than an operator can look after.
 const SERVERS_MAX: usize = 1_000;
 const TOKENS_MAX: usize = 10_000;
 
-const LOG_LEVELS: [(&str, LogLevel); 14] = [
-    ("error", LogLevel::Error),
-    ("warn", LogLevel::Warn),
-    ("info", LogLevel::Info),
-    ("debug", LogLevel::Debug),
-    ("trace", LogLevel::Trace),
-    ("warning", LogLevel::Warn),
-    ("critical", LogLevel::Error),
-    ("ERROR", LogLevel::Error),
-    ("WARN", LogLevel::Warn),
-    ("INFO", LogLevel::Info),
-    ("DEBUG", LogLevel::Debug),
-    ("TRACE", LogLevel::Trace),
-    ("WARNING", LogLevel::Warn),
-    ("CRITICAL", LogLevel::Error),
+const LOG_LEVELS: [(&str, Level); 14] = [
+    ("error", Level::Error),
+    ("warn", Level::Warn),
+    ("info", Level::Info),
+    ("debug", Level::Debug),
+    ("trace", Level::Trace),
+    ("warning", Level::Warn),
+    ("critical", Level::Error),
+    ("ERROR", Level::Error),
+    ("WARN", Level::Warn),
+    ("INFO", Level::Info),
+    ("DEBUG", Level::Debug),
+    ("TRACE", Level::Trace),
+    ("WARNING", Level::Warn),
+    ("CRITICAL", Level::Error),
 ];
 
 /// Everything that is wrong has been noted with the reader.

@@ -10,10 +10,11 @@ use mcp_store::redact::{MASK, Redactor};
 use mcp_transport::connect::{StdioMode, UrlTransport};
 
 use super::expand::{Text, has_reference};
-use super::model::{At, Gateway, LogLevel, RulesAt, Server, TokenOf};
+use super::model::{At, Gateway, RulesAt, Server, TokenOf};
 use super::write::Shown;
 use crate::cli::Listen;
 use crate::config::{Located, Value};
+use crate::report::Level;
 
 /// Members in the order of the table of keys.
 #[derive(Default)]
@@ -248,13 +249,13 @@ fn notifications(notifications: &Notifications) -> Shown {
     }
 }
 
-fn level(level: LogLevel) -> &'static str {
+fn level(level: Level) -> &'static str {
     match level {
-        LogLevel::Error => "error",
-        LogLevel::Warn => "warn",
-        LogLevel::Info => "info",
-        LogLevel::Debug => "debug",
-        LogLevel::Trace => "trace",
+        Level::Error => "error",
+        Level::Warn => "warn",
+        Level::Info => "info",
+        Level::Debug => "debug",
+        Level::Trace => "trace",
     }
 }
 

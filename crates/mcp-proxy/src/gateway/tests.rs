@@ -13,11 +13,11 @@ use mcp_transport::connect::{ServerTarget, StdioMode, UrlTransport};
 
 use super::ServerSettings;
 use super::load::{self, Loaded};
-use super::model::LogLevel;
 use super::world::World;
 use super::{reference, show};
 use crate::cli::Listen;
 use crate::config::Source;
+use crate::report::Level;
 
 pub const VARIABLES: [(&str, &str); 9] = [
     ("HOME", "/home/me"),
@@ -167,7 +167,7 @@ fn every_key_is_read() {
     assert!(Entrance::new(entrance).is_ok_and(|entrance| entrance.asks_for_token()));
     assert_eq!(config.listen, Some(Listen::At("0.0.0.0:8900".parse().unwrap())));
     assert_eq!(config.rules.as_deref(), Some("/srv/project/deep/dir/rules.toml".as_ref()));
-    assert_eq!((config.log_level, config.structured_logging, config.message_bytes_max), (LogLevel::Warn, true, 4096));
+    assert_eq!((config.log_level, config.structured_logging, config.message_bytes_max), (Level::Warn, true, 4096));
     assert_eq!((settings.name.as_str(), settings.instructions.as_deref()), ("team", Some("Be kind.")));
     assert!(!format!("{config:?}").contains("abc"), "a token is never printed");
 }

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use mcp_store::recorded::timestamp;
-use mcp_store::story::{Fault, Status};
-use mcp_store::{Amendment, Direction, Mark, MessageKind, OutcomeKind, Said, Told, Transport, Verdict, VerdictKind};
+use mcp_store::story::Status;
+use mcp_store::{Amendment, Direction, Mark, OutcomeKind, Said, Told, Transport, Verdict, VerdictKind};
 use mcp_wire::inert::inert;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -178,7 +178,7 @@ pub fn object(told: &Told) -> String {
     let recorded = &told.recorded;
     let original = recorded.original_raw.as_deref();
     let original_raw = original.and_then(verbatim);
-    let raw = verbatim(&recorded.raw).filter(|_| !recorded.noise && told.kind != MessageKind::NotJson);
+    let raw = verbatim(&recorded.raw).filter(|_| told.is_json());
     let object = Object {
         sequence: recorded.sequence,
         timestamp: recorded.timestamp().to_string(),
@@ -191,13 +191,10 @@ pub fn object(told: &Told) -> String {
         jsonrpc_id: told.id().and_then(verbatim),
         answers: told.answers,
         operation: told.operation(),
-        round: told.asked.as_ref().map(|asked| asked.round),
+        round: told.round(),
         status: told.status().map(Status::as_str),
         code: told.status().and_then(Status::code),
-        error: told.status().and_then(|status| match status {
-            Status::Err(Fault::Error { message, .. }) => message.as_deref(),
-            _ => None,
-        }),
+        error: told.error(),
         duration_ns: told.duration_ns(),
         size: recorded.raw.len(),
         server: told.server.as_deref(),
@@ -214,7 +211,7 @@ pub fn object(told: &Told) -> String {
         event_id: recorded.event_id.as_deref(),
         origin: recorded.from_proxy.then_some("proxy"),
         event: recorded.event.as_deref(),
-        opaque: told.message.peek().ambiguity.filter(|_| told.is_message()).map(|ambiguity| ambiguity.to_string()),
+        opaque: told.opaque().map(|ambiguity| ambiguity.to_string()),
         ruling: Ruling { op: told.op(), ..recorded.verdict.as_deref().map(Ruling::of).unwrap_or_default() },
         hold: Hold {
             held: recorded.held.then_some(true),

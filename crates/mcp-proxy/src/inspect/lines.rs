@@ -33,7 +33,7 @@ impl Lines {
             parts.push(if is_denial(told) { "denied by the proxy" } else { "by the proxy" }.into());
         }
         parts.extend(hold::signs(page, recorded));
-        if let Some(ambiguity) = told.message.peek().ambiguity.filter(|_| told.is_message()) {
+        if let Some(ambiguity) = told.opaque() {
             parts.push(page.styled(Style::Bad, &format!("opaque: {ambiguity}")));
         }
         parts.extend(told.answers.map(|request| page.styled(Style::Faint, &format!("↩ #{request:03}"))));

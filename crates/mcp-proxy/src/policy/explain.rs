@@ -9,7 +9,7 @@ use clap::Args;
 use mcp_engine::policy::Answered;
 use mcp_engine::policy::explain::{Case, Explained, explain as explained};
 use mcp_engine::policy::operation::{Annotations, Classifier};
-use mcp_engine::policy::rules::{Denial, Permission, Rule, RuleVerdict, Rules};
+use mcp_engine::policy::rules::{Denial, Permission, Rule, Rules, VerdictKind};
 use mcp_engine::{Side, Speaker};
 use mcp_filter::Certainty;
 use mcp_store::StateDir;
@@ -131,7 +131,7 @@ pub fn explain(
         }
         otherwise.iter().try_for_each(|(hint, then)| page.line(&format!("{hint}: {then}")))?;
     }
-    Ok(if verdict == Some(RuleVerdict::Deny) { ExitCode::from(exit::NEGATIVE) } else { ExitCode::SUCCESS })
+    Ok(if verdict == Some(VerdictKind::Deny) { ExitCode::from(exit::NEGATIVE) } else { ExitCode::SUCCESS })
 }
 
 fn no_rules(server: Option<&str>) -> Rules {
@@ -221,7 +221,7 @@ impl ExplainArgs {
     /// What somebody answered for good to the rule that would ask.
     fn answered(&self, path: &Path, rules: &Rules, told: &Explained) -> Result<Option<Answered>, Failure> {
         let asking = told.deciding.last().map(|at| &rules.rules[*at]);
-        let Some(asking) = asking.filter(|_| decision(rules, told) == Some(RuleVerdict::Ask)) else { return Ok(None) };
+        let Some(asking) = asking.filter(|_| decision(rules, told) == Some(VerdictKind::Ask)) else { return Ok(None) };
         let is_meant = |answered: &Answered| {
             answered.rule == asking.name
                 && *answered.method == *self.method
@@ -231,7 +231,7 @@ impl ExplainArgs {
         Ok(AnswersFile::beside(path).read()?.into_iter().rev().find(is_meant))
     }
 
-    fn document(&self, rules: &Rules, told: &Explained, verdict: Option<RuleVerdict>) -> Value {
+    fn document(&self, rules: &Rules, told: &Explained, verdict: Option<VerdictKind>) -> Value {
         let each = rules.rules.iter().zip(&told.matches).map(|(rule, matches)| {
             json!({
                 "name": &*rule.name,
@@ -255,7 +255,7 @@ impl ExplainArgs {
             "rules": each.collect::<Vec<_>>(),
             "deciding": deciding,
             "default": told.default.map(Permission::as_str),
-            "verdict": self.rules.as_ref().and(verdict).map(RuleVerdict::as_str),
+            "verdict": self.rules.as_ref().and(verdict).map(VerdictKind::as_str),
         })
     }
 }
@@ -277,17 +277,17 @@ fn tell_rules(rules: &Rules, told: &Explained, page: &mut Page) -> Result<(), Fa
 }
 
 /// What is decided, if that does not depend on the arguments.
-fn decision(rules: &Rules, told: &Explained) -> Option<RuleVerdict> {
+fn decision(rules: &Rules, told: &Explained) -> Option<VerdictKind> {
     let mut verdicts = told.deciding.iter().map(|at| rules.rules[*at].verdict).collect::<Vec<_>>();
     verdicts.extend(told.default.map(of_default));
     let first = *verdicts.first()?;
     verdicts.iter().all(|verdict| *verdict == first).then_some(first)
 }
 
-fn of_default(default: Permission) -> RuleVerdict {
+fn of_default(default: Permission) -> VerdictKind {
     match default {
-        Permission::Allow => RuleVerdict::Allow,
-        Permission::Deny => RuleVerdict::Deny,
+        Permission::Allow => VerdictKind::Allow,
+        Permission::Deny => VerdictKind::Deny,
     }
 }
 
@@ -326,13 +326,13 @@ fn tell_decision(
     rules: &Rules,
     told: &Explained,
     answered: Option<&Answered>,
-    verdict: Option<RuleVerdict>,
+    verdict: Option<VerdictKind>,
     page: &mut Page,
 ) -> Result<(), Failure> {
     let (text, certain) = (decided(rules, told, answered), certain(rules, told));
     let style = match verdict {
-        Some(RuleVerdict::Deny) => Style::Bad,
-        Some(RuleVerdict::Allow) => Style::Good,
+        Some(VerdictKind::Deny) => Style::Bad,
+        Some(VerdictKind::Allow) => Style::Good,
         _ => Style::Heading,
     };
     page.line(&format!("\ndecision: {}", page.styled(style, &text)))?;
@@ -359,7 +359,7 @@ fn noted<'a>(rules: &'a Rules, told: &'a Explained) -> impl Iterator<Item = &'a 
 fn by_rule(rule: &Rule) -> String {
     let name = visible(&rule.name);
     match (rule.verdict, rule.timeout) {
-        (RuleVerdict::Ask, Some(timeout)) => {
+        (VerdictKind::Ask, Some(timeout)) => {
             format!("ask by rule `{name}`; after {timeout:?} without an answer {}", rule.on_timeout.as_str())
         }
         (verdict, _) => format!("{} by rule `{name}`", verdict.as_str()),

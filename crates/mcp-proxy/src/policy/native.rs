@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use mcp_engine::policy::operation::{Classifier, Mode, Operation};
-use mcp_engine::policy::rules::{Denial, Permission, Rule, RuleVerdict, Rules};
+use mcp_engine::policy::rules::{Denial, Permission, Rule, Rules, VerdictKind};
 use mcp_filter::Filter;
 use mcp_wire::visible::is_deceptive;
 
@@ -23,11 +23,11 @@ const MESSAGE_MAX: usize = 2_000;
 const POLICY_KEYS: [&str; 8] =
     ["rules", "default", "operations", "classify", "hide_denied", "denial", "audit_required", "server"];
 const RULE_KEYS: [&str; 6] = ["name", "match", "verdict", "message", "timeout", "on_timeout"];
-const VERDICTS: [(&str, RuleVerdict); 4] = [
-    ("allow", RuleVerdict::Allow),
-    ("deny", RuleVerdict::Deny),
-    ("ask", RuleVerdict::Ask),
-    ("observe", RuleVerdict::Observe),
+const VERDICTS: [(&str, VerdictKind); 4] = [
+    ("allow", VerdictKind::Allow),
+    ("deny", VerdictKind::Deny),
+    ("ask", VerdictKind::Ask),
+    ("observe", VerdictKind::Observe),
 ];
 /// Fields of filters that come of what is decided, or later.
 const NOT_YET_KNOWN: [&str; 9] = ["rule", "verdict", "held", "edited", "mark", "noise", "dur", "status", "code"];
@@ -180,14 +180,14 @@ fn message<'t>(value: &'t Located, reading: &mut Reading<'_>) -> Option<&'t str>
     (!text.trim().is_empty()).then_some(text)
 }
 
-fn waiting(member: &Member, verdict: Option<RuleVerdict>, reading: &mut Reading<'_>) -> Option<Duration> {
+fn waiting(member: &Member, verdict: Option<VerdictKind>, reading: &mut Reading<'_>) -> Option<Duration> {
     only_asks(member, verdict, reading);
     reading.duration(&member.value, "`timeout`")
 }
 
 /// Only a question waits. Whoever writes otherwise expects something that will not happen.
-fn only_asks(member: &Member, verdict: Option<RuleVerdict>, reading: &mut Reading<'_>) {
-    if let Some(verdict) = verdict.filter(|verdict| *verdict != RuleVerdict::Ask) {
+fn only_asks(member: &Member, verdict: Option<VerdictKind>, reading: &mut Reading<'_>) {
+    if let Some(verdict) = verdict.filter(|verdict| *verdict != VerdictKind::Ask) {
         let what = format!("`{}` is for rules that ask, and this one says {}", member.key, verdict.as_str());
         reading.mistakes.add(Mistake::at(member.key_span.clone(), what));
     }

@@ -1,6 +1,6 @@
 //! What to note of rules that are right, and may not do what they were written for.
 
-use mcp_engine::policy::rules::{Permission, Rule, RuleVerdict, Rules};
+use mcp_engine::policy::rules::{Permission, Rule, Rules, VerdictKind};
 use mcp_filter::Hinted;
 use mcp_wire::visible::visible;
 
@@ -11,7 +11,7 @@ const LISTED_MAX: usize = 10;
 /// A rule that stops tools by `hint:destructive` makes up for them all.
 pub fn of_weaker(rules: &Rules) -> Vec<String> {
     let stops_destructive = |rule: &Rule| {
-        matches!(rule.verdict, RuleVerdict::Deny | RuleVerdict::Ask)
+        matches!(rule.verdict, VerdictKind::Deny | VerdictKind::Ask)
             && rule.filter.to_string().contains("hint:destructive")
     };
     if rules.rules.iter().any(stops_destructive) {
@@ -30,9 +30,9 @@ pub fn of_weaker(rules: &Rules) -> Vec<String> {
 /// What a rule lost since, where the file permits more for it.
 pub fn weaker(rule: &Rule, default: Permission) -> Option<Hinted> {
     let permits_more = |hinted: &Hinted| match rule.verdict {
-        RuleVerdict::Deny | RuleVerdict::Ask => hinted.loses,
-        RuleVerdict::Allow => hinted.gains && default == Permission::Deny,
-        RuleVerdict::Observe => false,
+        VerdictKind::Deny | VerdictKind::Ask => hinted.loses,
+        VerdictKind::Allow => hinted.gains && default == Permission::Deny,
+        VerdictKind::Observe => false,
     };
     rule.filter.hinted().filter(permits_more)
 }
@@ -44,7 +44,7 @@ fn remark(rule: &Rule, hinted: &Hinted) -> String {
         false => format!("match = \"{restored}\""),
     };
     let (what, other) = match rule.verdict {
-        RuleVerdict::Allow => ("also allows tools that write and have `destructiveHint: true`", "leaves them out"),
+        VerdictKind::Allow => ("also allows tools that write and have `destructiveHint: true`", "leaves them out"),
         _ => ("does not match a tool for `destructiveHint: true` alone", "does"),
     };
     format!("rule \"{}\" {what}; `{}` {other}", visible(&rule.name), visible(&line))

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use mcp_engine::policy::operation::{Classifier, Operation};
-use mcp_engine::policy::rules::{Denial, Permission, Rule, RuleVerdict, Rules};
+use mcp_engine::policy::rules::{Denial, Permission, Rule, Rules, VerdictKind};
 use mcp_filter::{Filter, nearest};
 use mcp_wire::visible::visible;
 
@@ -294,8 +294,8 @@ fn new_rule(name: &str, filter: &str, permission: Permission, message: Option<Ar
         name: kept(name),
         filter: Filter::parse(filter).ok()?,
         verdict: match permission {
-            Permission::Allow => RuleVerdict::Allow,
-            Permission::Deny => RuleVerdict::Deny,
+            Permission::Allow => VerdictKind::Allow,
+            Permission::Deny => VerdictKind::Deny,
         },
         message,
         timeout: None,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_engine::policy::rules::{Denial, Permission, RuleVerdict, Rules};
+use mcp_engine::policy::rules::{Denial, Permission, Rules, VerdictKind};
 
 use super::file;
 use super::service::Naming;
@@ -41,8 +41,8 @@ policy:
     let operation = |tool| rules.classifier.classify(tool, Default::default()).operation.name();
     assert_eq!((operation("z_delete"), operation("a_read")), ("read", "delete"));
     let [one, two, three] = rules.rules.as_slice() else { panic!("{rules:?}") };
-    assert_eq!((&*one.name, one.verdict, one.on_timeout), ("one", RuleVerdict::Allow, Permission::Deny));
-    assert_eq!((two.verdict, two.message.as_deref()), (RuleVerdict::Ask, Some("Really?")));
+    assert_eq!((&*one.name, one.verdict, one.on_timeout), ("one", VerdictKind::Allow, Permission::Deny));
+    assert_eq!((two.verdict, two.message.as_deref()), (VerdictKind::Ask, Some("Really?")));
     assert_eq!((two.timeout, two.on_timeout), (Some(Duration::from_secs(90)), Permission::Allow));
     assert_eq!((three.timeout, three.on_timeout), (Some(Duration::from_secs(20)), Permission::Deny));
 }

@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 
-use mcp_control::api::{Event, EventsQuery, Header, LeaseRequest, Mark, Notes, PageQuery, RuleVerdict};
+use mcp_control::api::{Event, EventsQuery, Header, LeaseRequest, Mark, Notes, PageQuery, VerdictKind};
 use mcp_control::{Address, Client};
 use serde_json::json;
 
@@ -579,7 +579,7 @@ fn it_is_told_why_a_message_is_judged_as_it_is() {
     instance.proxy.send(format!("{}\n", crate::hold_kit::call(1, "delete_repo", "x")).as_bytes());
     assert_eq!(instance.proxy.json()["error"]["code"], -32000);
     let told = instance.runtime.block_on(instance.client.explain(1)).unwrap();
-    assert_eq!((told.verdict, told.operation.as_deref()), (Some(RuleVerdict::Deny), Some("delete")));
+    assert_eq!((told.verdict, told.operation.as_deref()), (Some(VerdictKind::Deny), Some("delete")));
     assert_eq!(told.reasons, ["verb `delete`"]);
     assert_eq!(told.recorded.and_then(|verdict| verdict.rule).as_deref(), Some("deletes"));
     assert_eq!((told.rules.len(), told.rules_omitted, told.rules_changed), (201, 100, false));
@@ -597,13 +597,13 @@ fn it_is_told_why_a_message_is_judged_as_it_is() {
         told = instance.runtime.block_on(instance.client.explain(1)).unwrap();
         told.rules_changed
     });
-    assert_eq!((told.verdict, told.rules.len()), (Some(RuleVerdict::Ask), 2));
+    assert_eq!((told.verdict, told.rules.len()), (Some(VerdictKind::Ask), 2));
     assert_eq!(told.recorded.map(|verdict| verdict.verdict).as_deref(), Some("deny"));
     assert_eq!(told.rules[0].note.as_deref(), Some("deny if nobody answers within 30s"));
     assert_eq!(told.rules[1].note.as_deref(), Some("a rule before it decides"));
     instance.call(3, "x");
     let told = instance.runtime.block_on(instance.client.explain(3)).unwrap();
-    assert_eq!((told.verdict, told.rules_changed), (Some(RuleVerdict::Allow), false));
+    assert_eq!((told.verdict, told.rules_changed), (Some(VerdictKind::Allow), false));
     assert!(told.rules.iter().all(|rule| !rule.decides && !rule.matches));
     assert!(instance.proxy.end().0.success());
 }

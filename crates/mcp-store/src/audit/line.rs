@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::tails::{Tail, Tails};
 use super::words::Words;
 use super::{Begin, CallOutcome, Decision};
-use crate::recorded::{Direction, timestamp};
+use crate::recorded::timestamp;
 
 /// What stands before a value of this name. Whole, because many small copies cost more than one.
 macro_rules! value {
@@ -278,7 +278,7 @@ fn end(line: &mut Vec<u8>, hash: &LineHash) {
 /// What many decisions have in common, and whether something in it was masked.
 fn tail(words: &mut Words, (instance, session): (&str, &str), decision: &Decision<'_>) -> (Vec<u8>, bool) {
     let (mut line, masked) = (Vec::new(), words.masked());
-    plain(&mut line, TAIL, direction(decision.direction));
+    plain(&mut line, TAIL, decision.direction.as_str());
     plain(&mut line, text!("session"), session);
     words.add_member(&mut line, text!("method"), decision.method);
     if let Some(tool) = decision.tool {
@@ -314,13 +314,6 @@ fn answered(line: &mut Vec<u8>, outcome: &CallOutcome) {
         line.extend_from_slice(code.to_string().as_bytes());
     }
     milliseconds(line, value!("latency_ms"), outcome.latency_ns);
-}
-
-pub fn direction(direction: Direction) -> &'static str {
-    match direction {
-        Direction::ClientToServer => "client_to_server",
-        Direction::ServerToClient => "server_to_client",
-    }
 }
 
 /// A value that is known to need no escapes.

@@ -196,7 +196,7 @@ impl Html {
         if let Some(original) = &recorded.original_raw {
             put("original", self.payload(original).0.into());
         }
-        let opaque = message.message.peek().ambiguity.filter(|_| message.is_message()).map(|why| why.to_string());
+        let opaque = message.opaque().map(|why| why.to_string());
         let id = message.id().map(|id| String::from_utf8_lossy(id).into_owned());
         for (name, value) in [
             ("method", message.method().map(|method| method.into_owned())),

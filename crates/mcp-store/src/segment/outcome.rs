@@ -2,6 +2,7 @@
 //! beside it. Records of their own, since a segment is only ever appended to; readers merge them.
 
 use bytes::Bytes;
+use mcp_wire::OutcomeKind;
 use serde::{Deserialize, Serialize};
 
 /// The name of the person who decided and the reason are a few words; a longer text is cut.
@@ -12,62 +13,17 @@ pub const NOTE_BYTES_MAX: usize = 4 * 1024;
 /// What stands before the texts: the kind, whether there is an edited message, two lengths, the time.
 const FIXED_LEN: usize = 14;
 
-/// How a hold ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OutcomeKind {
-    /// Somebody let it go on as it was.
-    Forwarded,
-    /// Something else went on in its place.
-    Modified,
-    /// It went nowhere, and nobody was told.
-    Dropped,
-    /// It went nowhere; whoever waits for an answer got one that somebody made.
-    Answered,
-    /// It went nowhere, and whoever waits for an answer got an error.
-    Refused,
-    /// Its sender took it back before it went on.
-    Cancelled,
-    /// It went on because nobody decided: the limit, a face that left, an end to holding.
-    Released,
-    /// Whoever it was for is gone.
-    Discarded,
-}
-
-impl OutcomeKind {
-    const ALL: [Self; 8] = [
-        Self::Forwarded,
-        Self::Modified,
-        Self::Dropped,
-        Self::Answered,
-        Self::Refused,
-        Self::Cancelled,
-        Self::Released,
-        Self::Discarded,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Forwarded => "forwarded",
-            Self::Modified => "modified",
-            Self::Dropped => "dropped",
-            Self::Answered => "answered",
-            Self::Refused => "refused",
-            Self::Cancelled => "cancelled",
-            Self::Released => "released",
-            Self::Discarded => "discarded",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-
-    /// Whether the other side got the message, as it was or changed.
-    pub fn reached_the_other_side(self) -> bool {
-        matches!(self, Self::Forwarded | Self::Modified | Self::Released)
-    }
-}
+/// Their numbers in segments, from 1, which stay as they are.
+const NUMBERED: [OutcomeKind; 8] = [
+    OutcomeKind::Forwarded,
+    OutcomeKind::Modified,
+    OutcomeKind::Dropped,
+    OutcomeKind::Answered,
+    OutcomeKind::Refused,
+    OutcomeKind::Cancelled,
+    OutcomeKind::Released,
+    OutcomeKind::Discarded,
+];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -94,16 +50,15 @@ impl Outcome {
         bytes
     }
 
-    /// Numbers from 1, which stay as they are.
     fn number(what: OutcomeKind) -> u8 {
-        let at = OutcomeKind::ALL.iter().position(|kind| *kind == what).expect("all of them are listed");
+        let at = NUMBERED.iter().position(|kind| *kind == what).expect("all of them are listed");
         at as u8 + 1
     }
 
     /// `None` if no version of this program wrote this, or one that knows more kinds.
     pub fn decode(payload: &Bytes) -> Option<Self> {
         let fixed: &[u8; FIXED_LEN] = payload.first_chunk()?;
-        let what = *OutcomeKind::ALL.get(usize::from(fixed[0]).checked_sub(1)?)?;
+        let what = *NUMBERED.get(usize::from(fixed[0]).checked_sub(1)?)?;
         let length = |at: usize| usize::from(u16::from_le_bytes([fixed[at], fixed[at + 1]]));
         let why_at = FIXED_LEN + length(2);
         let edited_at = why_at + length(4);
@@ -152,13 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_its_number_and_its_name() {
-        for (at, what) in OutcomeKind::ALL.into_iter().enumerate() {
+    fn every_kind_has_its_number() {
+        for (at, what) in NUMBERED.into_iter().enumerate() {
             assert_eq!(usize::from(Outcome::number(what)), at + 1);
-            assert_eq!(OutcomeKind::from_name(what.as_str()), Some(what));
-            assert_eq!(serde_json::to_string(&what).unwrap(), format!("\"{}\"", what.as_str()));
         }
-        assert_eq!(OutcomeKind::from_name("eaten"), None);
+        assert!(OutcomeKind::ALL.iter().all(|what| NUMBERED.contains(what)));
         assert_eq!(Outcome::decode(&Bytes::from(vec![9; 40])), None, "a kind of later");
         assert_eq!(Outcome::decode(&Bytes::from(vec![0; 40])), None);
     }
@@ -191,7 +144,7 @@ mod tests {
             kind in 0usize..8, by in ".{0,40}", why in ".{0,40}", held_ns: u64,
             edited: Option<Vec<u8>>, mark: Option<String>, note: Option<String>,
         ) {
-            let what = OutcomeKind::ALL[kind];
+            let what = NUMBERED[kind];
             let outcome = Outcome { what, by, why, held_ns, edited: edited.map(Bytes::from) };
             prop_assert_eq!(Outcome::decode(&payload(&outcome)), Some(outcome));
             let mark = Mark { mark: mark.map(|text| cut(&text, 64).to_owned()), note };

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
+use mcp_wire::VerdictKind;
 use uuid::Uuid;
 
 /// A longer name of a rule is cut in the record: people type these names.
@@ -15,41 +15,13 @@ const FIXED_LEN: usize = 28;
 /// The classes of operations, in the order of their numbers.
 const OPERATIONS: [&str; 5] = ["read", "write", "delete", "execute", "admin"];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum VerdictKind {
-    Allow,
-    Deny,
-    /// Somebody is to decide; once that is done, another verdict says what.
-    Ask,
-    /// A rule took note of it, and none decided.
-    Observe,
-}
-
-impl VerdictKind {
-    const ALL: [Self; 4] = [Self::Allow, Self::Deny, Self::Ask, Self::Observe];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-            Self::Ask => "ask",
-            Self::Observe => "observe",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
-    }
-
-    /// Numbers from 1, which stay as they are.
-    fn number(self) -> u8 {
-        match self {
-            Self::Allow => 1,
-            Self::Deny => 2,
-            Self::Ask => 3,
-            Self::Observe => 4,
-        }
+/// Numbers from 1, which stay as they are.
+fn number(what: VerdictKind) -> u8 {
+    match what {
+        VerdictKind::Allow => 1,
+        VerdictKind::Deny => 2,
+        VerdictKind::Ask => 3,
+        VerdictKind::Observe => 4,
     }
 }
 
@@ -97,7 +69,7 @@ impl Verdict {
         let rule = &rule[..rule.floor_char_boundary(RULE_BYTES_MAX)];
         let operation = self.operation.and_then(|name| OPERATIONS.iter().position(|operation| *operation == name));
         let mut fixed = [0; FIXED_LEN];
-        fixed[0] = self.what.number();
+        fixed[0] = number(self.what);
         fixed[1] = operation.map_or(0, |at| at as u8 + 1);
         fixed[2] = u8::from(self.rule.is_some()) | u8::from(self.audit.is_some()) << 1;
         if let Some(AuditId { instance, number }) = self.audit {
@@ -118,7 +90,7 @@ impl Verdict {
     /// `None` if no version of this program wrote this, or one that knows more kinds.
     pub fn decode(payload: &[u8]) -> Option<Self> {
         let (fixed, rule) = payload.split_first_chunk::<FIXED_LEN>()?;
-        let what = VerdictKind::ALL.into_iter().find(|kind| kind.number() == fixed[0])?;
+        let what = VerdictKind::ALL.into_iter().find(|kind| number(*kind) == fixed[0])?;
         let operation = usize::from(fixed[1]).checked_sub(1).and_then(|at| OPERATIONS.get(at).copied());
         let rule = (fixed[2] & 1 != 0).then(|| String::from_utf8_lossy(rule).into());
         let number = u64::from_le_bytes(*fixed[4..].first_chunk()?);
@@ -140,13 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_its_number_and_its_name() {
-        for (what, number) in VerdictKind::ALL.into_iter().zip(1..) {
-            assert_eq!(what.number(), number);
-            assert_eq!(VerdictKind::from_name(what.as_str()), Some(what));
-            assert_eq!(serde_json::to_string(&what).unwrap(), format!("\"{}\"", what.as_str()));
+    fn every_kind_has_its_number() {
+        for (what, expected) in VerdictKind::ALL.into_iter().zip(1..) {
+            assert_eq!(number(what), expected);
         }
-        assert_eq!((VerdictKind::from_name("perhaps"), operation_named("eat")), (None, None));
+        assert_eq!(operation_named("eat"), None);
         assert_eq!(
             (Verdict::decode(&[5; 40]), Verdict::decode(&[0; 40]), Verdict::decode(&[1; 27])),
             (None, None, None)

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::*;
 use crate::exchange::{AnswerHead, OPEN_EXCHANGES_MAX};
-use crate::recorded::Transport;
+use crate::recorded::{Direction, Transport};
 use crate::segment::{End, RecordHead, RecordKind, SegmentWriter};
 
 fn header() -> SessionHeader {

@@ -2,17 +2,14 @@
 
 use std::borrow::Cow;
 
-use mcp_filter::{Subject, Way};
+use mcp_filter::Subject;
 
 use super::Told;
 use crate::recorded::Direction;
 
 impl Subject for Told {
-    fn way(&self) -> Option<Way> {
-        Some(match self.recorded.direction {
-            Direction::ClientToServer => Way::ToServer,
-            Direction::ServerToClient => Way::ToClient,
-        })
+    fn direction(&self) -> Option<Direction> {
+        Some(self.recorded.direction)
     }
 
     fn kind(&self) -> Option<&str> {

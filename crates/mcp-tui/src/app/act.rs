@@ -1,7 +1,7 @@
 //! Commands that count on more than one screen: those about the message that is looked at, and those
 //! about the whole.
 
-use mcp_control::api::{Kind, Lasting, Mark, Mode};
+use mcp_control::api::{Lasting, Mark, MessageKind, Mode};
 
 use super::App;
 use crate::Left;
@@ -105,7 +105,7 @@ impl App {
         let with_error = ('e', "and tell the sender with an error", Choice::DropWithError(sequence));
         // Silence leaves the sender of a request waiting, so Enter does not choose it.
         let message = self.common.held_message(sequence).map(|held| &held.message);
-        let choices = match message.is_some_and(|message| message.kind == Kind::Request) {
+        let choices = match message.is_some_and(|message| message.kind == MessageKind::Request) {
             true => [with_error, silently],
             false => [silently, with_error],
         };

@@ -9,7 +9,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use mcp_control::api::{Kind, Message, Page, PageQuery};
+use mcp_control::api::{Message, MessageKind, Page, PageQuery};
 use mcp_wire::revision::{Era, Revision};
 
 pub use catalogue::Catalogue;
@@ -119,7 +119,7 @@ impl Tools {
     /// A message passed; it may be a list.
     pub fn see(&mut self, message: &Message) {
         let is_list = Sort::listed_by(message.method.as_deref()).is_some();
-        self.is_stale |= is_list && message.kind == Kind::Response;
+        self.is_stale |= is_list && message.kind == MessageKind::Response;
     }
 
     pub fn tick(&mut self, common: &mut Common) {

@@ -7,7 +7,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use mcp_control::api::{Kind, Message, Outcome, Page, PageQuery, Verdict};
+use mcp_control::api::{Message, MessageKind, Outcome, Page, PageQuery, Verdict};
 
 pub use operation::{Ending, Operation, Round, Waits};
 
@@ -163,11 +163,11 @@ impl Waterfall {
             (self.newest_us, self.newest_at) = (at, self.now);
         }
         match (message.kind, message.answers) {
-            (Kind::Request, _) => self.operation(message.operation.unwrap_or(message.sequence)).ask(message, at),
-            (Kind::Response | Kind::Error, Some(request)) => {
+            (MessageKind::Request, _) => self.operation(message.operation.unwrap_or(message.sequence)).ask(message, at),
+            (MessageKind::Response | MessageKind::Error, Some(request)) => {
                 self.operation(message.operation.unwrap_or(request)).answer(message, request, at);
             }
-            (Kind::Notification, _) if message.method.as_deref() == Some("notifications/progress") => {
+            (MessageKind::Notification, _) if message.method.as_deref() == Some("notifications/progress") => {
                 self.progress(message.conversation, at);
             }
             _ => return,

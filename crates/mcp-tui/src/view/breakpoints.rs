@@ -1,6 +1,6 @@
 //! Breakpoints above, the rules of the policy below, and the selected one in full.
 
-use mcp_control::api::{Answered, Breakpoint, Lasting, Owner, Permission, Policy, Rule, RuleVerdict};
+use mcp_control::api::{Answered, Breakpoint, Lasting, Owner, Policy, Rule, VerdictKind};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -173,14 +173,7 @@ fn rules_title(app: &App) -> String {
     let Some(Ok(policy)) = &app.breakpoints.rules else { return " Rules ".to_owned() };
     let file = policy.file.as_deref().map(|file| format!(" of {}", text::clean(file))).unwrap_or_default();
     let version = text::clean(&policy.version).into_owned();
-    format!(" Rules: {}{file}, version {version}; otherwise {} ", policy.rules.len(), permission(policy.default))
-}
-
-fn permission(permission: Permission) -> &'static str {
-    match permission {
-        Permission::Allow => "allow",
-        Permission::Deny => "deny",
-    }
+    format!(" Rules: {}{file}, version {version}; otherwise {} ", policy.rules.len(), policy.default.as_str())
 }
 
 fn item_line(item: Item<'_>, width: usize, theme: &Theme) -> Line<'static> {
@@ -193,18 +186,18 @@ fn item_line(item: Item<'_>, width: usize, theme: &Theme) -> Line<'static> {
 
 /// ` 1 deny    no-deletes    op:delete         Ask a person to do that.`
 fn rule_line(place: usize, rule: &Rule, width: usize, theme: &Theme) -> Line<'static> {
-    let (verdict, role) = match rule.verdict {
-        RuleVerdict::Allow => ("allow", Role::Good),
-        RuleVerdict::Deny => ("deny", Role::Bad),
-        RuleVerdict::Ask => ("ask", Role::Warn),
-        RuleVerdict::Observe => ("observe", Role::Faint),
+    let role = match rule.verdict {
+        VerdictKind::Allow => Role::Good,
+        VerdictKind::Deny => Role::Bad,
+        VerdictKind::Ask => Role::Warn,
+        VerdictKind::Observe => Role::Faint,
     };
     let (name_cells, filter_cells) = ((NAME + 4).min(width / 4), FILTER.min(width / 3));
     let room = width.saturating_sub(4 + 8 + name_cells + filter_cells);
     let message = rule.message.as_deref().map(|words| text::fit(words, room, theme.ascii)).unwrap_or_default();
     Line::from(vec![
         Span::styled(format!("{place:>3} "), theme.style(Role::Faint)),
-        Span::styled(cell(verdict, 8, theme), theme.style(role)),
+        Span::styled(cell(rule.verdict.as_str(), 8, theme), theme.style(role)),
         Span::styled(cell(&rule.name, name_cells, theme), theme.style(Role::Title)),
         Span::styled(cell(&rule.filter, filter_cells, theme), theme.style(Role::JsonKey)),
         Span::styled(message, theme.style(Role::Faint)),
@@ -228,7 +221,7 @@ fn answer_words(answer: &Answered) -> String {
     let counts = if answer.counts { "" } else { "; it counts no longer" };
     let words = format!(
         "{} {}{subject}, {lasting} (by {}, rule {}){counts}",
-        permission(answer.permission),
+        answer.permission.as_str(),
         answer.method,
         answer.by,
         answer.rule
@@ -278,10 +271,10 @@ fn rule_words(rule: &Rule, policy: Option<&Policy>) -> Vec<String> {
     lines.extend(rule.message.as_ref().map(|message| format!("says: {message}")));
     let limit =
         rule.timeout_ms.map_or("the usual time".to_owned(), |ms| text::human_time(ms.saturating_mul(1_000_000)));
-    if let (RuleVerdict::Ask, Some(otherwise)) = (rule.verdict, rule.on_timeout) {
-        lines.push(format!("waits {limit} for an answer, then: {}", permission(otherwise)));
+    if let (VerdictKind::Ask, Some(otherwise)) = (rule.verdict, rule.on_timeout) {
+        lines.push(format!("waits {limit} for an answer, then: {}", otherwise.as_str()));
     }
-    if policy.is_some_and(|policy| policy.hide_denied) && rule.verdict == RuleVerdict::Deny {
+    if policy.is_some_and(|policy| policy.hide_denied) && rule.verdict == VerdictKind::Deny {
         lines.push("what is always denied is not listed to clients".to_owned());
     }
     lines

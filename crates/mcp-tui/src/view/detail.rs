@@ -286,7 +286,7 @@ fn policy_lines(
             if explanation.rules_omitted > 0 {
                 lines.push(Line::raw(format!("and {} more rules", explanation.rules_omitted)));
             }
-            lines.push(Line::raw(format!("where no rule decides: {:?}", explanation.default).to_lowercase()));
+            lines.push(Line::raw(format!("where no rule decides: {}", explanation.default.as_str())));
         }
     }
     lines
@@ -298,7 +298,7 @@ fn rule_line(rule: &mcp_control::api::ExplainedRule, theme: &Theme) -> Line<'sta
         (false, true) => (" +", Role::Text),
         (false, false) => ("  ", Role::Faint),
     };
-    let verdict = format!("{:?}", rule.verdict).to_lowercase();
+    let verdict = rule.verdict.as_str();
     let note = rule.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
     let words = format!("{sign} {verdict} {}: {}{note}", rule.name, rule.filter);
     Line::styled(text::clean(&words).into_owned(), theme.style(role))

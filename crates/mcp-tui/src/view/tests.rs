@@ -1,6 +1,6 @@
 //! The traffic screen and what lies over it, as they are drawn.
 
-use mcp_control::api::{Event, Exchange, ExplainedRule, Explanation, Header, Mode, Page, Permission, RuleVerdict};
+use mcp_control::api::{Event, Exchange, ExplainedRule, Explanation, Header, Mode, Page, Permission, VerdictKind};
 
 use crate::app::App;
 use crate::news::{Act, Acted, Effect, News};
@@ -196,13 +196,13 @@ fn explanation() -> Explanation {
         note: None,
     };
     Explanation {
-        verdict: Some(RuleVerdict::Ask),
+        verdict: Some(VerdictKind::Ask),
         recorded: None,
         operation: Some("write".into()),
         reasons: vec!["`write` is a word for writing".into()],
         rules: vec![
-            rule("no-deletes", "op:delete", RuleVerdict::Deny, false, false),
-            rule("ask-first", "op:write", RuleVerdict::Ask, true, true),
+            rule("no-deletes", "op:delete", VerdictKind::Deny, false, false),
+            rule("ask-first", "op:write", VerdictKind::Ask, true, true),
         ],
         rules_omitted: 0,
         default: Permission::Allow,

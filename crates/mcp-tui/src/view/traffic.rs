@@ -1,6 +1,6 @@
 //! The list of messages beside the one that is looked at.
 
-use mcp_control::api::Kind;
+use mcp_control::api::MessageKind;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -170,7 +170,7 @@ fn clock(row: &Row) -> String {
 
 /// A request that nobody has answered or stopped, as far as the list shows.
 fn is_waiting(row: &Row) -> bool {
-    row.message.kind == Kind::Request && row.answered.is_none() && words::status(&row.message).is_empty()
+    row.message.kind == MessageKind::Request && row.answered.is_none() && words::status(&row.message).is_empty()
 }
 
 /// How long it took and how it went.

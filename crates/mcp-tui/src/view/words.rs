@@ -1,6 +1,6 @@
 //! Messages in a few words. Everything that comes from a peer is made visible here.
 
-use mcp_control::api::{Direction, Kind, Message};
+use mcp_control::api::{Direction, Message, MessageKind};
 
 use crate::text;
 
@@ -14,10 +14,12 @@ pub fn what(message: &Message) -> String {
     let does = message.proxied.as_deref().map(|does| format!(": {}", text::clean(does))).unwrap_or_default();
     let tool = message.tool.as_deref().map(|tool| format!(" [{}{does}]", text::clean(tool))).unwrap_or_default();
     match (message.kind, method) {
-        (Kind::Event, _) => message.event.as_deref().map(|event| text::clean(event).into_owned()).unwrap_or_default(),
-        (Kind::Noise, _) => "noise".to_owned(),
-        (Kind::Response | Kind::Error, Some(method)) => format!("{method} (response){tool}"),
-        (Kind::Response | Kind::Error, None) => "(response)".to_owned(),
+        (MessageKind::Event, _) => {
+            message.event.as_deref().map(|event| text::clean(event).into_owned()).unwrap_or_default()
+        }
+        (MessageKind::Noise, _) => "noise".to_owned(),
+        (MessageKind::Response | MessageKind::Error, Some(method)) => format!("{method} (response){tool}"),
+        (MessageKind::Response | MessageKind::Error, None) => "(response)".to_owned(),
         (_, Some(method)) => format!("{method}{tool}"),
         (kind, None) => kind.as_str().to_owned(),
     }
@@ -46,7 +48,7 @@ fn is_telling(outcome: &str) -> bool {
 
 pub fn is_bad(message: &Message) -> bool {
     message.status.as_deref() == Some("err")
-        || matches!(message.kind, Kind::Error | Kind::Event)
+        || matches!(message.kind, MessageKind::Error | MessageKind::Event)
         || message.verdict.as_deref() == Some("deny")
 }
 

@@ -15,7 +15,7 @@ use crate::bus::{Bus, Event};
 use crate::envelope::Behalf;
 use crate::intercept::{Decision, HoldOptions, Intercept, Lasting, Mode, Owner};
 use crate::pipeline::governance::tests::{call, rule, rules};
-use crate::policy::rules::{Permission, RuleVerdict, Rules};
+use crate::policy::rules::{Permission, Rules, VerdictKind};
 use crate::record::{Evidence, OnStoreFailure, Recorder, RecorderOptions};
 
 const ASK: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
@@ -125,7 +125,7 @@ fn listed(tools: &[&str]) -> String {
 
 #[test]
 fn what_a_client_says_is_neither_judged_nor_held_before_it_is_known_whom_it_is_for() {
-    let mut gateway = Gateway::by(rules(vec![rule("nothing", "method:*", RuleVerdict::Deny)]));
+    let mut gateway = Gateway::by(rules(vec![rule("nothing", "method:*", VerdictKind::Deny)]));
     gateway.pipeline.decisions().set_mode(Mode::Intercept, Owner::Command);
     let all = Filter::parse("tool:*").expect("a filter");
     gateway.pipeline.decisions().add_breakpoint(None, all, Owner::Command).expect("there is room");
@@ -139,7 +139,7 @@ fn what_a_client_says_is_neither_judged_nor_held_before_it_is_known_whom_it_is_f
 
 #[test]
 fn a_server_is_judged_under_its_own_name() {
-    let mut gateway = Gateway::by(rules(vec![rule("not-a", "server:a tool:write", RuleVerdict::Deny)]));
+    let mut gateway = Gateway::by(rules(vec![rule("not-a", "server:a tool:write", VerdictKind::Deny)]));
     gateway.passes_on(0, 0, &call(1, "write"));
     assert_eq!(gateway.leaves(Side::Server), [""; 0]);
     let denied: serde_json::Value = serde_json::from_str(&gateway.leaves(Side::Client)[0]).expect("JSON");
@@ -151,7 +151,7 @@ fn a_server_is_judged_under_its_own_name() {
 fn what_one_server_says_of_its_tools_counts_for_no_other() {
     let mut gateway = Gateway::by(Rules {
         hide_denied: true,
-        ..rules(vec![rule("no-deletes", "op:delete or hint:destructive", RuleVerdict::Deny)])
+        ..rules(vec![rule("no-deletes", "op:delete or hint:destructive", VerdictKind::Deny)])
     });
     let (harmful, plain) = (r#"{"name":"go","annotations":{"destructiveHint":true}}"#, r#"{"name":"go"}"#);
     for (leg, tool) in [harmful, plain].into_iter().enumerate() {
@@ -175,7 +175,7 @@ fn what_one_server_says_of_its_tools_counts_for_no_other() {
 /// A list that a gateway keeps for all of its clients is whole; what each of them may see is asked one by one.
 #[test]
 fn a_list_for_nobody_in_particular_hides_nothing() {
-    let denied = rule("not-ann", "client:ann* tool:go", RuleVerdict::Deny);
+    let denied = rule("not-ann", "client:ann* tool:go", VerdictKind::Deny);
     let mut gateway = Gateway::by(Rules { hide_denied: true, ..rules(vec![denied]) });
     let ask = Bytes::from_static(ASK.as_bytes());
     gateway.pipeline.pass_one(&mut gateway.legs[0], Side::Client, Lane::PIPE, ask, &mut gateway.out);
@@ -189,7 +189,7 @@ fn a_list_for_nobody_in_particular_hides_nothing() {
 
 #[test]
 fn the_audit_names_the_server_and_whose_call_it_is() {
-    let mut gateway = Gateway::by(rules(vec![rule("not-a", "server:a tool:write", RuleVerdict::Deny)]));
+    let mut gateway = Gateway::by(rules(vec![rule("not-a", "server:a tool:write", VerdictKind::Deny)]));
     gateway.reaches(0, 1, "write");
     gateway.reaches(1, 1, "write");
     gateway.server_says(1, r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#);
@@ -286,9 +286,9 @@ fn behind(id: u32, arguments: &str) -> String {
 #[test]
 fn a_server_that_is_looked_behind_is_judged_by_what_is_used() {
     let governing = rules(vec![
-        rule("no-deletes", "op:delete or hint:destructive", RuleVerdict::Deny),
-        rule("reads", "op:read", RuleVerdict::Allow),
-        rule("careful", "tool:send*", RuleVerdict::Ask),
+        rule("no-deletes", "op:delete or hint:destructive", VerdictKind::Deny),
+        rule("reads", "op:read", VerdictKind::Allow),
+        rule("careful", "tool:send*", VerdictKind::Ask),
     ]);
     let mut gateway = Gateway::by(Rules { default: Permission::Deny, hide_denied: true, ..governing });
     let leg = &gateway.legs[0];
@@ -402,7 +402,7 @@ async fn a_breakpoint_holds_what_is_for_its_server_until_the_client_leaves() {
 /// What somebody permitted of one server is still asked about another.
 #[tokio::test]
 async fn an_answer_counts_for_the_server_that_was_asked_about() {
-    let mut gateway = Gateway::by(rules(vec![rule("ask", "tool:write", RuleVerdict::Ask)]));
+    let mut gateway = Gateway::by(rules(vec![rule("ask", "tool:write", VerdictKind::Ask)]));
     gateway.pipeline.decisions().set_watchers(1);
     gateway.passes_on(0, 0, &call(1, "write"));
     let held = gateway.pipeline.status().held;
@@ -438,7 +438,7 @@ proptest! {
         let ruled = |server: &str| {
             let all = filters(server).into_iter().zip(&written).enumerate();
             let all = all.filter_map(|(at, (filter, (is_allowed, ..)))| {
-                let verdict = if *is_allowed { RuleVerdict::Allow } else { RuleVerdict::Deny };
+                let verdict = if *is_allowed { VerdictKind::Allow } else { VerdictKind::Deny };
                 Some(rule(&format!("r{at}"), &filter?, verdict))
             });
             Rules { default, ..rules(all.collect()) }

@@ -8,8 +8,8 @@ use crate::policy::rules::Rules;
 
 fn deny_deletes() -> Rules {
     rules(vec![
-        rule("no-deletes", "op:delete", RuleVerdict::Deny),
-        rule("no-sampling", "method:sampling/*", RuleVerdict::Deny),
+        rule("no-deletes", "op:delete", VerdictKind::Deny),
+        rule("no-sampling", "method:sampling/*", VerdictKind::Deny),
     ])
 }
 

@@ -11,9 +11,9 @@ use crate::policy::rules::Rules;
 
 fn hiding() -> Rules {
     let rules = rules(vec![
-        rule("no-deletes", "op:delete or hint:destructive", RuleVerdict::Deny),
-        rule("harmless", "tool:get_* hint:readonly", RuleVerdict::Allow),
-        rule("no-gets", "tool:get_*", RuleVerdict::Deny),
+        rule("no-deletes", "op:delete or hint:destructive", VerdictKind::Deny),
+        rule("harmless", "tool:get_* hint:readonly", VerdictKind::Allow),
+        rule("no-gets", "tool:get_*", VerdictKind::Deny),
     ]);
     Rules { hide_denied: true, ..rules }
 }
@@ -203,7 +203,7 @@ fn a_server_that_runs_anything_runs_nothing_of_a_denied_call() {
 
 #[test]
 fn other_hidden_things_are_unknown() {
-    let rules = rules(vec![rule("no-plans", "tool:secret_*", RuleVerdict::Deny)]);
+    let rules = rules(vec![rule("no-plans", "tool:secret_*", VerdictKind::Deny)]);
     let mut play = Play::by(Rules { hide_denied: true, ..rules });
     play.sends(Side::Client, r#"{"jsonrpc":"2.0","id":5,"method":"prompts/get","params":{"name":"secret_plan"}}"#);
     assert_eq!(play.got(Side::Server), [""; 0]);

@@ -11,9 +11,9 @@ use super::*;
 
 fn judges() -> Play {
     Play::by(rules(vec![
-        rule("no-deletes", "op:delete", RuleVerdict::Deny),
-        rule("no-shutdown", "tool:shutdown_host", RuleVerdict::Deny),
-        rule("no-etc", "$.params.arguments.path ^= \"/etc\"", RuleVerdict::Deny),
+        rule("no-deletes", "op:delete", VerdictKind::Deny),
+        rule("no-shutdown", "tool:shutdown_host", VerdictKind::Deny),
+        rule("no-etc", "$.params.arguments.path ^= \"/etc\"", VerdictKind::Deny),
     ]))
 }
 

@@ -27,7 +27,7 @@ pub struct Play {
     dir: TempDir,
 }
 
-pub fn rule(name: &str, filter: &str, verdict: RuleVerdict) -> Rule {
+pub fn rule(name: &str, filter: &str, verdict: VerdictKind) -> Rule {
     Rule {
         name: name.into(),
         filter: Filter::parse(filter).expect("a filter"),
@@ -52,7 +52,7 @@ pub fn rules(rules: Vec<Rule>) -> Rules {
 }
 
 fn deny_deletes() -> Rules {
-    rules(vec![rule("no-deletes", "op:delete", RuleVerdict::Deny)])
+    rules(vec![rule("no-deletes", "op:delete", VerdictKind::Deny)])
 }
 
 impl Play {
@@ -192,7 +192,7 @@ fn where_judging_goes_wrong_nothing_is_permitted() {
 
 #[test]
 fn plumbing_passes_a_rule_that_denies_everything() {
-    let mut play = Play::by(rules(vec![rule("nothing", "", RuleVerdict::Deny)]));
+    let mut play = Play::by(rules(vec![rule("nothing", "", VerdictKind::Deny)]));
     for text in [
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
@@ -204,7 +204,7 @@ fn plumbing_passes_a_rule_that_denies_everything() {
     }
     play.calls(4, "list_repos");
     assert_eq!(play.got(Side::Server), [""; 0]);
-    let mut play = Play::by(rules(vec![rule("no-lists", "method:tools/list", RuleVerdict::Deny)]));
+    let mut play = Play::by(rules(vec![rule("no-lists", "method:tools/list", VerdictKind::Deny)]));
     play.sends(Side::Client, r#"{"jsonrpc":"2.0","id":3,"method":"tools/list"}"#);
     assert_eq!(play.got(Side::Server), [""; 0]);
 }
@@ -212,9 +212,9 @@ fn plumbing_passes_a_rule_that_denies_everything() {
 #[test]
 fn arguments_decide_where_a_rule_is_about_them() {
     let rules = rules(vec![
-        rule("etc", r#"tool:read_file $.params.arguments.path ^= "/etc""#, RuleVerdict::Deny),
-        rule("seen", "tool:read_*,other", RuleVerdict::Observe),
-        rule("files", "tool:read_file", RuleVerdict::Allow),
+        rule("etc", r#"tool:read_file $.params.arguments.path ^= "/etc""#, VerdictKind::Deny),
+        rule("seen", "tool:read_*,other", VerdictKind::Observe),
+        rule("files", "tool:read_file", VerdictKind::Allow),
     ]);
     let mut play = Play::by(Rules { default: Permission::Deny, ..rules });
     let reads = |path: &str| {
@@ -235,7 +235,7 @@ fn arguments_decide_where_a_rule_is_about_them() {
 
 #[test]
 fn another_spelling_escapes_no_denial() {
-    let mut play = Play::by(rules(vec![rule("no", "tool:drop_table", RuleVerdict::Deny)]));
+    let mut play = Play::by(rules(vec![rule("no", "tool:drop_table", VerdictKind::Deny)]));
     for tool in ["drop_table", "DROP_TABLE", "drop_table\\u0000", "drop\\u200b_table", "drop_t\\u0430ble"] {
         play.calls(1, tool);
         assert_eq!(play.got(Side::Server), [""; 0], "{tool}");
@@ -243,7 +243,7 @@ fn another_spelling_escapes_no_denial() {
 }
 
 pub fn asking(timeout: Option<Duration>) -> Rules {
-    rules(vec![Rule { timeout, ..rule("careful", "op:write", RuleVerdict::Ask) }])
+    rules(vec![Rule { timeout, ..rule("careful", "op:write", VerdictKind::Ask) }])
 }
 
 #[tokio::test]
@@ -284,7 +284,7 @@ async fn a_question_goes_on_only_if_somebody_says_so() {
 #[tokio::test]
 async fn an_edit_answers_a_question_but_not_a_denial() {
     let mut rules = asking(Some(Duration::from_secs(5)));
-    rules.rules.insert(0, rule("never", "tool:format_disk", RuleVerdict::Deny));
+    rules.rules.insert(0, rule("never", "tool:format_disk", VerdictKind::Deny));
     let mut play = Play::by(rules);
     play.calls(1, "write_file");
     let edited = |tool| Some(Bytes::from(call(1, tool)));
@@ -427,7 +427,7 @@ fn batches_are_judged_item_by_item_where_there_are_any() {
 
 #[test]
 fn a_server_is_judged_as_well() {
-    let mut play = Play::by(rules(vec![rule("no-sampling", "method:sampling/*", RuleVerdict::Deny)]));
+    let mut play = Play::by(rules(vec![rule("no-sampling", "method:sampling/*", VerdictKind::Deny)]));
     play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage","params":{}}"#);
     assert_eq!(play.got(Side::Client), [""; 0]);
     assert!(play.got(Side::Server)[0].contains("-32000"));
@@ -444,8 +444,8 @@ fn each_subscription_is_judged() {
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{notifications}}}"#)
     };
     let mut play = Play::by(rules(vec![
-        rule("secrets", "tool:file:///secret*", RuleVerdict::Deny),
-        rule("drafts", "method:resources/subscribe tool:file:///draft*", RuleVerdict::Ask),
+        rule("secrets", "tool:file:///secret*", VerdictKind::Deny),
+        rule("drafts", "method:resources/subscribe tool:file:///draft*", VerdictKind::Ask),
     ]));
     let harmless = listen(r#"["file:///a","file:///b"]"#);
     play.sends(Side::Client, &harmless);
@@ -465,7 +465,7 @@ async fn an_approval_does_not_outlive_the_rules_that_asked() {
     let mut play = Play::by(asking(Some(Duration::from_secs(5))));
     play.pipeline.decisions().set_watchers(1);
     play.calls(1, "write_file");
-    play.pipeline.set_rules(Arc::new(rules(vec![rule("never", "tool:write_file", RuleVerdict::Deny)])));
+    play.pipeline.set_rules(Arc::new(rules(vec![rule("never", "tool:write_file", VerdictKind::Deny)])));
     let refused = play.decides(Decision::Approve { lasting: Lasting::Session, edited: None });
     assert_eq!(refused, Err(DecideError::Denied("rule \"never\" denies it now".into())));
     assert!(play.pipeline.governance.answers().said().is_empty());
@@ -482,7 +482,7 @@ async fn time_permits_nothing_that_is_denied_by_now() {
     let mut play = Play::by(asking);
     play.pipeline.decisions().set_watchers(1);
     play.calls(1, "write_file");
-    play.pipeline.set_rules(Arc::new(rules(vec![rule("never", "tool:write_file", RuleVerdict::Deny)])));
+    play.pipeline.set_rules(Arc::new(rules(vec![rule("never", "tool:write_file", VerdictKind::Deny)])));
     tokio::time::advance(Duration::from_millis(1_001)).await;
     play.pipeline.decisions().release_overdue();
     play.release();
@@ -606,7 +606,7 @@ fn a_denied_call_takes_no_outcome_from_another_under_its_id() {
 
 #[test]
 fn each_request_without_a_handshake_says_who_sends_it() {
-    let mut play = Play::by(rules(vec![rule("not-eve", "client:eve", RuleVerdict::Deny)]));
+    let mut play = Play::by(rules(vec![rule("not-eve", "client:eve", VerdictKind::Deny)]));
     let call = |id, client| {
         format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"read","_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{{"name":"{client}"}}}}}}}}"#
@@ -636,7 +636,7 @@ fn a_batch_with_a_byte_order_mark_is_refused() {
 
 #[test]
 fn what_an_answer_asks_for_is_judged_too() {
-    let mut play = Play::by(rules(vec![rule("no-sampling", "method:sampling/*", RuleVerdict::Deny)]));
+    let mut play = Play::by(rules(vec![rule("no-sampling", "method:sampling/*", VerdictKind::Deny)]));
     let asks = |id: u32, method: &str| {
         let wanted = format!(r#"{{"a":{{"method":"{method}","params":{{}}}}}}"#);
         format!(
@@ -717,8 +717,8 @@ fn an_encoded_name_is_denied_as_itself_and_as_what_it_decodes_to() {
         ("hint:destructive", "frob%5Fit"),
         ("op:write", "%67et_repo"),
     ] {
-        assert!(!passes(Permission::Allow, filter, RuleVerdict::Deny, name), "{filter} denies {name}");
-        assert!(!passes(Permission::Allow, filter, RuleVerdict::Ask, name), "{filter} asks for {name}");
+        assert!(!passes(Permission::Allow, filter, VerdictKind::Deny, name), "{filter} denies {name}");
+        assert!(!passes(Permission::Allow, filter, VerdictKind::Ask, name), "{filter} asks for {name}");
     }
     for (filter, name, expected) in [
         ("op:read", "get%5Frepo", true),
@@ -728,7 +728,7 @@ fn an_encoded_name_is_denied_as_itself_and_as_what_it_decodes_to() {
         ("tool:danger%5Fread", "danger%5Fread", true),
         ("tool:danger_read", "danger%5Fread", false),
     ] {
-        let allowed = passes(Permission::Deny, filter, RuleVerdict::Allow, name);
+        let allowed = passes(Permission::Deny, filter, VerdictKind::Allow, name);
         assert_eq!(allowed, expected, "{filter} allows {name}");
     }
 }

@@ -65,14 +65,14 @@ fn batch(names: &[&str]) -> String {
 }
 
 fn all_rules() -> [Rules; 6] {
-    let deny = |filter| rules(vec![rule("no", filter, RuleVerdict::Deny)]);
+    let deny = |filter| rules(vec![rule("no", filter, VerdictKind::Deny)]);
     [
         deny("op:delete"),
         deny("op:execute or op:admin"),
         deny("tool:delete*"),
         deny("method:tools/call op:write"),
-        rules(vec![rule("yes", "tool:proxy or op:read", RuleVerdict::Allow), rule("no", "*", RuleVerdict::Deny)]),
-        Rules { default: Permission::Deny, ..rules(vec![rule("yes", "tool=proxy or op:read", RuleVerdict::Allow)]) },
+        rules(vec![rule("yes", "tool:proxy or op:read", VerdictKind::Allow), rule("no", "*", VerdictKind::Deny)]),
+        Rules { default: Permission::Deny, ..rules(vec![rule("yes", "tool=proxy or op:read", VerdictKind::Allow)]) },
     ]
 }
 
@@ -107,7 +107,7 @@ fn what_is_denied_is_denied_through_the_tool_and_in_a_batch() {
 
 #[test]
 fn the_audit_says_what_was_used() {
-    let mut play = Play::by(rules(vec![rule("no-deletes", "op:delete", RuleVerdict::Deny)]));
+    let mut play = Play::by(rules(vec![rule("no-deletes", "op:delete", VerdictKind::Deny)]));
     for arguments in [one("delete_repo"), one("get_repo"), batch(&["get_a", "write_b"]), batch(&["get_a", "rm"])] {
         play.sends(Side::Client, &through(1, &arguments));
         play.sends(Side::Server, r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#);
@@ -132,7 +132,7 @@ fn the_audit_says_what_was_used() {
 
 #[test]
 fn arguments_behind_the_tool_decide_as_they_would_elsewhere() {
-    let mut play = Play::by(rules(vec![rule("no", "tool:pay $.params.arguments.sum > 100", RuleVerdict::Deny)]));
+    let mut play = Play::by(rules(vec![rule("no", "tool:pay $.params.arguments.sum > 100", VerdictKind::Deny)]));
     let mut passes = |sum: &str| {
         let arguments = format!(r#"{{"action":"call","type":"tool","path":"pay","args":{sum}}}"#);
         play.sends(Side::Client, &through(1, &arguments));
@@ -147,7 +147,7 @@ fn arguments_behind_the_tool_decide_as_they_would_elsewhere() {
 
 #[test]
 fn people_are_asked_about_what_is_used_and_their_answers_are_about_that() {
-    let mut play = Play::by(rules(vec![rule("careful", "op:delete", RuleVerdict::Ask)]));
+    let mut play = Play::by(rules(vec![rule("careful", "op:delete", VerdictKind::Ask)]));
     play.pipeline.decisions().set_watchers(1);
     play.sends(Side::Client, &through(1, &one("delete_repo")));
     assert!(play.got(Side::Server).is_empty());
@@ -170,7 +170,7 @@ fn people_are_asked_about_what_is_used_and_their_answers_are_about_that() {
 
 #[test]
 fn a_rule_about_the_tool_itself_still_counts() {
-    let mut play = Play::by(rules(vec![rule("no-proxy", "tool:proxy", RuleVerdict::Deny)]));
+    let mut play = Play::by(rules(vec![rule("no-proxy", "tool:proxy", VerdictKind::Deny)]));
     play.sends(Side::Client, &through(1, &one("get_repo")));
     assert!(play.got(Side::Server).is_empty());
     assert!(play.got(Side::Client)[0].contains("no-proxy"));

@@ -9,7 +9,7 @@ use mcp_filter::Filter;
 use super::*;
 use crate::bus::{Bus, Subscription};
 use crate::conversation::Conversation;
-use crate::intercept::{Answer, DecideError, Decision, Fallback, HOLD_FOR, HoldOptions, Mode, Owner};
+use crate::intercept::{Answer, DecideError, Decision, HOLD_FOR, HoldOptions, Mode, OnDetach, Owner};
 use crate::pipeline::Pipeline;
 use crate::record::Recorder;
 
@@ -225,10 +225,10 @@ async fn nothing_is_held_for_a_face_that_is_not_there() {
 #[tokio::test(start_paused = true)]
 async fn a_face_that_leaves_leaves_what_it_was_told_to() {
     for (on_detach, to_server, to_client) in [
-        (Fallback::Forward, vec![PING], vec![]),
-        (Fallback::Drop, vec![], vec![]),
+        (OnDetach::Forward, vec![PING], vec![]),
+        (OnDetach::Drop, vec![], vec![]),
         (
-            Fallback::Error,
+            OnDetach::Error,
             vec![],
             vec![
                 r#"{"jsonrpc":"2.0","id":2,"error":{"code":5040,"data":{"mcp-proxy/reason":"dropped"},"message":"mcp-proxy: the message was held, and whoever watches this proxy did not let it go on"}}"#,

@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::io;
 
-use mcp_control::api::{self, Event, Governed, Held, Message, Mode, Outcome, Question, Snapshot, Verdict};
+use mcp_control::api::{Event, Governed, Held, Message, Mode, Outcome, Question, Snapshot, Verdict};
 use mcp_store::{OutcomeKind, VerdictKind};
 use mcp_wire::inert::inert;
 use mcp_wire::visible::visible;
@@ -220,12 +220,11 @@ impl Printer {
             return Ok(());
         }
         let by = if outcome.by.is_empty() { String::new() } else { format!(" by {}", visible(&outcome.by)) };
-        let word = outcome.what.as_str();
         let word = match outcome.what {
-            api::OutcomeKind::Forwarded if was_asked => "approved",
-            api::OutcomeKind::Modified if was_asked => "approved, edited",
-            api::OutcomeKind::Refused if was_asked => "denied",
-            _ => OutcomeKind::from_name(word).map_or(word, hold::word),
+            OutcomeKind::Forwarded if was_asked => "approved",
+            OutcomeKind::Modified if was_asked => "approved, edited",
+            OutcomeKind::Refused if was_asked => "denied",
+            what => hold::word(what),
         };
         let held = if outcome.held_ns == 0 { String::new() } else { format!("⏸ {} ", duration(outcome.held_ns)) };
         self.faint(&format!("#{:03} {held}{word}{by}", outcome.sequence))

@@ -225,7 +225,7 @@ fn a_tool_of_no_known_service_gets_the_strictest_verdict() {
     }
     let deny = of(r#"{"a": {"read": "allow"}, "b": {"read": "allow", "write": "allow"}, "default": "deny"}"#).rules;
     check(&deny, "x", "read", Some("unknown_service.read"));
-    assert_eq!(deny.rules.last().unwrap().verdict, RuleVerdict::Allow);
+    assert_eq!(deny.rules.last().unwrap().verdict, VerdictKind::Allow);
     check(&deny, "x", "write", None);
     // One service is whatever the server's tools are called.
     check(&of(r#"{"github": {"delete": "deny"}}"#).rules, "delete_repo", "delete", Some("github.delete"));
@@ -239,7 +239,7 @@ fn a_file_says_what_counts_for_tools_of_no_known_service() {
         );
         read(&text, naming).unwrap()
     };
-    for (unknown, verdict) in [("allow", RuleVerdict::Allow), ("deny", RuleVerdict::Deny)] {
+    for (unknown, verdict) in [("allow", VerdictKind::Allow), ("deny", VerdictKind::Deny)] {
         let Read { rules, note, .. } = of(unknown, Naming::default());
         assert!(note.unwrap().ends_with(&format!("a tool of none of them gets {unknown} (`unknown_service`)")));
         for operation in ["read", "delete"] {

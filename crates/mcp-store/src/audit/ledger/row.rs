@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
-use mcp_filter::{Subject, Way};
+use mcp_filter::Subject;
+use mcp_wire::Direction;
 use rusqlite::{Connection, OptionalExtension, Row};
 use uuid::Uuid;
 
@@ -87,12 +88,8 @@ impl OutcomeRow {
 }
 
 impl Subject for DecisionRow {
-    fn way(&self) -> Option<Way> {
-        match self.record.direction.as_deref()? {
-            "client_to_server" => Some(Way::ToServer),
-            "server_to_client" => Some(Way::ToClient),
-            _ => None,
-        }
+    fn direction(&self) -> Option<Direction> {
+        Direction::from_name(self.record.direction.as_deref()?)
     }
 
     fn method(&self) -> Option<Cow<'_, str>> {

@@ -1,4 +1,4 @@
-use mcp_control::api::{Event, Permission, RuleVerdict};
+use mcp_control::api::{Event, Permission, VerdictKind};
 
 use super::*;
 use crate::app::App;
@@ -10,14 +10,14 @@ pub fn breakpoint(name: &str, filter: &str, owner: Owner) -> Breakpoint {
     Breakpoint { name: name.into(), filter: filter.into(), owner, hits: 3 }
 }
 
-pub fn rule(name: &str, verdict: RuleVerdict) -> Rule {
+pub fn rule(name: &str, verdict: VerdictKind) -> Rule {
     Rule {
         name: name.into(),
         filter: "op:delete".into(),
         verdict,
         message: Some("Ask a person.".into()),
         timeout_ms: None,
-        on_timeout: (verdict == RuleVerdict::Ask).then_some(Permission::Deny),
+        on_timeout: (verdict == VerdictKind::Ask).then_some(Permission::Deny),
     }
 }
 
@@ -40,7 +40,7 @@ fn filled() -> App {
     hear(&mut app, Event::Breakpoints(mcp_control::api::Breakpoints { breakpoints: list }));
     press(&mut app, "6");
     assert!(matches!(app.take_effects()[..], [Effect::Policy]));
-    app.hear(News::Policy(Ok(policy(vec![rule("no-deletes", RuleVerdict::Deny)], Vec::new()))));
+    app.hear(News::Policy(Ok(policy(vec![rule("no-deletes", VerdictKind::Deny)], Vec::new()))));
     app
 }
 

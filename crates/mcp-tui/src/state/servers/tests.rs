@@ -1,4 +1,4 @@
-use mcp_control::api::{ServerCalls, ServerEra, Transport};
+use mcp_control::api::{Era, ServerCalls, Transport};
 
 use super::*;
 use crate::app::App;
@@ -30,7 +30,7 @@ fn servers() -> Vec<Server> {
     let means = [900, 4_000, 12_000, 40_000, 120_000, 400_000, 1_200_000, 4_000_000];
     let of_minutes = (0..31).map(|at| (at % 10 < 8).then(|| means[at % 10]));
     let github = Server {
-        era: Some(ServerEra::Legacy),
+        era: Some(Era::Legacy),
         tools: Some(34),
         prompts: Some(1),
         resources: Some(0),
@@ -47,7 +47,7 @@ fn servers() -> Vec<Server> {
         ..server("github", ServerState::Ready)
     };
     let docs = Server {
-        era: Some(ServerEra::Modern),
+        era: Some(Era::Modern),
         transport: Transport::StreamableHttp,
         tools: Some(8),
         calls: ServerCalls {

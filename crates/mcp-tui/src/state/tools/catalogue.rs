@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use mcp_control::api::{Kind, Message};
+use mcp_control::api::{Message, MessageKind};
 
 use super::offer::{Offer, Sort};
 use crate::json::Document;
@@ -47,7 +47,7 @@ impl Catalogue {
         // The newest first, for what is beyond the bound is left out.
         for message in messages.rev() {
             // Of a gateway's servers, what it makes of their lists counts.
-            let is_list = message.kind == Kind::Response && message.upstream.is_none();
+            let is_list = message.kind == MessageKind::Response && message.upstream.is_none();
             let Some(sort) = Sort::listed_by(message.method.as_deref()).filter(|_| is_list) else {
                 continue;
             };

@@ -1,6 +1,6 @@
 //! The arguments of a request in a few words: `path="/tmp/x" mode=420`.
 
-use mcp_control::api::{Kind, Message};
+use mcp_control::api::{Message, MessageKind};
 
 use crate::json::Document;
 use crate::text;
@@ -12,7 +12,7 @@ const CELLS_MAX: usize = 120;
 
 /// Arguments of a tool or a prompt, the address of a resource; of anything else nothing.
 pub fn of(message: &Message) -> String {
-    let (Kind::Request, Some(raw)) = (message.kind, &message.raw) else { return String::new() };
+    let (MessageKind::Request, Some(raw)) = (message.kind, &message.raw) else { return String::new() };
     let Ok(document) = Document::parse(raw.get()) else { return String::new() };
     let Some(params) = document.member(0, "params") else { return String::new() };
     let value = |node| document.preview(node, CHARS_MAX).into_iter().map(|span| span.text).collect::<String>();

@@ -1,4 +1,4 @@
-use mcp_control::api::{Event, LeaseState};
+use mcp_control::api::{Event, LeaseState, Permission};
 
 use super::*;
 use crate::news::News;
@@ -15,9 +15,9 @@ fn filled() -> App {
     hear(&mut app, Event::Breakpoints(mcp_control::api::Breakpoints { breakpoints: list }));
     press(&mut app, "6");
     let rules = vec![
-        rule("log-everything", RuleVerdict::Observe),
-        rule("no-deletes", RuleVerdict::Deny),
-        rule("writes", RuleVerdict::Ask),
+        rule("log-everything", VerdictKind::Observe),
+        rule("no-deletes", VerdictKind::Deny),
+        rule("writes", VerdictKind::Ask),
     ];
     let answer = Answered {
         rule: "writes".into(),
@@ -69,7 +69,7 @@ fn hostile_text_is_harmless_everywhere() {
     let list = vec![breakpoint(HOSTILE, HOSTILE, Owner::Policy)];
     hear(&mut app, Event::Breakpoints(mcp_control::api::Breakpoints { breakpoints: list }));
     press(&mut app, "6");
-    let mut hostile = rule(HOSTILE, RuleVerdict::Ask);
+    let mut hostile = rule(HOSTILE, VerdictKind::Ask);
     (hostile.filter, hostile.message, hostile.timeout_ms) = (HOSTILE.into(), Some(HOSTILE.into()), Some(u64::MAX));
     let answer = Answered {
         rule: HOSTILE.into(),

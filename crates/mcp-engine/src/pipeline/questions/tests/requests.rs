@@ -8,7 +8,7 @@ use super::{ALLOW, DECLINE, NO, SESSION};
 use crate::envelope::Side;
 use crate::intercept::{DecideError, Decision, Lasting};
 use crate::pipeline::governance::tests::{Play, asking, call, rule};
-use crate::policy::rules::{Permission, RuleVerdict, Rules};
+use crate::policy::rules::{Permission, Rules, VerdictKind};
 
 /// A client that has said hello, and what it can do.
 fn connected(rules: Rules, revision: &str, capabilities: &str) -> Play {
@@ -190,7 +190,7 @@ async fn no_yes_helps_against_rules_that_deny_by_now() {
     let mut play = with_forms(None);
     let id = play.calls_and_asks(1, "write_file");
     let mut rules = asking(None);
-    rules.rules.insert(0, rule("never", "op:write", RuleVerdict::Deny));
+    rules.rules.insert(0, rule("never", "op:write", VerdictKind::Deny));
     play.pipeline.set_rules(rules.into());
     play.answers(&id, SESSION);
     play.is_denied("never");

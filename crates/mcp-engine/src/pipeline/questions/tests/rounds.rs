@@ -8,7 +8,7 @@ use super::{ALLOW, CANCEL, NO, SESSION};
 use crate::envelope::Side;
 use crate::intercept::{DecideError, Decision, Lasting};
 use crate::pipeline::governance::tests::{Play, asking, rule};
-use crate::policy::rules::RuleVerdict;
+use crate::policy::rules::VerdictKind;
 
 /// What a client of the newest revision says of itself with each request.
 fn meta(capabilities: &str) -> String {
@@ -139,7 +139,7 @@ async fn what_can_be_read_two_ways_answers_nothing() {
 #[tokio::test]
 async fn no_yes_helps_against_a_rule_that_denies() {
     let mut rules = asking(None);
-    rules.rules.insert(0, rule("never", "$.params.arguments.n = 7", RuleVerdict::Deny));
+    rules.rules.insert(0, rule("never", "$.params.arguments.n = 7", VerdictKind::Deny));
     let mut play = Play::by(rules);
     let state = play.asks(1, "write_file");
     play.sends(Side::Client, &again(2, "write_file", ALLOW, &state).replace("1.50", "7"));
