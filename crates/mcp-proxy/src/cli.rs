@@ -372,7 +372,7 @@ pub fn state_dir(given: Option<&Path>) -> Result<StateDir, Failure> {
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     if governance::is_meant(&args) {
-        return governance::main("mcp-proxy");
+        return governance::main("mcp-proxy", args.into_iter());
     }
     if let Some(words) = gateway::without_command(&args) {
         return code_of(answer(&Cli::parse_from([OsString::from("mcp-proxy")].into_iter().chain(words))));

@@ -15,7 +15,10 @@ use crate::policy::GovernArgs;
 use crate::report::ColorChoice;
 use crate::run;
 
-pub const NAME: &str = "mcp-governance-proxy";
+/// The first word by which `mcp-governance-proxy` starts this program.
+pub const WORD: &str = "__governance";
+
+const NAME: &str = "mcp-governance-proxy";
 
 /// Stand between an MCP client and a server, pass only what rules let pass, and keep an audit
 #[derive(Parser)]
@@ -81,10 +84,18 @@ fn is_value(rest: &[u8]) -> bool {
     rest.is_empty() || rest.starts_with(b"=")
 }
 
-/// Reads the command line under this name, and does what it says.
-pub fn main(name: &'static str) -> ExitCode {
+/// `mcp-governance-proxy`, which `ps` and `pkill` find by that name.
+pub fn program(args: impl Iterator<Item = OsString>) -> ExitCode {
+    // A refusal costs the name and nothing else.
+    let _ = rustix::thread::set_name(c"mcp-governance-proxy");
+    main(NAME, args)
+}
+
+/// Reads these words, the program's own left out, under this name, and does what they say.
+pub fn main(name: &'static str, args: impl Iterator<Item = OsString>) -> ExitCode {
     let command = command().name(name);
-    let cli = GovernanceCli::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit());
+    let matches = command.get_matches_from(std::env::args_os().take(1).chain(args));
+    let cli = GovernanceCli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     cli::code_of(cli.run())
 }
 

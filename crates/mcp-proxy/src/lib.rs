@@ -1,5 +1,5 @@
-//! The program. One binary with several lives: the proxy and its commands, the guard that owns a
-//! server's process tree, and the indexer that a long recording is followed by.
+//! The program. One binary with several lives: the proxy and its commands, `mcp-governance-proxy`, the guard that owns
+//! a server's process tree, and the indexer that a long recording is followed by.
 
 mod allocator;
 mod answers;
@@ -41,26 +41,16 @@ use std::process::ExitCode;
 
 use mcp_transport::child::{GUARD_WORD, guard};
 
-/// `mcp-proxy`
+/// `mcp-proxy`, as the first word says.
 pub fn main() -> ExitCode {
-    live(cli::main)
-}
-
-/// `mcp-governance-proxy`
-pub fn governance() -> ExitCode {
-    live(|| governance::main(governance::NAME))
-}
-
-/// As what the first word says, or else as `otherwise` does.
-fn live(otherwise: impl FnOnce() -> ExitCode) -> ExitCode {
     let mut args = std::env::args_os().skip(1);
     match args.next() {
         Some(word) if word == GUARD_WORD => guard::run(args),
         Some(word) if word == demo::SERVER_WORD => demo::server::run(),
         Some(word) if word == indexer::INDEX_WORD => indexer::run(args),
-        _ => {
+        word => {
             mcp_transport::give_back_large_buffers();
-            otherwise()
+            if word.is_some_and(|word| word == governance::WORD) { governance::program(args) } else { cli::main() }
         }
     }
 }

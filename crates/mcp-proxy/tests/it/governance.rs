@@ -173,3 +173,66 @@ fn what_the_form_needs_is_said() {
     ");
     assert!(outcome(PROGRAMS[0], &["--bogus"]).contains("unexpected argument '--bogus'"));
 }
+
+/// What `--version` of a program says, however it is called.
+fn version(sandbox: &Sandbox, program: &str, path: &Path) -> String {
+    let mut command = command(sandbox, program, &["--version"]);
+    let output = command.env("PATH", path).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_small_program_finds_the_large_one_however_it_is_called() {
+    let sandbox = Sandbox::new();
+    let installed = sandbox.path("installed");
+    std::fs::create_dir(&installed).unwrap();
+    for program in PROGRAMS.map(Path::new) {
+        std::fs::hard_link(program, installed.join(program.file_name().unwrap()))
+            .or_else(|_| std::fs::copy(program, installed.join(program.file_name().unwrap())).map(drop))
+            .unwrap();
+    }
+    let elsewhere = sandbox.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    for name in ["mcp-governance-proxy", "governed"] {
+        std::os::unix::fs::symlink(installed.join("mcp-governance-proxy"), elsewhere.join(name)).unwrap();
+    }
+    let called = |program: &str, path: &Path| version(&sandbox, program, path);
+    for said in [
+        called("mcp-governance-proxy", &installed),
+        called("mcp-governance-proxy", &elsewhere),
+        called("governed", &elsewhere),
+        called("./installed/mcp-governance-proxy", Path::new("")),
+        called("elsewhere/governed", Path::new("")),
+    ] {
+        assert_eq!(said, "mcp-governance-proxy 0.1.0\n");
+    }
+}
+
+#[test]
+fn the_small_program_tells_what_it_misses() {
+    let sandbox = Sandbox::new();
+    std::fs::copy(PROGRAMS[1], sandbox.path("mcp-governance-proxy")).unwrap();
+    let output = command(&sandbox, "./mcp-governance-proxy", &["--help"]).stdin(Stdio::null()).output().unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap().replace(sandbox.path("").to_str().unwrap(), "[home]/");
+    insta::assert_snapshot!(errors, @r#"
+    error: `mcp-proxy` not found: no "[home]/mcp-proxy"
+
+    hint: `mcp-governance-proxy` runs the `mcp-proxy` in its own directory; install both there
+    "#);
+    assert!(output.status.code() == Some(3) && output.stdout.is_empty());
+}
+
+/// `pkill mcp-governance-proxy` finds it; the kernel keeps fifteen letters of a name.
+#[test]
+fn processes_bear_the_name_of_their_program() {
+    let sandbox = Sandbox::new();
+    std::fs::write(sandbox.path("rules.json"), "{\"default\": \"allow\"}").unwrap();
+    for (program, name) in PROGRAMS.into_iter().zip(["mcp-proxy\n", "mcp-governance-\n"]) {
+        let target = format!("{} answer", fixture_program().display());
+        let mut proxy = Running::start(command(&sandbox, program, &["-t", &target, "-r", "rules.json", "-q"]));
+        call(&mut proxy, 1, "any");
+        assert_eq!(std::fs::read_to_string(format!("/proc/{}/comm", proxy.pid())).unwrap(), name);
+        assert!(proxy.end().0.success());
+    }
+}
