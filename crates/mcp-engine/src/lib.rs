@@ -4,10 +4,10 @@
 pub mod audit;
 pub mod backlog;
 pub mod bus;
+pub mod commands;
 pub mod compare;
 pub mod conversation;
 pub mod correlate;
-pub mod desk;
 pub mod entrance;
 pub mod envelope;
 pub mod intercept;
@@ -20,8 +20,8 @@ pub mod replay;
 pub mod transcript;
 
 pub use bus::{Bus, Event, Subscription};
+pub use commands::{CommandSender, Commands, commands};
 pub use conversation::{Conversation, Speaker};
-pub use desk::{Desk, Orders, desk};
 pub use envelope::{Asked, Behalf, Lane, Lent, ProxyMessage, Side, Upstream};
 pub use intercept::{Decision, HoldOptions, Intercept};
 pub use pipeline::{Outbox, Pipeline, Release, Status};

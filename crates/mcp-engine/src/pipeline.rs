@@ -28,8 +28,8 @@ use mcp_wire::{Cut, Ending, Frame, Id, Kind, Message, scan, visible};
 
 use crate::audit::Audit;
 use crate::bus::{Bus, Origin};
+use crate::commands::Commands;
 use crate::conversation::{Conversation, Part};
-use crate::desk::Desk;
 use crate::envelope::{Asked, Lane, ProxyMessage, Side};
 use crate::intercept::{Held, Intercept, Why};
 use crate::policy::Judged;
@@ -62,7 +62,7 @@ pub struct Pipeline {
     unknown: unknown::Unknown,
     /// The tool of a gateway that reaches everything.
     own_tool: Option<Arc<str>>,
-    desk: Option<Desk>,
+    commands: Option<Commands>,
     message_bytes_max: usize,
 }
 
@@ -77,14 +77,14 @@ impl Pipeline {
             clients: clients::Clients::default(),
             unknown: unknown::Unknown::default(),
             own_tool: None,
-            desk: None,
+            commands: None,
             message_bytes_max,
         }
     }
 
-    /// Lets messages be held, and orders be given at `desk`.
-    pub fn governed_from(mut self, desk: Desk, intercept: Intercept) -> Self {
-        (self.desk, self.holds) = (Some(desk), Holds::new(intercept));
+    /// Lets messages be held, and commands be given at `commands`.
+    pub fn governed_from(mut self, commands: Commands, intercept: Intercept) -> Self {
+        (self.commands, self.holds) = (Some(commands), Holds::new(intercept));
         self
     }
 
@@ -102,9 +102,9 @@ impl Pipeline {
         self.journal.changed();
     }
 
-    /// Where orders come in, for the loop that carries them out.
-    pub fn take_desk(&mut self) -> Option<Desk> {
-        self.desk.take()
+    /// Where commands come in, for the loop that carries them out.
+    pub fn take_commands(&mut self) -> Option<Commands> {
+        self.commands.take()
     }
 
     /// A client has come.

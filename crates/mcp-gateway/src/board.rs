@@ -82,7 +82,7 @@ pub enum NotTaken {
     TooMany,
 }
 
-/// Orders that wait, at most.
+/// Orders about servers that wait.
 const ORDERS_MAX: usize = 64;
 
 impl Board {

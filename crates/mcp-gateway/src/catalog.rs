@@ -21,7 +21,7 @@ use crate::catalog::listed::{Read, Unread, for_clients_of};
 use crate::client::GatewayClient;
 use crate::upstream::UpstreamConnection;
 
-/// Merged answers that are kept.
+/// Merged lists kept as they were sent.
 const KEPT_MAX: usize = 32;
 
 /// Answers that were put together before.
@@ -50,7 +50,7 @@ impl Merged {
     }
 }
 
-/// A list that is no older than this will do for whoever wants a part of it.
+/// Age of a list that suffices for a request about part of it, unless its server says otherwise.
 const RECENT: Duration = Duration::from_secs(10);
 
 /// The list of one server, or why there is none.

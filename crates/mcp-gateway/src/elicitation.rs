@@ -16,7 +16,7 @@ use crate::client::GatewayClient;
 use crate::upstream::UpstreamConnection;
 use crate::upstream::calls::OwnId;
 
-/// Questions that one client has not answered, at most.
+/// Questions to one client without an answer.
 const OPEN_MAX: usize = 256;
 
 /// Questions to one client that it has not answered, by the ids that it knows.

@@ -17,7 +17,7 @@ use crate::router::merge::{Own, OwnTool};
 use crate::router::{Names, Namespace};
 use crate::settings::{ProxyToolMode, Settings};
 
-/// How often it is looked whether something took too long.
+/// Interval between two looks at timeouts and orders.
 const TICK: Duration = Duration::from_millis(250);
 
 pub struct Gateway {
@@ -213,7 +213,7 @@ impl Backend for Gateway {
     }
 }
 
-/// How often it is looked whether all processes are gone.
+/// Interval between two looks at processes that are ending.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// For what is left of servers once they were told to end.
+/// Wait for the processes of servers beyond their grace, also before an `exclusive` server is started again.
 pub(crate) const TREES_GONE_FOR: Duration = Duration::from_secs(8);

@@ -27,22 +27,23 @@ use crate::upstream::{ConnectionKey, Phase, UpstreamConnection};
 use mcp_link::{Connector, Link};
 use stats::Stats;
 
-/// The pause before a server is started again, and the longest.
+/// Pause before a server is started again: the first, which doubles, and the longest. Up to a tenth is added, so
+/// that servers do not all return at once.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// A call waits for a server that is started again within this; others are told to come back.
+/// A call waits for a restart that is this near; otherwise it fails with the time to retry after.
 const WORTH_WAITING: Duration = Duration::from_secs(1);
 /// A connection that lasted this long has not failed.
 const LASTED: Duration = Duration::from_secs(30);
-/// Failures in a row after which a server counts as down.
+/// Failures in a row until a server counts as down.
 const DOWN_AFTER: u32 = 5;
-/// Connections to one server that clients share, at most. They differ by what clients declare.
+/// Connections to one server that clients share; they differ by the capabilities that clients declare.
 const CONNECTIONS_MAX: usize = 32;
-/// The same where each client has one of its own.
+/// Connections to one server where each client has its own.
 const OWN_CONNECTIONS_MAX: usize = 256;
-/// A server that did not know the newest revision is asked again after this.
+/// Time until a server that did not know the newest revision is asked again.
 const LEARNED_FOR: Duration = Duration::from_secs(10 * 60);
-/// Characters of a server's last words that are shown.
+/// Characters shown of a server's last words.
 const LAST_WORDS_MAX: usize = 4_000;
 
 pub struct Server {

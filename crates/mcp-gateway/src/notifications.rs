@@ -15,7 +15,7 @@ use crate::catalog::listed::json_text;
 use crate::client::{GatewayClient, LogLevel};
 use crate::upstream::UpstreamConnection;
 
-/// Clients are told that a list changed no oftener than this.
+/// Pause between two notifications to a client that a list changed.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 impl UpstreamConnection {

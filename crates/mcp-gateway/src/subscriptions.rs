@@ -18,7 +18,7 @@ use crate::catalog::listed::json_text;
 use crate::client::LogLevel;
 use crate::upstream::UpstreamConnection;
 
-/// Before a server is asked again to tell of changes, if it ended that.
+/// Pause before a server that ended a subscription is asked again.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 
 /// The member of `_meta` that says which listen request something belongs to.

@@ -77,7 +77,7 @@ pub struct UpstreamConnection {
     pub(crate) successor: OnceCell<Weak<Self>>,
 }
 
-/// How often it is looked whether a slow client is still the only one.
+/// Interval between two looks whether a slow client is still the only one.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Clients with the same key share a connection.

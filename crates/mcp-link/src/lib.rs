@@ -16,6 +16,6 @@ pub use side::{
     Alive, Backend, ClientSide, Connector, Exchanges, Passed, ServerSide, Unready, UpstreamClient, Waiting,
 };
 
-/// Messages of one read that are passed on before the next are looked at: the receiver works on them meanwhile and sleeps
-/// less. Fewer would mean more reads for slow peers.
+/// Messages of one read that are passed on before the next are judged, so that their reader works meanwhile and
+/// sleeps less. Fewer would cost slow peers more reads.
 pub const PASSED_TOGETHER: usize = 32;

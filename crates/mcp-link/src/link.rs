@@ -31,9 +31,9 @@ pub struct Link {
 
 /// A byte order mark, which some readers skip.
 const BOM: &[u8] = b"\xef\xbb\xbf";
-/// A slow client holds up its server past this much.
+/// Bytes that wait for an HTTP client before its server is no longer read.
 pub const CLIENT_WAITING_MAX: usize = 4 * 1024 * 1024;
-/// Large answers of a server that are read whole at a time; the rest waits on its connections.
+/// Large answers of one server read whole at a time; the others wait on their connections.
 const LARGE_TOGETHER: usize = 2;
 
 impl Link {

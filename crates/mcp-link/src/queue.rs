@@ -11,9 +11,9 @@ use tokio::sync::Notify;
 
 use crate::Waiting;
 
-/// Messages that wait before the client has to.
+/// Messages that wait for a server before the client waits.
 const WAITING_MAX: usize = 256;
-/// Calls on their way at a time, and answers; more wait.
+/// Calls, and answers, under way to a server at a time.
 const ON_THEIR_WAY_MAX: usize = 256;
 
 #[derive(Default)]

@@ -11,24 +11,25 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use foldhash::fast::RandomState;
-use mcp_engine::desk::next_order;
+use mcp_engine::commands::next_command;
 use mcp_engine::pipeline::{Injection, Outgoing};
 use mcp_engine::{Bus, Outbox, Pipeline, Recorder, Release, StoreFailed};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-/// Messages of this many bytes are not left to wait for the end of a turn: an exchange that always has
-/// more to do makes a turn long, and what waits is held in memory.
+/// Bytes of messages that wait for the commit at the end of a turn. Past it they are written at once: a busy
+/// exchange makes a turn long, and waiting messages stay in memory.
 const UNCOMMITTED_BYTES_MAX: usize = 512 * 1024;
-/// Different things that are said once; a server that goes wrong in a new way each time fills no log.
+/// Different failures of connections printed on standard error, each once: a server that fails in a new way each
+/// time must not fill a log.
 const TOLD_MAX: usize = 16;
 
-/// Turns of the loop that one write may take together, under load, and the bytes of messages that are
-/// enough for one. A write costs as much as recording several small messages, and one of this much half as much a
-/// byte as one of a few; a turn is a fraction of a millisecond.
+/// Turns of the loop that one write may take together while each brings more, and the bytes of messages that
+/// suffice for one. A write costs as much as recording several small messages; a turn is a fraction of a
+/// millisecond.
 const TURNS_MAX: usize = 16;
 const WORTH_A_WRITE: usize = 64 * 1024;
-/// An outbox that grew past this many messages for one decision is given back.
+/// Messages of one decision whose room is kept for the next.
 const OUTBOX_KEPT: usize = 256;
 
 pub struct Runtime {
@@ -202,13 +203,13 @@ impl Runtime {
         self.give_back_soon();
     }
 
-    /// Carries out orders, and lets messages go that were held long enough, over and over.
+    /// Carries out commands, and lets messages go that were held long enough, over and over.
     pub async fn keep_obeying(self: Rc<Self>) {
-        let mut desk = self.look(Pipeline::take_desk);
+        let mut commands = self.look(Pipeline::take_commands);
         loop {
             let deadline = self.look(|pipeline| pipeline.holds.deadline());
             tokio::select! {
-                order = next_order(&mut desk) => self.look(|pipeline| order.carry_out(pipeline)),
+                command = next_command(&mut commands) => self.look(|pipeline| command.carry_out(pipeline)),
                 () = self.parked.notified() => {}
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                     self.look(|pipeline| pipeline.decisions().release_overdue());

@@ -1,5 +1,5 @@
 //! The control endpoint of a running proxy: a private socket, and loopback TCP if asked for. It lives
-//! on a thread of its own, sends the data path orders and listens to its bus; the data path waits for
+//! on a thread of its own, sends the data path commands and listens to its bus; the data path waits for
 //! nothing here.
 
 mod act;
@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use mcp_control::api::Code;
 use mcp_control::instances::{Description, InstanceError, Instances, Registration};
-use mcp_engine::{Bus, Orders};
+use mcp_engine::{Bus, CommandSender};
 use mcp_gateway::board::Board;
 use mcp_store::recorded::timestamp;
 use tokio::runtime::Builder;
@@ -64,7 +64,7 @@ pub struct Setup {
     pub state: Option<PathBuf>,
     /// Loopback TCP.
     pub tcp: Option<TcpListener>,
-    pub orders: Orders,
+    pub commands: CommandSender,
     pub bus: Bus,
     /// Whether what passes can be read from a recording.
     pub is_recorded: bool,
@@ -115,7 +115,7 @@ struct Opened {
 }
 
 fn run(setup: Setup, hub: Arc<Hub>, opened: Opened, ended: oneshot::Receiver<()>) {
-    let _nobody_after = NobodyAfter(setup.orders.clone());
+    let _nobody_after = NobodyAfter(setup.commands.clone());
     let runtime = Builder::new_current_thread().enable_io().enable_time().max_blocking_threads(READING_THREADS).build();
     match runtime {
         Ok(runtime) => {
@@ -128,7 +128,7 @@ fn run(setup: Setup, hub: Arc<Hub>, opened: Opened, ended: oneshot::Receiver<()>
 }
 
 /// However this thread ends, the data path learns that nobody is there any more who could decide.
-struct NobodyAfter(Orders);
+struct NobodyAfter(CommandSender);
 
 impl Drop for NobodyAfter {
     fn drop(&mut self) {
@@ -143,7 +143,7 @@ async fn serve(setup: Setup, hub: Arc<Hub>, opened: Opened, ended: oneshot::Rece
     let (ending, is_ending) = watch::channel(false);
     let limits = (setup.message_bytes_max, setup.is_recorded);
     let governed = (setup.rules_file, setup.board);
-    let shared = Shared::new(setup.orders, hub, setup.card, limits, governed, is_ending);
+    let shared = Shared::new(setup.commands, hub, setup.card, limits, governed, is_ending);
     let _registration = setup.state.and_then(|state| register(state, &shared, opened));
     if let Some(listener) = setup.tcp {
         open_tcp(listener, &shared);
@@ -249,9 +249,9 @@ mod tests {
     /// Whatever ends the thread: a question waits for nobody who is not there.
     #[test]
     fn nobody_is_there_once_the_thread_has_died() {
-        let (orders, mut desk) = mcp_engine::desk();
+        let (sender, mut commands) = mcp_engine::commands();
         let dying = std::thread::spawn(move || {
-            let _nobody_after = NobodyAfter(orders);
+            let _nobody_after = NobodyAfter(sender);
             std::panic::resume_unwind(Box::new("as a thread may"));
         });
         assert!(dying.join().is_err());
@@ -259,8 +259,8 @@ mod tests {
         pipeline.decisions().set_watchers(2);
         pipeline.decisions().set_face(true);
         assert!(pipeline.decisions().has_somebody());
-        let order = Builder::new_current_thread().build().unwrap().block_on(desk.next());
-        order.expect("it was left").carry_out(&mut pipeline);
+        let command = Builder::new_current_thread().build().unwrap().block_on(commands.next());
+        command.expect("it was left").carry_out(&mut pipeline);
         assert!(!pipeline.decisions().has_somebody());
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use mcp_engine::intercept::{self, HOLD_FOR, Mode, Owner};
 use mcp_engine::pipeline::wall_ns;
-use mcp_engine::{Bus, HoldOptions, Intercept, Pipeline, Recorder, desk};
+use mcp_engine::{Bus, HoldOptions, Intercept, Pipeline, Recorder, commands};
 use mcp_filter::Filter;
 use mcp_store::StateDir;
 use uuid::Uuid;
@@ -134,14 +134,14 @@ impl Holding {
         for filter in self.breakpoints {
             intercept.add(None, filter, Owner::Start).map_err(|error| Failure::usage(error.to_string()))?;
         }
-        let (bus, (orders, desk)) = (Bus::default(), desk());
+        let (bus, (sender, commands)) = (Bus::default(), commands());
         let instance = card.id;
         let name = card.name.clone();
         let mut setup = Setup {
             card,
             state: state.as_ref().map(|state| state.root().to_owned()),
             tcp: self.tcp,
-            orders: orders.clone(),
+            commands: sender.clone(),
             bus: bus.clone(),
             is_recorded: recorder.is_on(),
             message_bytes_max: args.message_limit,
@@ -149,11 +149,11 @@ impl Holding {
             board: server.board(),
             questions: None,
         };
-        let mut pipeline = Pipeline::new(recorder, bus, args.message_limit).governed_from(desk, intercept);
+        let mut pipeline = Pipeline::new(recorder, bus, args.message_limit).governed_from(commands, intercept);
         if let Some(governing) = self.governing {
             let state = state.ok_or_else(|| Failure::new(exit::CANNOT_RUN, "there is no place to keep an audit"))?;
             let server = name.as_deref();
-            let site = Site { instance, server, state: &state, orders, quiet: args.quiet };
+            let site = Site { instance, server, state: &state, commands: sender, quiet: args.quiet };
             pipeline = governing.begin(pipeline, site)?;
             if !args.quiet {
                 let (tell, questions) = control::voice(&short_id);

@@ -20,12 +20,12 @@ use tokio::net::UnixStream;
 
 use crate::os;
 
-/// For the guard to say that the tree is gone; it kills orphans well before.
+/// Wait for the guard's report that the process tree is gone.
 pub const TREE_GONE_FOR: Duration = Duration::from_secs(6);
-/// For what a server wrote last, when something it left behind still holds its output open: longer than the guard leaves
-/// orphans alive.
+/// Time for the last output of an ended server while a process that it left behind holds the pipe open; longer than
+/// `KILL_ORPHANS_AFTER`.
 pub const DRAIN_FOR: Duration = Duration::from_millis(600);
-/// Lines of a server's last words that are kept.
+/// Lines kept of a server's last words.
 pub const LAST_WORDS_LINES: usize = 20;
 
 /// The word that makes this program a guard instead.

@@ -102,7 +102,8 @@ pub(crate) fn enlarge_pipe(pipe: BorrowedFd<'_>, bytes: usize) {
 /// Has the system's allocator give memory back as soon as a large buffer is freed. By itself it
 /// learns to keep what was once large, and one message of ten megabytes would be held for good.
 pub fn give_back_large_buffers() {
-    /// Above what is kept for the next message of the same kind.
+    /// A freed buffer above this returns to the system at once, and so does free memory above this at the end of
+    /// the heap. Smaller buffers are kept for the next message.
     #[cfg(target_env = "gnu")]
     const THRESHOLD: libc::c_int = 4 << 20;
     #[cfg(target_env = "gnu")]

@@ -8,7 +8,7 @@ use mcp_wire::Kind;
 use crate::conversation::{Conversation, Opening, Part, Speaker};
 use crate::envelope::{ProxyMessage, Side};
 
-/// Clients that are remembered, the newest of them; a listener may have had thousands.
+/// Clients named in the status, the newest of them: a listener may have had thousands.
 const CLIENTS_MAX: usize = 64;
 
 #[derive(Default)]

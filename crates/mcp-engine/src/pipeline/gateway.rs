@@ -14,7 +14,7 @@ use crate::intercept::Why;
 use crate::policy::{Refused, Ruling, Verdict};
 
 const CALL_TOOL: &str = "tools/call";
-/// What an action or a type may be called; longer words are none.
+/// Bytes of an action or a type in a call of the proxy tool; a longer word is neither.
 const WORD_BYTES_MAX: usize = 16;
 
 impl Pipeline {

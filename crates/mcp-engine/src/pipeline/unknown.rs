@@ -16,7 +16,8 @@ use crate::conversation::{Conversation, Part};
 use crate::envelope::{Lane, ProxyMessage, Side};
 use crate::policy::Ruling;
 
-/// Such calls of a conversation that have no answer; the proxy answers more of them itself.
+/// Calls of hidden tools, per conversation, that wait for the server's answer to a missing one; the proxy answers
+/// further ones itself.
 const OPEN_MAX: usize = 256;
 /// Calls that are over and whose names are still restored: a server may log after it answered.
 const OVER_MAX: usize = 64;

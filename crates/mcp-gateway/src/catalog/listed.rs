@@ -392,15 +392,16 @@ fn what_of(kind: ListKind) -> What {
 }
 
 fn shown(item: &Item) -> String {
+    /// Characters shown of an item's name in a complaint about it.
     const CHARS_MAX: usize = 100;
     visible(&item.original.chars().take(CHARS_MAX).collect::<String>()).to_string()
 }
 
-/// Items that are named as not valid; the rest are counted.
+/// Invalid items of a list that are named; the rest are counted.
 const FAULTS_SAID: usize = 10;
-/// Collisions that are said; the rest are like them.
+/// Colliding names that are reported; the rest are like them.
 const COLLISIONS_SAID: usize = 20;
-/// A list that its server says no change of.
+/// Age of a list whose server announces its changes.
 const FOR_LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// While somebody reads a list.

@@ -16,7 +16,7 @@ use super::{GatewayClient, LogLevel};
 use crate::lifecycle::Server;
 use crate::upstream::UpstreamConnection;
 
-/// For servers to take the level of a client before it is acknowledged.
+/// Time for servers to take a log level before the client's request is answered.
 const LEVEL_TAKEN_WITHIN: Duration = Duration::from_secs(1);
 
 impl GatewayClient {

@@ -12,9 +12,9 @@ use crate::upstream::OURS;
 use mcp_link::Link;
 use mcp_link::link::CLIENT_WAITING_MAX;
 
-/// As many of the largest messages may wait for all clients together; one of them for each.
+/// Largest messages that may wait for all clients of a gateway together; each client may have one of them.
 const LARGEST: usize = 4;
-/// Answers up to this are not counted for clients that read.
+/// Answers up to this size do not count for clients that read.
 const ORDINARY: usize = 64 * 1024;
 
 impl GatewayClient {

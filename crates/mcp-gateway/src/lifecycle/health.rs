@@ -18,14 +18,14 @@ use crate::lifecycle::Lost;
 use crate::upstream::UpstreamConnection;
 use crate::upstream::calls::ClientCall;
 
-/// Pings in a row that a server may leave unanswered.
+/// Unanswered pings in a row until a server is unhealthy.
 const UNHEALTHY_AFTER: u32 = 3;
-/// A server is asked early if it said nothing for this long while a call is open, or if the last ping failed. A ping
-/// that is unanswered for this long shows.
+/// Silence while a call is open until a ping, time until an unanswered ping shows, and pause between two pings once
+/// one failed.
 const SOON: Duration = Duration::from_secs(5);
-/// For what lay unread to be read, once the client has taken what was there for it.
+/// Time to read the backlog of a server once its only client has taken what waited for it.
 const UNREAD_FOR: Duration = Duration::from_secs(2);
-/// Failed calls in a row after which an answered ping no longer says that the server is well.
+/// Failed calls in a row after which only an answered call makes a server ready again.
 const FAILING_AFTER: u32 = 2;
 
 pub struct Health {

@@ -16,7 +16,7 @@ use crate::lifecycle::Lost;
 use crate::upstream::{Phase, UpstreamConnection};
 use mcp_link::{ClientSide, Link};
 
-/// A server that says nothing to a question of a newer revision for this long is asked in the older way.
+/// Silence after a request of the newest revision until the older opening is tried.
 const SILENT_FOR: Duration = Duration::from_secs(4);
 
 /// Why an attempt led nowhere.
@@ -235,6 +235,7 @@ impl UpstreamConnection {
 }
 
 fn far_or_in(patience: Duration) -> Instant {
+    /// The longest wait for an opening, so that any configured time can be added to the clock.
     const FAR: Duration = Duration::from_secs(24 * 60 * 60);
     Instant::now() + patience.min(FAR)
 }

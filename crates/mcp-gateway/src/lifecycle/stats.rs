@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::board::CallsView;
 
-/// The time that one value of a sparkline stands for, and how many there are.
+/// Time of one value of a sparkline, and its values: five minutes.
 const SLICE: Duration = Duration::from_secs(10);
 const SLICES: usize = 30;
 

@@ -14,9 +14,9 @@ use super::Outer;
 use super::inner::error_of;
 use crate::client::GatewayClient;
 
-/// Operations of one batch that are under way at a time, where servers and client may have as many.
+/// Operations of one batch under way at a time, where servers and client allow as many.
 const AT_ONCE: usize = 16;
-/// What the operations of one batch may answer together. What comes after that is refused.
+/// Bytes of all answers of one batch; operations past it are refused.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What every word of an operation that does not say how far it is counts for, of what is left of it.
 const A_STEP: f64 = 0.1;

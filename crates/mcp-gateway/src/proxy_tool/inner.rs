@@ -15,7 +15,7 @@ use super::Outer;
 use super::batch::Batch;
 use crate::client::GatewayClient;
 
-/// Tasks of which it is remembered what they were called for.
+/// Tasks whose calls are remembered.
 const TASKS_MAX: usize = 1_024;
 
 /// What one client's uses of the tool have under way.

@@ -22,7 +22,7 @@ use crate::catalog::listed::for_clients_of;
 use crate::catalog::{PartOf, era_of};
 use crate::client::GatewayClient;
 
-/// Indexes that are kept: one for each type, and some for clients that see other servers.
+/// Indexes over lists: one for each type, and some for clients that see other servers.
 const INDEXES_MAX: usize = 8;
 
 /// Indexes over lists, by what stands in those.

@@ -22,7 +22,7 @@ use crate::upstream::UpstreamConnection;
 /// A list that was read through a tool, and the bound that cut it short.
 type Behind = (Bytes, Option<String>);
 
-/// Items that are asked for at a time, where the tool knows pages.
+/// Items requested at a time through a proxy tool that knows pages.
 const PAGE_ITEMS: usize = 500;
 
 impl UpstreamConnection {
@@ -221,6 +221,7 @@ fn declaring_all(introduction: &Bytes) -> Bytes {
 
 /// What went wrong, in as many words as fit.
 fn shortened(why: &NotNative) -> String {
+    /// Characters shown of the fault in a proxy tool's answer.
     const CHARS_MAX: usize = 200;
     why.to_string().chars().take(CHARS_MAX).collect()
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ListKind;
 
-/// Ours are shorter.
+/// A longer cursor did not come from the gateway.
 const CURSOR_BYTES_MAX: usize = 512;
 
 /// The cursor is none of ours, belongs to another list, or what it points to is gone.

@@ -18,15 +18,14 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64URL;
 use serde::{Deserialize, Serialize};
 
-/// Of a given name. Several model APIs refuse longer ones.
+/// Characters of a name that the gateway gives out: several model APIs refuse longer ones.
 pub(super) const NAME_CHARS_MAX: usize = 64;
-/// Of the hash at the end of a shortened name. Forty bits part the long names of one server, which are the
-/// only ones it has to part.
+/// Characters of the hash at the end of a shortened name: forty bits keep the long names of one server apart.
 const HASH_CHARS: usize = 10;
 const SEPARATOR: &str = "__";
-/// Of an id that names begin with: the separator, `_` and the hash still fit behind it.
+/// Characters of a server's id at the beginning of a name: the separator, `_` and the hash still fit behind it.
 const ID_CHARS_MAX: usize = NAME_CHARS_MAX - SEPARATOR.len() - 1 - HASH_CHARS;
-/// Of a longer id, what stays before its hash; the rest of the room is for the name.
+/// Characters of a longer id that stay before its hash; the remaining room is for the name.
 const ID_HEAD_CHARS: usize = 24;
 const RESOURCE: &str = "proxy://resource/";
 const TEMPLATE: &str = "proxy://template/";

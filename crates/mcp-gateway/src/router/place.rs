@@ -6,8 +6,8 @@ use std::ops::Range;
 use bytes::Bytes;
 use mcp_wire::{Span, scan, splice};
 
-/// How deep a value may be nested that is to stand among those of others. There it stands a few levels deeper,
-/// and many readers take no more than [`scan::DEPTH_MAX`].
+/// Nesting of a value that is merged with the values of other servers. It stands a few levels deeper there, and
+/// many readers take no more than `scan::DEPTH_MAX`.
 const DEPTH_MAX: usize = scan::DEPTH_MAX - 8;
 
 /// Replacements for spans of one message; see [`mcp_wire::splice::splice_all`].

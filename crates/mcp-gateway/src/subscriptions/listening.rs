@@ -17,11 +17,11 @@ use crate::subscriptions::SUBSCRIPTION;
 use crate::subscriptions::updates::{Awaited, Untold};
 use crate::upstream::UpstreamConnection;
 
-/// Resources that one client may want to hear of, and times that it may want to.
+/// Resources that one client may subscribe to, and its open requests to listen.
 const URIS_MAX: usize = 1_000;
 const LISTENS_MAX: usize = 64;
 
-/// For as long as this a client that wants to hear of something waits for the servers to know of it.
+/// Time for servers to take a subscription before the client gets its acknowledgement.
 const SERVERS_KNOW_WITHIN: Duration = Duration::from_secs(10);
 
 /// What a client wants to hear of.

@@ -14,7 +14,7 @@ use crate::subscriptions::SUBSCRIPTION;
 use crate::subscriptions::listening::{Listen, Listening, notification};
 use crate::upstream::UpstreamConnection;
 
-/// Notifications that wait for a client to be answered first, and their bytes.
+/// Notifications, and their bytes, that wait until a subscription is answered, each once.
 const UNTOLD_MAX: usize = 1_000;
 const UNTOLD_BYTES_MAX: usize = 1024 * 1024;
 

@@ -232,6 +232,8 @@ impl Calls {
 
     /// A request that is not answered before it is over.
     pub fn keep_open(&mut self, id: i64) {
+        /// Time limit of a request that stays open by design, such as `subscriptions/listen`: longer than any
+        /// process runs.
         const FOR_LONG: Duration = Duration::from_secs(366 * 24 * 60 * 60);
         if let Some(call) = self.open.get_mut(&id) {
             (call.until, call.latest) = (call.began + FOR_LONG, call.began + FOR_LONG);

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::client::GatewayClient;
 use crate::upstream::UpstreamConnection;
 
-/// Claims that are remembered, at most.
+/// Given-up calls that the server may still work on, so that its questions may concern them.
 const CLAIMS_MAX: usize = 1_024;
 
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! Looks after the answers of a running proxy: whoever strikes one out of the file is asked again, and
 //! what is answered in another proxy with the same rules counts in this one.
 
-use mcp_engine::Orders;
+use mcp_engine::CommandSender;
 use mcp_engine::policy::Answered;
 
 use super::AnswersFile;
@@ -29,12 +29,12 @@ impl AnswersWatch {
     }
 
     /// Has what the file says count, if that is new.
-    pub fn look_after(&mut self, orders: &Orders, quiet: bool) {
+    pub fn look_after(&mut self, commands: &CommandSender, quiet: bool) {
         match self.look() {
             None => {}
             Some(Ok(written)) => {
                 let count = written.len();
-                if self.put_in_force(written, orders) && !quiet {
+                if self.put_in_force(written, commands) && !quiet {
                     say(&format!("mcp-proxy: answers to rules reloaded: {count}"));
                 }
             }
@@ -46,10 +46,10 @@ impl AnswersWatch {
     }
 
     /// Whether these count now, and others did before.
-    fn put_in_force(&self, written: Vec<Answered>, orders: &Orders) -> bool {
+    fn put_in_force(&self, written: Vec<Answered>, commands: &CommandSender) -> bool {
         let (path, known) = (self.file.path.clone(), self.known);
         let (done, is_done) = std::sync::mpsc::sync_channel(1);
-        orders.leave(move |pipeline| {
+        commands.leave(move |pipeline| {
             // What was answered meanwhile is in the file already, and is read at another look.
             let is_new = stamp(&path) == known && written != pipeline.governance.answers().written();
             if is_new {

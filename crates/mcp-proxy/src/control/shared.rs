@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcp_control::api;
 use mcp_engine::intercept::Owner;
-use mcp_engine::{Orders, Pipeline, Status};
+use mcp_engine::{CommandSender, Pipeline, Status};
 use mcp_gateway::board::Board;
 use mcp_store::{SessionHeader, Transport};
 use tokio::sync::{Mutex, Semaphore, watch};
@@ -28,7 +28,7 @@ const READERS_MAX: usize = 4;
 pub struct Shared(Arc<Inner>);
 
 pub struct Inner {
-    pub orders: Orders,
+    pub commands: CommandSender,
     pub hub: Arc<Hub>,
     pub leases: Arc<Leases>,
     pub card: Card,
@@ -84,7 +84,7 @@ impl Deref for Shared {
 
 impl Shared {
     pub fn new(
-        orders: Orders,
+        commands: CommandSender,
         hub: Arc<Hub>,
         card: Card,
         (message_bytes_max, is_recorded): (usize, bool),
@@ -92,7 +92,7 @@ impl Shared {
         ending: watch::Receiver<bool>,
     ) -> Self {
         Self(Arc::new(Inner {
-            orders,
+            commands,
             hub,
             leases: Arc::default(),
             card,
@@ -112,7 +112,7 @@ impl Shared {
         &self,
         work: impl FnOnce(&mut Pipeline) -> R + Send + 'static,
     ) -> Result<R, Refusal> {
-        match tokio::time::timeout(ORDER_FOR, self.orders.ask(work)).await {
+        match tokio::time::timeout(ORDER_FOR, self.commands.ask(work)).await {
             Ok(done) => done.ok_or_else(Refusal::ending),
             Err(_) => Err(Refusal::too_many("the proxy is busy; it may still do what it was asked")),
         }

@@ -10,7 +10,7 @@ use mcp_engine::audit::Audit;
 use mcp_engine::pipeline::wall_ns;
 use mcp_engine::policy::Answered;
 use mcp_engine::policy::rules::Rules;
-use mcp_engine::{Orders, Pipeline};
+use mcp_engine::{CommandSender, Pipeline};
 use mcp_store::StateDir;
 use mcp_store::audit::{AuditLog, Begin};
 use rustix::fs::OFlags;
@@ -71,7 +71,7 @@ pub struct Site<'a> {
     /// What the server is called, where the rules do not name it.
     pub server: Option<&'a str>,
     pub state: &'a StateDir,
-    pub orders: Orders,
+    pub commands: CommandSender,
     pub quiet: bool,
 }
 
@@ -132,7 +132,7 @@ impl Governing {
         }
         let is_unwritten = !log.is_open();
         let audit = Audit::new(log, site.instance, server.map(Into::into));
-        self.watch.start(self.answers, site.orders, (site.quiet, is_unwritten))?;
+        self.watch.start(self.answers, site.commands, (site.quiet, is_unwritten))?;
         if !site.quiet {
             say(&format!("mcp-proxy {instance}: rules: {}", self.summary));
             self.remarks.iter().for_each(|remark| say(&format!("mcp-proxy {instance}: note: {remark}")));

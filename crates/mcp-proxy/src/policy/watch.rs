@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_engine::Orders;
+use mcp_engine::CommandSender;
 use mcp_engine::policy::rules::{Rule, Rules};
 
 use super::check::summary;
@@ -88,24 +88,24 @@ impl Watch {
     pub fn start(
         self,
         answers: AnswersWatch,
-        orders: Orders,
+        commands: CommandSender,
         (quiet, is_unwritten): (bool, bool),
     ) -> std::io::Result<()> {
-        let run = move || self.run(answers, &orders, quiet, is_unwritten);
+        let run = move || self.run(answers, &commands, quiet, is_unwritten);
         std::thread::Builder::new().name("rules".into()).spawn(run).map(drop)
     }
 
-    fn run(mut self, mut answers: AnswersWatch, orders: &Orders, quiet: bool, mut is_unwritten: bool) {
-        while !orders.is_closed() {
+    fn run(mut self, mut answers: AnswersWatch, commands: &CommandSender, quiet: bool, mut is_unwritten: bool) {
+        while !commands.is_closed() {
             std::thread::sleep(LOOK_EVERY);
-            is_unwritten = is_unwritten && !opens_audit(orders);
-            answers.look_after(orders, quiet);
+            is_unwritten = is_unwritten && !opens_audit(commands);
+            answers.look_after(commands, quiet);
             let before = Arc::clone(&self.version);
             match self.look() {
                 None => {}
                 Some(News::Changed(read)) => {
                     let told = summary(&read);
-                    if put_in_force(read.rules, orders) && !quiet {
+                    if put_in_force(read.rules, commands) && !quiet {
                         say(&format!("mcp-proxy: rules reloaded: {told}"));
                         read.remarks.iter().for_each(|remark| say(&format!("mcp-proxy: note: {remark}")));
                     }
@@ -153,9 +153,9 @@ impl Watch {
 }
 
 /// Whether the rules count now. They do not where nobody is left who could be governed.
-fn put_in_force(rules: Rules, orders: &Orders) -> bool {
+fn put_in_force(rules: Rules, commands: &CommandSender) -> bool {
     let (done, is_done) = std::sync::mpsc::sync_channel(1);
-    orders.leave(move |pipeline| {
+    commands.leave(move |pipeline| {
         pipeline.set_rules(Arc::new(rules));
         let _ = done.send(());
     });
@@ -163,9 +163,9 @@ fn put_in_force(rules: Rules, orders: &Orders) -> bool {
 }
 
 /// Whether the audit log is open now.
-fn opens_audit(orders: &Orders) -> bool {
+fn opens_audit(commands: &CommandSender) -> bool {
     let (done, is_done) = std::sync::mpsc::sync_channel(1);
-    orders.leave(move |pipeline| {
+    commands.leave(move |pipeline| {
         let _ = done.send(pipeline.journal.retry_audit());
     });
     is_done.recv().unwrap_or(false)

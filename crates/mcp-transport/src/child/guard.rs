@@ -16,13 +16,14 @@ use crate::os;
 
 /// The byte by which the proxy asks for the end.
 pub(super) const TERMINATE: u8 = b'T';
-/// From a polite signal to one that cannot be ignored.
+/// Time from SIGTERM to SIGKILL.
 const KILL_AFTER: Duration = Duration::from_secs(2);
-/// The same for what a server leaves behind when it has ended by itself.
+/// Time from SIGTERM to SIGKILL for processes that a server left behind when it ended by itself.
 const KILL_ORPHANS_AFTER: Duration = Duration::from_millis(500);
-/// A process that is not ours to signal, such as one that changed its user, is left after this.
+/// Time to end a tree. A process that the guard may not signal, such as one that changed its user, is left after
+/// it.
 const GIVE_UP_AFTER: Duration = Duration::from_secs(5);
-/// Between two looks at a tree that is being ended.
+/// Interval between two looks at a tree that is ending.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// What the guard tells the proxy: a letter and a number.

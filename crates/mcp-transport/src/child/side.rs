@@ -22,11 +22,11 @@ use crate::stdio::pipe::Pipe;
 use crate::stdio::stderr::{self, LastWords};
 use crate::stdio::writer::PipeWriter;
 
-/// What a server gets to end by itself once its input is closed, or once it closed its own end of either pipe.
+/// Time for a server to end by itself once its input is closed, or once it closed its own end of either pipe.
 const END_FOR: Duration = Duration::from_secs(2);
-/// The same, if it closed its input and may still answer calls.
+/// Time for a server that closed its input to answer its open calls.
 const CALLS_FOR: Duration = Duration::from_secs(10);
-/// Bytes of a message without an end that are quoted in the recording.
+/// Bytes quoted in the recording of a message that has no end.
 const QUOTED: usize = 512;
 
 /// What is particular about a server.

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-/// How often it moves on.
+/// Interval at which connections, sessions and idle connections to servers are held to their limits.
 pub const EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]

@@ -9,7 +9,8 @@ use mcp_wire::reply::Refusal;
 
 use super::gate::Refused;
 
-/// As many of the largest messages, and never less than this.
+/// Concurrent request bodies share a budget of this many maximum-size messages, and of no less than this many
+/// bytes; beyond it the listener answers 503.
 const LARGEST: usize = 8;
 const BYTES_MIN: usize = 64 << 20;
 

@@ -35,9 +35,9 @@ use stream::Stream;
 
 /// The member of `_meta` that says which listen request something belongs to.
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
-/// Of the version that a server agrees to; a longer one is none.
+/// Bytes of the version that a server agrees to and that its client repeats in a header; a longer one is none.
 const VERSION_BYTES_MAX: usize = 64;
-/// Calls that go on without their client, at most; past this the oldest is given up.
+/// Calls that continue without their client; past this the oldest is given up.
 const LEFT_MAX: usize = 1_024;
 
 pub struct HttpClient {

@@ -17,12 +17,12 @@ use super::exchange::Received;
 use super::state::HttpState;
 
 const SESSION_ID: HeaderName = HeaderName::from_static(revision::SESSION_HEADER);
-/// Conversations remembered; past this the one that was silent longest is forgotten, which costs no
-/// more than a new number in the recording.
+/// Relayed conversations remembered. Past this the tenth that was silent longest is forgotten, which costs new
+/// numbers in the recording.
 const REMEMBERED: usize = 10_000;
-/// A conversation silent for this long is over.
+/// A relayed conversation that was silent for this long is forgotten.
 const IDLE_FOR: Duration = Duration::from_secs(30 * 60);
-/// A name a client gives itself is cut here.
+/// Bytes of the name of a client without a session.
 const CLIENT_BYTES_MAX: usize = 1024;
 
 #[derive(Default)]

@@ -19,7 +19,7 @@ use crate::stdio::client::PipeClient;
 use crate::stdio::pipe::Pipe;
 use crate::stdio::writer::PipeWriter;
 
-/// For another try when the system has no descriptor left.
+/// Pause before the next attempt to accept when the system has no descriptor left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Lets clients in for ever, once the door is there.

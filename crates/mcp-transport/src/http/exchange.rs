@@ -31,14 +31,15 @@ use super::gate::{Refused, refused};
 use super::heads;
 use super::state::{HttpState, PlainHead};
 
-/// A body up to this size is waited for: it leaves in one write with its head. A larger one passes
-/// as it comes.
+/// A body up to this size leaves in one write with its head; a larger one passes as it arrives, except with strict
+/// evidence.
 const WAITED_FOR: usize = 256 * 1024;
-/// What a body that does not come at once gets to begin with, whatever length it has according to its head.
+/// The first allocation for a body, whatever length its head announces; then twice the bytes that came.
 const FIRST_ROOM: usize = 64 * 1024;
-/// For more of a body, and for all of it beyond the time that it may take.
+/// Wait for the next piece of a body, and for all of it beyond the time that its bytes take at the slowest rate;
+/// then the listener answers 408.
 const BODY_FOR: Duration = Duration::from_secs(30);
-/// What a body may take: bytes a second, on the worst of lines. A slower one is taken to be held open on purpose.
+/// Bytes a second of the slowest honest line; a slower body is held open on purpose.
 const SLOWEST: u64 = 16 * 1024;
 
 pub struct Exchange {

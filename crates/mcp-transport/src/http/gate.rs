@@ -16,9 +16,9 @@ use subtle::ConstantTimeEq;
 use super::heads::is_media_type;
 use super::health;
 
-/// The longest request target that is looked at.
+/// Bytes of path and query; beyond them the listener answers 414.
 const TARGET_BYTES_MAX: usize = 8 * 1024;
-/// The largest header section. What reads it stops near there only.
+/// Bytes of a request's headers; beyond them the listener answers 431. hyper's reader stops only near it.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 /// Headers that decide something and therefore may stand there once only.

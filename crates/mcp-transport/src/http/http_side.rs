@@ -39,11 +39,11 @@ const METHOD: HeaderName = HeaderName::from_static(revision::METHOD_HEADER);
 const NAME: HeaderName = HeaderName::from_static(revision::NAME_HEADER);
 const LAST_EVENT: HeaderName = HeaderName::from_static(revision::LAST_EVENT_HEADER);
 
-/// For a server to take up a session again.
+/// Time for a server to open a session again.
 const OPEN_AGAIN_FOR: Duration = Duration::from_secs(30);
-/// A session that was opened again this recently is known to its server: status 400 is about the request.
+/// A session that was opened again this recently is known to its server: status 400 is then about the request.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
-/// For a server to hear that a session is over.
+/// Time for a server to take the end of a session.
 const GOODBYE_FOR: Duration = Duration::from_secs(2);
 
 pub struct HttpSide {

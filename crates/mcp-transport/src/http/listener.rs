@@ -31,18 +31,18 @@ use super::nearby;
 use super::site::{Server, Site};
 use crate::stdio::writer::STALLED_FOR;
 
-/// Connections at a time, and from one address.
+/// Connections at a time, and from one address unless it is this machine's; further ones are closed at once.
 const CONNECTIONS_MAX: usize = 10_000;
 const PER_PEER_MAX: usize = 1_000;
-/// For the head of a request once its first byte is there, and for a next request.
+/// Wait for the head of a request after its first byte, and for the next request on a connection.
 const HEAD_FOR: Duration = Duration::from_secs(10);
 const IDLE_FOR: Duration = Duration::from_secs(60);
-/// How often open calls are counted while the listener ends.
+/// Interval between two looks at open calls and servers while the listener ends.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// A head and a body that are this short together leave in one piece: to copy them costs less than to
-/// have the system gather them.
+/// A head and a body that are this short together are copied into one piece, which costs less than a second entry
+/// of a vectored write.
 const JOINED_BYTES_MAX: usize = 4 * 1024;
-/// For another try when the system has no descriptor left.
+/// Pause before the next attempt to accept when the system has no descriptor left.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 pub struct Listener {
@@ -183,9 +183,9 @@ impl Listener {
     }
 }
 
-/// For clients to take the answers that they get in the end.
+/// Time for clients to take their last answers when their calls had no time left.
 const LAST_ANSWERS_FOR: Duration = Duration::from_secs(1);
-/// For the servers of ended conversations to be gone.
+/// Wait for the servers of ended conversations to be gone.
 const SERVERS_FOR: Duration = Duration::from_secs(10);
 
 impl Listener {

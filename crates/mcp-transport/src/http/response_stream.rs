@@ -16,8 +16,7 @@ use mcp_wire::framing::sse::{KEEP_ALIVE, encode_event};
 use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Silence on a stream before a comment shows that it is still there: less than what servers in
-/// between take for an end.
+/// Silence on a response stream before a comment: less than intermediaries take for its end.
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(15);
 
 /// The filling end.
@@ -207,9 +206,9 @@ impl ClientSide for ResponseStream {
     }
 }
 
-/// Of a large answer or event, handed over at a time.
+/// Bytes of a large answer or event handed over at a time.
 const PIECE: usize = 64 * 1024;
-/// Of an event.
+/// Pieces of one event.
 const PIECES_MAX: usize = 16;
 
 impl PacedBody {

@@ -21,7 +21,7 @@ use super::site::{Server, Site};
 use super::state::HttpState;
 use crate::signals::Signals;
 
-/// How many clients may wait to be taken.
+/// Connections that wait to be accepted.
 const BACKLOG: u32 = 4096;
 
 pub struct Options {

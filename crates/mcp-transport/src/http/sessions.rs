@@ -46,15 +46,15 @@ const SESSION: HeaderName = HeaderName::from_static(revision::SESSION_HEADER);
 const VERSION: HeaderName = HeaderName::from_static(revision::VERSION_HEADER);
 const LAST_EVENT: HeaderName = HeaderName::from_static(revision::LAST_EVENT_HEADER);
 
-/// Servers that are processes, at a time.
+/// Server processes at a time; beyond them the listener answers 503.
 const CHILDREN_MAX: usize = 64;
-/// Sessions at a time where a server is no process.
+/// Sessions at a time where the server is not a process; beyond them the listener answers 503.
 const SESSIONS_MAX: usize = 10_000;
-/// A session in which nothing passed for this long is over.
+/// A session of `/mcp` without a message for this long is over.
 const IDLE_FOR: Duration = Duration::from_secs(30 * 60);
-/// Of somebody who has not shown a token, a message that is longer than this is not read to see whether it does.
+/// A longer message of a client whose head shows no token is not searched for one.
 const UNKNOWN_BYTES_MAX: u64 = 1024 * 1024;
-/// Capabilities a client declares are compared up to here.
+/// Bytes of a client's capabilities that are compared to decide whether it shares a server.
 const CAPABILITIES_BYTES_MAX: usize = 16 * 1024;
 
 /// The conversations of clients whose server speaks another transport.

@@ -39,9 +39,9 @@ pub const MESSAGE: &str = "/message";
 /// What a client should wait that found no room, in seconds.
 const RETRY_AFTER: &str = "5";
 
-/// Calls that go on without their client, at most.
+/// Relayed calls that continue after their client left; further ones are given up.
 const CARRIED_ON_MAX: usize = 1_024;
-/// SSE connections at a time.
+/// Relayed SSE connections at a time.
 const CONNECTIONS_MAX: usize = 10_000;
 
 /// How the server is spoken to.

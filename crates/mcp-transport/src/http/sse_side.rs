@@ -30,13 +30,13 @@ use super::http_side::of_status;
 use super::state::HttpState;
 use super::upstream::{ServerBody, Upstream, UpstreamError};
 
-/// For a server to say where messages go.
+/// Time for a server to send the `endpoint` event.
 const OPEN_FOR: Duration = Duration::from_secs(30);
-/// Pauses before a stream is opened again: the first, and the longest. A stream that lasted for longer
-/// than the first has not failed.
+/// Pauses before a lost stream is opened again: the first, which doubles, and the longest. A stream that lasted
+/// longer than the first did not fail.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
-/// What of a body that is no message is quoted in the recording.
+/// Bytes quoted in the recording of a body that is no message.
 const QUOTED: usize = 512;
 
 pub struct SseSide {

@@ -30,13 +30,14 @@ use super::certificate;
 use super::nearby;
 use super::target::Target;
 
-/// For the address to be found and the connection, with its encryption, to stand.
+/// Time for name resolution, connection and encryption together.
 const CONNECT_FOR: Duration = Duration::from_secs(10);
-/// Common servers close a connection that was idle for five seconds; a request must not meet that.
+/// Time that an idle connection is kept: common servers close theirs after five seconds, and a request must not
+/// meet that.
 const IDLE_FOR: Duration = Duration::from_secs(4);
-/// Idle connections kept; more are closed after use.
+/// Idle connections kept; further ones are closed after use.
 const IDLE_MAX: usize = 256;
-/// The largest head of an answer.
+/// Bytes of the head of an answer.
 const HEAD_BYTES_MAX: usize = 256 * 1024;
 
 #[derive(Debug, thiserror::Error)]

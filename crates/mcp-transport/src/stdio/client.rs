@@ -24,13 +24,13 @@ use crate::http::state::HttpState;
 use crate::http::upstream::Upstream;
 use crate::signals::Signals;
 
-/// What calls and messages on their way get to finish once the client sends no more.
+/// Time for open calls and messages under way once the client sends no more.
 const CALLS_FOR: Duration = Duration::from_secs(10);
-/// Between looks at whether open calls are answered.
+/// Interval between two counts of those.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// What a server that is a process gets to end by itself, without open calls.
+/// Time for a server process without open calls to end by itself.
 const IDLE_FOR: Duration = Duration::from_secs(2);
-/// For a client that takes nothing of what is left for it.
+/// Time for a client to take a byte of the output that an ended server left for it.
 pub const CLIENT_STALLED_FOR: Duration = Duration::from_secs(30);
 
 /// A client whose messages come on one pipe and whose answers leave on another.

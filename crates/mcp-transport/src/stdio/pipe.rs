@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 
 use crate::os;
 
-/// A read asks for at least this much; what a pipe holds by default fits.
+/// Room for one read: the default capacity of a pipe.
 const READ_AT_LEAST: usize = 64 * 1024;
 
 /// Room in a pipe, so that a large message crosses in fewer wake-ups. Not more: a user's processes

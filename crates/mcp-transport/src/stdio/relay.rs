@@ -136,7 +136,7 @@ impl Relay {
     }
 
     fn poll_both(&mut self, cx: &mut Context<'_>) -> Poll<Stop> {
-        /// Then timers, signals and the rest get their turn, however much a peer sends.
+        /// Reads before timers and signals get their turn, however much a peer sends.
         const READS_AT_ONCE: usize = 64;
         for _ in 0..READS_AT_ONCE {
             let before = self.moved();

@@ -6,7 +6,7 @@ use std::io;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use mcp_engine::desk::{Desk, next_order};
+use mcp_engine::commands::{Commands, next_command};
 use mcp_engine::{Pipeline, Side, StoreFailed};
 use mcp_wire::reply::Refusal;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -18,7 +18,7 @@ use super::stderr::{self, LastWords};
 use crate::child::{self, Child, ChildEvent, DRAIN_FOR, ExitStatus, ServerCommand, TREE_GONE_FOR};
 use crate::signals::Signals;
 
-/// How often a server that still works on calls is looked at after it was asked to end.
+/// Interval between two looks at a server that was asked to end and still has open calls.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
@@ -73,10 +73,10 @@ pub async fn serve(
     let last_words = LastWords::default();
     let stderr = tokio::spawn(stderr::drain(started.stderr, last_words.clone(), None));
     let mut pipeline = pipeline;
-    let desk = pipeline.take_desk();
+    let commands = pipeline.take_commands();
     let mut conversation = Conversation {
         relay: Relay::new(client, server, pipeline, options.message_bytes_max),
-        desk,
+        commands,
         options,
         asked_at: None,
         client_left: false,
@@ -109,8 +109,8 @@ pub async fn serve(
 
 struct Conversation {
     relay: Relay,
-    /// Where orders come in, while there can be any.
-    desk: Option<Desk>,
+    /// Where commands come in, while there can be any.
+    commands: Option<Commands>,
     options: Options,
     /// When the server was asked to end.
     asked_at: Option<Instant>,
@@ -160,8 +160,8 @@ impl Conversation {
                     child.terminate();
                     look_at = None;
                 }
-                order = next_order(&mut self.desk) => {
-                    order.carry_out(&mut self.relay.pipeline);
+                command = next_command(&mut self.commands) => {
+                    command.carry_out(&mut self.relay.pipeline);
                     self.send_released().await;
                 }
                 () = sleep_until(held_until.unwrap_or(next_look)), if held_until.is_some() => {

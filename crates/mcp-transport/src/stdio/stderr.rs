@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 
 use super::pipe::Pipe;
 
-/// What is kept of the last words.
+/// Bytes kept of a server's standard error, as its last words.
 const TAIL_BYTES: usize = 16 * 1024;
 
 /// Nothing is passed on, because something draws on the terminal that it would go to.
@@ -30,7 +30,7 @@ pub type Voice = fn(Option<&str>, &str);
 
 static VOICE: OnceLock<Voice> = OnceLock::new();
 
-/// The longest line that is passed on in one piece.
+/// The longest line of a gateway's server printed in one piece with its name: a pipe takes that at once.
 const LINE_BYTES_MAX: usize = 2 * 1024;
 
 /// Has what servers say passed on in other words than their own. Once, for the whole process.

@@ -15,10 +15,10 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::pipe::Pipe;
 
-/// Past this whoever fills it waits. A message or two of the usual sizes fit.
+/// Bytes that wait for a pipe before its senders wait: a message or two of the usual sizes fit.
 const FULL_AT: usize = 1024 * 1024;
 
-/// A client of a gateway or a crossing is closed that takes no byte of what waits for it for this long.
+/// Time for a client of a gateway or a crossing to take a byte of the output that waits for it; then it is closed.
 pub const STALLED_FOR: Duration = Duration::from_secs(60);
 
 /// What is said of it.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::{ROOT, Source, sources};
 
-const PAGES: &[&str] = &["docs/life-of-a-message.md"];
+const PAGES: &[&str] = &["ARCHITECTURE.md", "docs/life-of-a-message.md"];
 
 /// Maps are read in one sitting: twelve kilobytes.
 const MAP_BYTES_MAX: u64 = 12 * 1024;

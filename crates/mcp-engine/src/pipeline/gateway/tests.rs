@@ -56,8 +56,8 @@ impl Gateway {
     }
 
     fn with(pipeline: Pipeline, dir: TempDir) -> Self {
-        let (_, desk) = crate::desk();
-        let mut pipeline = pipeline.governed_from(desk, Intercept::new(HoldOptions::default()));
+        let (_, commands) = crate::commands();
+        let mut pipeline = pipeline.governed_from(commands, Intercept::new(HoldOptions::default()));
         let client = pipeline.begin_entrance();
         let legs = ["a", "b"].map(|server| pipeline.begin_leg(server.into()));
         let mut gateway = Self { pipeline, client, legs, out: Outbox::default(), dir };

@@ -28,8 +28,8 @@ impl Play {
     fn with(options: HoldOptions) -> Self {
         let bus = Bus::default();
         let events = bus.subscribe(10_000);
-        let (_, desk) = crate::desk();
-        let pipeline = Pipeline::new(Recorder::off(), bus, 10_000).governed_from(desk, Intercept::new(options));
+        let (_, commands) = crate::commands();
+        let pipeline = Pipeline::new(Recorder::off(), bus, 10_000).governed_from(commands, Intercept::new(options));
         Self { pipeline, conversation: Conversation::only(), out: Outbox::default(), events }
     }
 

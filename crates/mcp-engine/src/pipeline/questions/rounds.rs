@@ -22,8 +22,8 @@ use crate::intercept::{Content, DecideError, Decision, Held, KeptLane, Lasting, 
 use crate::policy::rules::Permission;
 use crate::policy::{Judged, Question, Refused, Ruling};
 
-/// Questions that wait in clients at once, and the bytes of what they are about. The oldest is forgotten
-/// first: nobody may ever come back to it, and whoever does is asked again.
+/// Calls answered with a question that may come again, and their bytes. The oldest is forgotten first: its client
+/// may never return, and a later one is asked again.
 const ROUNDS_MAX: usize = 1_024;
 const ROUNDS_BYTES_MAX: usize = 64 * 1024 * 1024;
 

@@ -6,11 +6,11 @@ use mcp_wire::{Message, scan};
 use crate::meaning::uses_of;
 use crate::policy::Ruling;
 
-/// What is shown of names: as much as fits on a screen with the rest.
+/// Characters shown of a name in a question: they fit on a screen with the rest.
 const NAME_CHARS_MAX: usize = 200;
-/// And of arguments.
+/// Characters shown of a call's arguments in a question.
 const ARGUMENTS_CHARS_MAX: usize = 1_000;
-/// What a rule has to say is as long as files let it be.
+/// Characters shown of a rule's message in a question: as many as a rules file allows.
 const MESSAGE_CHARS_MAX: usize = 2_000;
 
 pub(super) fn question(said: &Message, ruling: &Ruling, server: Option<&str>) -> String {

@@ -9,9 +9,9 @@ use mcp_wire::{Era, scan};
 use super::Part;
 use crate::router::place::{composed, is_sound};
 
-/// Of what one server says of one capability. What it is to be good for is said in fewer words.
+/// Bytes of one server's description of one capability; no known one needs as many.
 const VALUE_BYTES_MAX: usize = 64 * 1024;
-/// Capabilities of one kind, all servers together.
+/// Capabilities of one kind, of all servers together.
 const MEMBERS_MAX: usize = 256;
 
 /// Names and JSON; sorted, so that the same servers are always introduced alike.

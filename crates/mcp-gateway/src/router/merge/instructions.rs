@@ -4,9 +4,9 @@ use mcp_wire::scan;
 
 use super::Part;
 
-/// Of one server's. Models read and pay for every word, of all servers in every conversation.
+/// Bytes of one server's instructions: models read and pay for every word, of all servers, in every conversation.
 const PART_BYTES_MAX: usize = 16 * 1024;
-/// Of all of them.
+/// Bytes of all instructions together.
 const BYTES_MAX: usize = 64 * 1024;
 
 /// What the servers say, in the order of the configuration, after what is said in the name of all.

@@ -12,7 +12,8 @@ use memchr::memmem::Finder;
 use crate::router::Namespace;
 use crate::router::place::{Edits, change_text, is_object, items, members};
 
-/// How deep results stand in results (of tasks) and contents in contents (of tools that a model used).
+/// Results within results (of tasks) and contents within contents (of tools that a model used) whose links are
+/// rewritten.
 const NESTED_MAX: usize = 4;
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 

@@ -9,7 +9,7 @@ use super::links::Links;
 use crate::router::place::{Edits, change_text, is_sound, items, members, quoted, set_members_and_meta};
 use crate::router::{ListKind, Namespace, meta};
 
-/// Of a name or an address; a longer one fits into no header, and no model repeats it.
+/// Bytes of a server's name or address for an item: a longer one fits into no header, and no model repeats it.
 const NAME_BYTES_MAX: usize = 8 * 1024;
 
 /// One thing that a server has.

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-/// What a session keeps, and what it keeps for a client that has no stream open.
+/// Events, and their bytes, that a session keeps for a client that resumes, and for one without a stream. The
+/// newest event is kept however large it is.
 pub const EVENTS_MAX: usize = 256;
 pub const BYTES_MAX: usize = 1024 * 1024;
 

@@ -24,18 +24,18 @@ use crate::http::exchange::Exchange;
 use crate::http::heads::is_media_type;
 use crate::http::upstream::ServerBody;
 
-/// Where a server does not say how long to wait before asking for the rest of a stream. One that
-/// lasted for longer has not failed.
+/// Pause before a broken stream is requested again, unless the server says otherwise; it doubles. A stream that
+/// lasted longer did not fail.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
-/// However long a server says: nobody waits longer for a stream to come back.
+/// The longest such pause, whatever the server says.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
-/// Times a stream is asked for again without anything having come.
+/// Attempts in a row without an event; then the call fails, or the general stream is given up.
 const RETRIES_MAX: u32 = 5;
-/// What of a body that is no message is quoted in the recording.
+/// Bytes quoted in the recording of a body that is no message.
 const QUOTED: usize = 512;
-/// Answers above this are read whole only a few at a time.
+/// Only a few answers above this size are read whole at a time.
 const LARGE: usize = 256 * 1024;
-/// The rest of a large answer has to come on for it to keep its place.
+/// A large answer that pauses for this long gives its place to another.
 const SILENT_FOR: Duration = Duration::from_secs(1);
 
 /// Where a stream broke, and how often it did.

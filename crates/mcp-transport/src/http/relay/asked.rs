@@ -22,7 +22,7 @@ use crate::http::exchange::Exchange;
 use crate::http::heads::is_media_type;
 use crate::http::response_stream::{ResponseStream, ResponseStreamBody};
 
-/// What waits for a client to read it, at most; then its server waits.
+/// Bytes that wait for a client that was asked a question before the server's answer is no longer read.
 const WAITING_MAX: usize = 1024 * 1024;
 
 /// The answer that asks a client `question`, and goes on when the call is decided. A client that leaves

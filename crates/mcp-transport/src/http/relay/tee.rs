@@ -24,12 +24,12 @@ use crate::http::resource::OwnResource;
 use crate::http::site::{Registered, Site};
 use crate::http::upstream::{ServerBody, Upstream};
 
-/// What of a body that is no message is quoted in the recording.
+/// Bytes quoted in the recording of a body that is no message.
 const QUOTED: usize = 512;
 /// Ends an event of which only the beginning has left, in the middle of a line or at its start. Clients ignore events of
 /// other types than messages.
 const CUT_OFF: &[u8] = b":\nevent: cut-off\n\n";
-/// A larger description of a resource is passed on as it is.
+/// A larger description of the protected resource passes unchanged.
 const DOCUMENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// An answer on its way to the client.

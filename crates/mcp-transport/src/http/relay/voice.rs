@@ -24,7 +24,7 @@ use crate::http::site::Site;
 use crate::http::upstream::Upstream;
 
 const SESSION: HeaderName = HeaderName::from_static(revision::SESSION_HEADER);
-/// Clients whose headers are remembered; past this those that came first are forgotten.
+/// Clients whose headers are remembered to send requests in their place; past this the oldest are forgotten.
 const VOICES_MAX: usize = 10_000;
 
 /// The headers by which a server knows each client.
