@@ -112,8 +112,9 @@ impl<'a> Mending<'a> {
                 Some((key?, whole.shifted(object.start).range(), value.shifted(object.start).range()))
             })
         };
-        let takes_meta =
-            self.writer == Writer::ProxyTool && has(shape, "_meta") && !members().any(|(key, ..)| key == "_meta");
+        // A `_meta` that is no object is dropped, and leaves its place to `meta`.
+        let has_meta = || members().any(|(key, _, value)| key == "_meta" && json.get(value.start) == Some(&b'{'));
+        let takes_meta = self.writer == Writer::ProxyTool && has(shape, "_meta") && !has_meta();
         for (key, whole, value) in members() {
             let key = match &*key {
                 "meta" if takes_meta => {

@@ -84,6 +84,8 @@ fn a_proxy_tools_meta_is_renamed() {
     check(What::Prompt, r#"{"name":"a", "meta" :{"k":null}}"#, r#"{"name":"a", "_meta" :{"k":null}}"#, &[]);
     check(What::Prompt, r#"{"name":"a","meta":null}"#, r#"{"name":"a"}"#, &[]);
     check(What::Prompt, r#"{"name":"a","_meta":{},"meta":7}"#, r#"{"name":"a","_meta":{},"meta":7}"#, &[]);
+    check(What::Prompt, r#"{"_meta":null,"meta":{"k":1},"name":"a"}"#, r#"{"_meta":{"k":1},"name":"a"}"#, &[]);
+    check(What::Prompt, r#"{"_meta":null,"meta":null,"name":"a"}"#, r#"{"name":"a"}"#, &[]);
     let own = br#"{"name":"a","meta":{"k":1}}"#;
     assert_eq!(fit(What::Prompt, own, Era::Legacy, Writer::Server), Fit::AsItIs, "a server may call anything so");
 }
