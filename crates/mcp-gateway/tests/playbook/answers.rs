@@ -72,6 +72,9 @@ async fn answers_to_no_open_call_reach_nobody() {
         for id in ["999999", "null", "$id.0", "\"$id.\"", "-$id", "[]", "\"\""] {
             call.writes(&format!(r#"{{"jsonrpc":"2.0","id":{id},{RESULT}}}"#));
         }
+        // Nor is the next call answered by words that came before it.
+        let next = call.id().as_i64().unwrap() + 1;
+        call.writes(&format!(r#"{{"jsonrpc":"2.0","id":{next},{RESULT}}}"#));
         call.answers(text("right"));
         call.answers(text("twice"));
         ann.gets_result(2, text("right")).await;

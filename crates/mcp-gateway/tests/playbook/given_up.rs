@@ -58,6 +58,8 @@ async fn others_get_a_fresh_connection_where_the_server_never_answers() {
     ben.gets_result(0, text("fresh")).await;
     assert_eq!(a.starts(), 2);
     is_served(&ben, &a).await;
+    // So is a client that comes after it all.
+    is_served(&play.client_that(json!({ "roots": {} })).await, &a).await;
     // The connection before has nothing left to do, and ends.
     play.passes(GRACE).await;
     assert!(call.connection.is_over());

@@ -159,13 +159,17 @@ async fn lists_are_narrowed_and_paged() {
     for (filter, expected) in [
         (json!({ "prefix": "a__send" }), vec!["a__send_mail"]),
         (json!({ "tags": ["write"] }), vec!["a__send_mail", "b__send_money"]),
+        (json!({ "tags": ["bank", "post"] }), vec!["a__send_mail", "a__read_mail", "b__send_money"]),
         (json!({ "server": "b" }), vec!["b__send_money"]),
         (json!({ "query": "rain" }), vec!["a__weather"]),
         (json!({ "query": "send", "server": "b" }), vec!["b__send_money"]),
+        (json!({ "query": "send", "tags": ["post"] }), vec!["a__send_mail"]),
         (json!({ "query": "zebra" }), vec![]),
     ] {
         assert_eq!(named(&use_of(&ann, json!({ "action": "list", "type": "tool", "filter": filter })).await), expected);
     }
+    let best = use_of(&ann, json!({ "action": "list", "type": "tool", "filter": { "query": "send a letter" } })).await;
+    assert_eq!(named(&best)[0], "a__send_mail");
     let page = use_of(&ann, json!({ "action": "list", "type": "tool", "limit": 2, "offset": 1 })).await;
     assert_eq!(named(&page), ["a__read_mail", "a__weather"]);
     let said = &page["content"][0]["annotations"];
@@ -250,16 +254,22 @@ async fn a_batch_answers_in_order_and_a_failure_stops_nothing_else() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_keeps_within_its_clients_and_servers_bounds() {
-    let play = beside([full().set(|it| (it.in_flight, it.queue) = (2, 3))]);
-    let (ann, full) = (play.client().await, play.server("full"));
-    let operations: Vec<Value> = (0..12).map(|_| call("x")).collect();
-    uses(&ann, 1, json!({ "action": "batch", "operations": operations }));
-    for _ in 0..12 {
-        full.gets_call("x").await.answers(text(""));
+    for (of_server, of_client) in [(2, 64), (64, 4)] {
+        let play = Playbook::with([full().set(|it| (it.in_flight, it.queue) = (of_server, 3))], |it| {
+            it.in_flight_per_client = of_client;
+            let (mode, dialect) = (ProxyToolMode::Beside, Dialect::default());
+            it.proxy_tool = Some(ProxyToolSettings { name: "proxy".into(), mode, dialect });
+        });
+        let (ann, full) = (play.client().await, play.server("full"));
+        let operations: Vec<Value> = (0..40).map(|_| call("x")).collect();
+        uses(&ann, 1, json!({ "action": "batch", "operations": operations }));
+        for _ in 0..40 {
+            full.gets_call("x").await.answers(text(""));
+        }
+        let answer = ann.gets_answer(1).await;
+        let results = answer["result"]["structuredContent"]["results"].as_array().unwrap();
+        assert!(results.iter().all(|result| result["isError"] == false), "{answer}");
     }
-    let answer = ann.gets_answer(1).await;
-    let results = answer["result"]["structuredContent"]["results"].as_array().unwrap();
-    assert!(results.iter().all(|result| result["isError"] == false), "{answer}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -161,11 +161,16 @@ async fn a_disabled_server_is_not_started_before_it_is_enabled() {
 async fn a_failing_server_that_is_disabled_is_not_tried_again() {
     let play = Playbook::servers(["a"]);
     play.server("a").fails_to_start.set(true);
-    let _ann = play.client().await;
+    let ann = play.client().await;
     play.orders("a", ServerOrder::Disable).await;
     play.server("a").fails_to_start.set(false);
     play.passes(SECOND * 60).await;
+    ann.calls(1, "a__x");
+    ann.gets_error(1, 5032).await;
     assert_eq!(play.server("a").starts(), 0);
+    play.orders("a", ServerOrder::Enable).await;
+    ann.calls(2, "a__x");
+    play.server("a").gets_call("x").await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -279,7 +279,7 @@ async fn servers_introduce_themselves_together() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_comes_back_as_it_was_spelled() {
+async fn an_id_comes_back_as_it_was() {
     let play = Playbook::servers(["a"]);
     let ann = play.client().await;
     for id in ["7", "\"7\"", "-1", "9007199254740993", "\"\"", "\"a\\u0062\"", "1.5"] {

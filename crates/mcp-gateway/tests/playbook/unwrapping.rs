@@ -172,6 +172,11 @@ async fn a_change_of_the_tools_is_told_of_everything() {
     for kind in ["tools", "prompts", "resources"] {
         ann.hears(&format!("notifications/{kind}/list_changed")).await;
     }
+    ann.asks(1, "tools/list", json!({}));
+    lists(&asked_for(&play.server("a"), "tool").await, "tool", json!([]), None);
+    ann.gets_result(1, json!({ "tools": [] })).await;
+    ann.ask("tools/list", json!({})).await;
+    play.server("a").gets_nothing_else().await;
 }
 
 #[tokio::test(start_paused = true)]
