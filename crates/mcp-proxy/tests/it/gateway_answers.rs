@@ -63,22 +63,6 @@ fn a_governed_gateway_names_the_server_of_an_invalid_answer() {
     client.end();
 }
 
-#[test]
-fn an_error_to_no_id_is_the_answer_to_the_only_open_call() {
-    let sandbox = Sandbox::new();
-    let mut client = StdioClient::open(&sandbox, &[fake("a")], json!({}));
-    let error = r#""error":{"code":-32700,"message":"what?"}"#;
-    for line in [format!(r#"{{"jsonrpc":"2.0","id":null,{error}}}"#), format!(r#"{{"jsonrpc":"2.0",{error}}}"#)] {
-        let answer = client.steps("a__do", json!([{ "line": line }]));
-        assert_eq!(answer["error"], json!({ "code": -32700, "message": "what?" }), "{line}");
-        // With two open it is a guess whose it is.
-        let open = client.begin("a__do", steps(json!([{ "hold": "1" }])));
-        let right = client.steps("a__do", json!([{ "line": line }, { "free": "1" }, { "text": "right" }]));
-        assert_eq!((text_of(&right), text_of(&client.answer(&open))), ("right".into(), "1".into()));
-    }
-    client.end();
-}
-
 /// Each line of the gateway is read with a full parser, and so is each id in it.
 #[test]
 fn a_broken_id_is_answered_with_null() {
@@ -93,16 +77,5 @@ fn a_broken_id_is_answered_with_null() {
     }
     assert_eq!(client.says("a__x", "1"), "a:x:1");
     assert_eq!(client.take_kept(), Vec::<Value>::new());
-    client.end();
-}
-
-#[test]
-fn what_is_unknown_is_called_what_it_would_be() {
-    let sandbox = Sandbox::new();
-    let mut client = StdioClient::open(&sandbox, &[fake("a")], json!({}));
-    for method in ["tasks/get", "tasks/cancel", "tasks/result"] {
-        let refused = client.ask(method, json!({ "taskId": "nope" }));
-        assert_eq!(refused["error"], json!({ "code": -32602, "message": "Unknown task: nope" }), "{method}");
-    }
     client.end();
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::bridge_kit::{Events, expect_stream};
-use crate::gateway_kit::{Fake, HttpClient, StdioClient, code_of, fake, modern, names_in, steps, text_of};
+use crate::gateway_kit::{Fake, HttpClient, StdioClient, code_of, fake, names_in, steps, text_of};
 use crate::http_kit::Listening;
 use crate::kit::Sandbox;
 
@@ -157,120 +157,6 @@ fn a_client_of_the_newest_revision_discovers_everybody_at_once() {
         }
         client.end();
     }
-}
-
-#[test]
-fn a_request_of_the_newest_revision_has_to_say_who_sends_it() {
-    let sandbox = Sandbox::new();
-    let mut proxy = sandbox.serve(&[fake("a")], json!({}));
-    let version = "io.modelcontextprotocol/protocolVersion";
-    let capabilities = "io.modelcontextprotocol/clientCapabilities";
-    for (meta, code) in [
-        (json!({ version: "2026-07-28" }), -32602),
-        (json!({ version: "2026-07-28", capabilities: 1 }), -32602),
-        (json!({ version: "2099-01-01", capabilities: {} }), -32022),
-    ] {
-        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": meta } });
-        proxy.send(format!("{request}\n").as_bytes());
-        let refused = proxy.json();
-        assert_eq!(code_of(&refused), code, "{refused}");
-        if code == -32022 {
-            assert_eq!(refused["error"]["data"]["supported"], json!(["2026-07-28"]));
-        }
-    }
-    assert!(proxy.end().0.success());
-}
-
-#[test]
-fn whoever_listens_hears_of_servers_of_either_era() {
-    for server_is_modern in [false, true] {
-        let sandbox = Sandbox::new();
-        let mut client = StdioClient::modern(sandbox.serve(&[of_era(server_is_modern), fake("b")], json!({})));
-        let uri = names_in(&client.ask("resources/list", json!({})), "resources", "uri").remove(0);
-        let wanted = json!({ "promptsListChanged": true, "resourceSubscriptions": [uri] });
-        let id = client.request("subscriptions/listen", json!({ "notifications": wanted }));
-        let acknowledged = client.heard("notifications/subscriptions/acknowledged");
-        assert_eq!(acknowledged["params"]["_meta"][SUBSCRIPTION], id);
-        assert_eq!(acknowledged["params"]["notifications"], wanted);
-        let changed = |method: &str, mut params: Value| {
-            if server_is_modern {
-                params["_meta"] = json!({ SUBSCRIPTION: "$listen" });
-            }
-            json!({ "say": { "jsonrpc": "2.0", "method": method, "params": params } })
-        };
-        let (prompts, updated) = ("notifications/prompts/list_changed", "notifications/resources/updated");
-        let tools = "notifications/tools/list_changed";
-        let told = [changed(tools, json!({})), changed(prompts, json!({})), changed(updated, json!({ "uri": "r:1" }))];
-        client.call("a__do", steps(told.into_iter().chain([json!({ "text": "" })]).collect::<Vec<_>>().into()));
-        let heard = client.heard(updated);
-        assert_eq!(heard["params"], json!({ "_meta": { SUBSCRIPTION: id }, "uri": uri }));
-        assert_eq!(client.heard(prompts)["params"]["_meta"][SUBSCRIPTION], id);
-        client.notify("notifications/cancelled", json!({ "requestId": id }));
-        client.call("a__do", steps(json!([changed(updated, json!({ "uri": "r:1" })), { "text": "" }])));
-        client.ask("tools/list", json!({}));
-        let kept = client.take_kept();
-        assert!(kept.iter().all(|it| it["method"] != updated && it["method"] != tools), "{kept:?}");
-        client.end();
-    }
-}
-
-/// A client of the newest revision whose older server answers `resources/subscribe` when it is told to, and what that has.
-fn of_one_that_is_slow_to_subscribe(sandbox: &Sandbox) -> (StdioClient, String) {
-    let server = of_era(false).script("on", json!({ "resources/subscribe": [{ "hold": "subscribe" }] }));
-    let mut client = StdioClient::modern(sandbox.serve(&[server], json!({})));
-    let uri = names_in(&client.ask("resources/list", json!({})), "resources", "uri").remove(0);
-    (client, uri)
-}
-
-#[test]
-fn whoever_listens_is_told_so_once_the_servers_know_of_it() {
-    let sandbox = Sandbox::new();
-    let (mut client, uri) = of_one_that_is_slow_to_subscribe(&sandbox);
-    let wanted = json!({ "resourceSubscriptions": [uri] });
-    let id = client.request("subscriptions/listen", json!({ "notifications": wanted }));
-    sandbox.until_seen("a", "resources/subscribe", 1);
-    let updated = json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": "r:1" } });
-    client.call("a__do", steps(json!([{ "say": updated }, { "say": updated }, { "text": "" }])));
-    assert_eq!(client.take_kept(), Vec::<Value>::new(), "it was told although the server has not answered");
-    client.call("a__do", steps(json!([{ "free": "subscribe" }, { "text": "" }])));
-    client.heard("notifications/resources/updated");
-    // In this order, and what it hears of twice meanwhile it is told once.
-    let kept = client.take_kept();
-    assert_eq!(kept.len(), 1, "{kept:?}");
-    assert_eq!(kept[0]["params"], json!({ "_meta": { SUBSCRIPTION: id }, "notifications": wanted }));
-    client.end();
-}
-
-#[test]
-fn whoever_listens_again_under_the_same_id_is_told_of_that() {
-    let sandbox = Sandbox::new();
-    let (mut client, uri) = of_one_that_is_slow_to_subscribe(&sandbox);
-    let mut wanted = json!({ "resourceSubscriptions": [uri] });
-    let listen = |wanted: &Value| modern("l", "subscriptions/listen", json!({ "notifications": wanted }), json!({}));
-    client.send(&listen(&wanted));
-    sandbox.until_seen("a", "resources/subscribe", 1);
-    client.notify("notifications/cancelled", json!({ "requestId": "l" }));
-    wanted["promptsListChanged"] = true.into();
-    client.send(&listen(&wanted));
-    sandbox.until_seen("a", "resources/subscribe", 2);
-    client.call("a__do", steps(json!([{ "free": "subscribe" }, { "text": "" }])));
-    let acknowledged = client.heard("notifications/subscriptions/acknowledged");
-    assert_eq!(acknowledged["params"]["notifications"], wanted);
-    client.end();
-}
-
-#[test]
-fn whoever_leaves_before_the_servers_know_was_told_first_that_it_is_listened_for() {
-    let sandbox = Sandbox::new();
-    let (mut client, uri) = of_one_that_is_slow_to_subscribe(&sandbox);
-    let wanted = json!({ "resourceSubscriptions": [uri] });
-    let id = client.request("subscriptions/listen", json!({ "notifications": wanted }));
-    sandbox.until_seen("a", "resources/subscribe", 1);
-    client.proxy.close_stdin();
-    assert_eq!(client.answer(&id)["result"]["_meta"][SUBSCRIPTION], id);
-    let kept = client.take_kept();
-    assert_eq!(kept[0]["params"]["notifications"], wanted, "{kept:?}");
-    client.end();
 }
 
 #[test]

@@ -101,64 +101,6 @@ fn a_server_may_die_at_any_point() {
 }
 
 #[test]
-fn answers_that_nobody_asked_for_reach_nobody() {
-    let sandbox = Sandbox::new();
-    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b")], json!({}));
-    let wrong = |id: &str| {
-        let result = r#"{"content":[{"type":"text","text":"wrong"}]}"#;
-        json!({ "line": format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#) })
-    };
-    let ids = ["999999", "null", "$id.0", "\"$id.\"", "$next", "-$id", "[]", "\"\""];
-    let right = [json!({ "text": "right" }), json!({ "text": "twice" })];
-    let all: Vec<Value> = ids.into_iter().map(wrong).chain(right).collect();
-    let open = client.begin("b__do", steps(json!([{ "hold": "b" }])));
-    assert_eq!(text_of(&client.steps("a__do", all.clone().into())), "right");
-    // Nor is the next call answered by what came before it.
-    assert_eq!(client.says("a__x", "next"), "a:x:next");
-    assert_eq!(text_of(&client.steps("a__do", all.into())), "right");
-    client.steps("b__do", json!([{ "free": "b" }, { "text": "" }]));
-    assert_eq!(text_of(&client.answer(&open)), "b");
-    let kept = client.take_kept();
-    assert!(kept.iter().all(|message| message.get("method").is_some()), "{kept:?}");
-    client.end();
-}
-
-#[test]
-fn an_answer_that_comes_too_late_is_dropped() {
-    let sandbox = Sandbox::new();
-    let fakes = [fake("a").set("response_timeout", "100ms"), fake("b")];
-    let mut client = StdioClient::open(&sandbox, &fakes, json!({}));
-    let id = client.begin("a__do", steps(json!([{ "hold": "late" }])));
-    let given_up = client.answer(&id);
-    assert_eq!(given_up["error"]["data"]["mcp-proxy/reason"], "server-timeout", "{given_up}");
-    let said = "mcp-proxy: server \"a\" did not answer within 100 ms";
-    assert_eq!(given_up["error"]["message"], said, "the limit, not when it was noticed");
-    let call = sandbox.seen("a", "tools/call")[0].clone();
-    let cancelled = sandbox.until_seen("a", "notifications/cancelled", 1);
-    let reason = "no answer came within 100 ms";
-    assert_eq!(cancelled[0]["params"], json!({ "requestId": call["id"], "reason": reason }));
-    client.steps("a__do", json!([{ "free": "late" }, { "text": "" }]));
-    assert_eq!(client.says("a__x", "1"), "a:x:1");
-    assert!(client.take_kept().iter().all(|message| message["id"] != id));
-    client.end();
-}
-
-#[test]
-fn progress_puts_the_end_of_a_call_off() {
-    let sandbox = Sandbox::new();
-    let fakes = [fake("a").set("response_timeout", "600ms").set("response_cap", "1m")];
-    let mut client = StdioClient::open(&sandbox, &fakes, json!({}));
-    let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": "$token", "progress": 1 } });
-    let mut told: Value = json!([{ "text": "in the end" }]);
-    for _ in 0..6 {
-        told = json!([{ "say": progress }, { "later": { "ms": 200, "steps": told } }]);
-    }
-    let params = json!({ "name": "a__do", "arguments": steps(told), "_meta": { "progressToken": "t" } });
-    assert_eq!(text_of(&client.ask("tools/call", params)), "in the end");
-    client.end();
-}
-
-#[test]
 fn noise_is_no_message() {
     let sandbox = Sandbox::new();
     let noise = ["starting up...", "", "[1,2", "{}", "null", "[]", "\u{7f}\u{1b}[31m", "{\"jsonrpc\":\"2.0\"}"];

@@ -9,8 +9,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::bridge_kit::{Events, expect_stream};
-use crate::gateway_kit::{Fake, HttpClient, StdioClient, code_of, fake, names_in, steps, text_of};
-use crate::gateway_subscriptions::{UPDATED, listen, updated};
+use crate::gateway_kit::{Fake, HttpClient, StdioClient, fake, steps, text_of};
+use crate::gateway_subscriptions::listen;
 use crate::http_kit::{Listening, Origin, STREAM, accepted, bare, event, json as json_answer};
 use crate::kit::{Sandbox, signal, until};
 
@@ -138,16 +138,6 @@ fn is_as_alone(on_cancelled: Value) {
 }
 
 #[test]
-fn others_see_no_difference_where_the_server_never_answers() {
-    is_as_alone(json!([]));
-}
-
-#[test]
-fn others_see_no_difference_where_the_server_answers_what_was_cancelled() {
-    is_as_alone(json!([{ "free_all": true }]));
-}
-
-#[test]
 fn others_see_no_difference_where_the_server_goes_on_asking() {
     is_as_alone(json!([log("secret"), { "say": question("not yours", QUESTIONS[0]) }]));
 }
@@ -156,22 +146,6 @@ fn others_see_no_difference_where_the_server_goes_on_asking() {
 fn others_see_no_difference_where_the_server_asks_late() {
     let late = json!([log("secret"), { "say": question("not yours", QUESTIONS[1]) }, { "free_all": true }]);
     is_as_alone(json!([{ "later": { "ms": 100, "steps": late } }]));
-}
-
-#[test]
-fn a_call_that_took_too_long_costs_others_nothing() {
-    let sandbox = Sandbox::new();
-    // The other client's calls have to keep it too.
-    let fakes = [fake("a").set("cancel_grace", "200ms").set("response_timeout", "20s")];
-    let gateway = sandbox.serve_http(&fakes, top());
-    let (mut one, mut other) = (open(&gateway), open(&gateway));
-    let late = one.call(1, "a__do", steps(json!([{ "hold": "for ever" }])));
-    assert_eq!(code_of(&late), 5041, "{late}");
-    for method in QUESTIONS {
-        assert_eq!(converse(&gateway, &mut other, method).len(), 4);
-    }
-    assert_eq!(sandbox.starts("a").len(), 2);
-    gateway.end();
 }
 
 #[test]
@@ -205,93 +179,6 @@ fn the_process_before_finishes_its_calls_and_ends() {
     assert_eq!(pid(&mut other), starts[1]);
     gateway.end();
     assert_eq!(sandbox.starts("a").len(), 2);
-}
-
-#[test]
-fn what_a_client_hears_of_it_hears_of_on_the_fresh_connection() {
-    let sandbox = Sandbox::new();
-    let fakes = [fake("a").list("resources", json!(["r:1"])).set("cancel_grace", "100ms")];
-    let gateway = sandbox.serve_http(&fakes, top());
-    let mut other = open(&gateway);
-    let uri = names_in(&other.ask(1, "resources/list", json!({})), "resources", "uri").remove(0);
-    assert_eq!(other.ask(2, "resources/subscribe", json!({ "uri": uri }))["result"], json!({}));
-    let mut stream = listen(&gateway, &other);
-    let _gone = give_up(&sandbox, &gateway, Way::Cancels);
-    other.call(3, "a__x", json!({}));
-    assert_eq!(sandbox.starts("a").len(), 2);
-    sandbox.until_seen("a", "resources/subscribe", 2);
-    other.call(4, "a__do", steps(json!([updated("r:1"), { "text": "" }])));
-    // The lists are what they were, so nothing is said of them.
-    let first = stream.next_json();
-    assert_eq!((&first["method"], &first["params"]["uri"]), (&json!(UPDATED), &json!(uri)), "{first}");
-    gateway.end();
-}
-
-#[test]
-fn a_client_by_itself_keeps_its_process() {
-    let sandbox = Sandbox::new();
-    let gateway = sandbox.serve_http(&[fake("a").set("cancel_grace", 0)], top());
-    let mut client = give_up(&sandbox, &gateway, Way::Cancels);
-    for number in 0..3 {
-        assert_eq!(text_of(&client.call(number, "a__x", json!({ "text": "1" }))), "a:x:1");
-    }
-    assert_eq!(sandbox.starts("a").len(), 1);
-    gateway.end();
-}
-
-#[test]
-fn an_exclusive_server_has_one_process_whatever_clients_do() {
-    let sandbox = Sandbox::new();
-    let gateway = sandbox.serve_http(&[fake("a").set("exclusive", true)], top());
-    let gone = give_up(&sandbox, &gateway, Way::Cancels);
-    let mut other = HttpClient::open_with(&gateway, &[], json!({ "roots": {} }));
-    let refused = other.call(1, "a__do", steps(json!([{ "ask": question("mine", QUESTIONS[2]) }])));
-    assert!(text_of(&refused).contains("cannot be told"), "{refused}");
-    // Once the server has answered, there is no doubt any more.
-    assert_eq!(text_of(&other.call(2, "a__do", steps(json!([{ "free_all": true }, { "text": "freed" }])))), "freed");
-    assert_eq!(converse(&gateway, &mut other, QUESTIONS[2]).len(), 4);
-    drop(gone);
-    gateway.end();
-    assert_eq!(sandbox.starts("a").len(), 1);
-}
-
-#[test]
-fn an_exclusive_server_is_taken_to_have_settled_a_call_after_its_own_grace() {
-    let sandbox = Sandbox::new();
-    let gateway = sandbox.serve_http(&[fake("a").set("exclusive", true).set("cancel_grace", "10ms")], top());
-    let _gone = give_up(&sandbox, &gateway, Way::Cancels);
-    let mut other = open(&gateway);
-    let mut tries = 0;
-    until("the claim has passed", || {
-        tries += 1;
-        let logged = other.exchange(
-            tries,
-            "tools/call",
-            json!({ "name": "a__do", "arguments": steps(json!([log("mine"), { "text": "" }])) }),
-        );
-        logged.len() == 2
-    });
-    gateway.end();
-    assert_eq!(sandbox.starts("a").len(), 1);
-}
-
-#[test]
-fn an_exclusive_server_that_ended_is_started_once_for_all_clients() {
-    let sandbox = Sandbox::new();
-    let gateway = sandbox.serve_http(&[fake("a").set("exclusive", true)], top());
-    let mut one = HttpClient::open(&gateway);
-    assert_eq!(text_of(&one.call(0, "a__x", json!({ "text": "1" }))), "a:x:1");
-    let mut other = open(&gateway);
-    for round in 1..=3 {
-        assert_eq!(code_of(&one.call(round, "a__do", steps(json!([{ "kill": true }])))), 5032);
-        // The client that declares something else comes first.
-        assert_eq!(text_of(&other.call(round, "a__x", json!({ "text": "1" }))), "a:x:1");
-        sandbox.stdout(["servers", "enable", "a"]);
-        let listed: Value = serde_json::from_str(&sandbox.stdout(["servers", "list", "--json"])).unwrap();
-        assert_eq!(listed["instances"], 1, "{listed}");
-        assert_eq!(sandbox.starts("a").len(), 1 + round);
-    }
-    gateway.end();
 }
 
 #[test]

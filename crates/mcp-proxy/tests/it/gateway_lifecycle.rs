@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::gateway_kit::{HttpClient, StdioClient, fake, steps, text_of};
+use crate::gateway_kit::{HttpClient, StdioClient, fake, text_of};
 use crate::http_kit::{Listening, bare};
 use crate::kit::{Sandbox, until};
 
@@ -65,23 +65,6 @@ fn clients_share_a_server_or_have_one_of_their_own() {
 }
 
 #[test]
-fn a_server_that_came_back_goes_with_its_client() {
-    let sandbox = Sandbox::new();
-    let gateway = sandbox.serve_http(&[fake("own").set("instance", "per-client")], json!({}));
-    let mut client = HttpClient::open(&gateway);
-    let died = client.call(1, "own__do", steps(json!([{ "kill": true }])));
-    assert_eq!(died["error"]["code"], 5032, "{died}");
-    // It comes back by itself.
-    sandbox.until_seen("own", "notifications/initialized", 2);
-    let own = sandbox.starts("own").pop().unwrap();
-    assert!(sandbox.left_over().contains(&own));
-    leave(&gateway, &client);
-    until("its server is gone", || sandbox.left_over().is_empty());
-    gateway.end();
-    assert_eq!(sandbox.starts("own").len(), 2);
-}
-
-#[test]
 fn a_server_that_nobody_uses_is_stopped_until_somebody_does() {
     let sandbox = Sandbox::new();
     let mut client = StdioClient::open(&sandbox, &[fake("a").set("idle_stop", "100ms")], json!({}));
@@ -90,15 +73,4 @@ fn a_server_that_nobody_uses_is_stopped_until_somebody_does() {
     assert_eq!(client.says("a__x", "2"), "a:x:2");
     assert_eq!(sandbox.starts("a").len(), 2);
     client.end();
-}
-
-#[test]
-fn a_server_in_use_is_not_idle() {
-    let sandbox = Sandbox::new();
-    let mut client = StdioClient::open(&sandbox, &[fake("a").set("idle_stop", "100ms")], json!({}));
-    // It takes several times as long as an idle server has.
-    let answer = client.steps("a__do", json!([{ "later": { "ms": 1000, "steps": [{ "text": "done" }] } }]));
-    assert_eq!(text_of(&answer), "done");
-    client.end();
-    assert_eq!(sandbox.starts("a").len(), 1);
 }

@@ -1,11 +1,9 @@
 //! Servers that end, and are there again: nothing is left of those before, however often it happens.
 
-use std::collections::VecDeque;
-
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::gateway_kit::{Fake, HttpClient, StdioClient, fake, names_in, steps, text_of};
+use crate::gateway_kit::{Fake, StdioClient, fake, names_in, steps, text_of};
 use crate::kit::{Sandbox, fixture_program, signal, until};
 
 fn open_files(pid: u32) -> usize {
@@ -109,29 +107,6 @@ fn a_server_that_is_busy_with_a_call_is_shown_and_left_alone() {
 }
 
 #[test]
-fn a_server_that_hangs_is_started_again_though_calls_are_always_open() {
-    let sandbox = Sandbox::new();
-    let top = json!({ "healthcheck_interval": "50ms", "healthcheck_timeout": "50ms", "response_timeout": "1s" });
-    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b")], top);
-    let hung = client.begin("a__do", steps(json!([{ "gate": sandbox.gate() }])));
-    sandbox.until_seen("a", "tools/call", 1);
-    // The pings of another server are the time between the first two calls.
-    let pings = sandbox.seen("b", "ping").len();
-    sandbox.until_seen("b", "ping", pings + 2);
-    let next = client.begin("a__x", json!({ "text": "1" }));
-    let mut open = VecDeque::from([hung, next]);
-    let is_answered = (0..20).any(|_| {
-        let answer = client.answer(&open.pop_front().unwrap());
-        open.push_back(client.begin("a__x", json!({ "text": "1" })));
-        answer["result"].is_object()
-    });
-    assert!(is_answered, "{:?}", sandbox.starts("a"));
-    assert!(sandbox.starts("a").len() >= 2);
-    client.stop();
-    sandbox.nothing_is_left();
-}
-
-#[test]
 fn a_server_that_lives_with_a_closed_output_is_started_again() {
     let sandbox = Sandbox::new();
     let mute = fake("a").script("survives_eof", true);
@@ -144,20 +119,6 @@ fn a_server_that_lives_with_a_closed_output_is_started_again() {
     assert_eq!((sandbox.starts("a").len(), sandbox.starts("b").len()), (2, 1));
     client.end();
     sandbox.nothing_is_left();
-}
-
-#[test]
-fn whoever_was_there_before_is_told_of_the_lists_anew() {
-    let sandbox = Sandbox::new();
-    let mut client = StdioClient::open(&sandbox, &[fake("a")], json!({}));
-    client.ask("tools/list", json!({}));
-    client.take_kept();
-    signal(sandbox.starts("a")[0], Signal::KILL);
-    client.heard("notifications/tools/list_changed");
-    assert_eq!(names_in(&client.ask("tools/list", json!({})), "tools", "name"), ["a__x", "a__do"]);
-    client.end();
-    assert_eq!(sandbox.starts("a").len(), 2, "nobody had to call it");
-    assert_eq!(sandbox.seen("a", "initialize").len(), 2);
 }
 
 /// A server whose program fails until [`mend`] is called.
@@ -187,27 +148,4 @@ fn whoever_comes_while_a_server_fails_is_told_what_may_come() {
     client.heard("notifications/tools/list_changed");
     assert_eq!(names_in(&client.ask("tools/list", json!({})), "tools", "name"), ["a__x", "a__do"]);
     client.end();
-}
-
-#[test]
-fn a_server_that_was_disabled_while_it_failed_is_not_started_any_more() {
-    let sandbox = Sandbox::new();
-    let fakes = [broken(&sandbox, "a"), fake("b").script("begin", json!([{ "exit": 1 }]))];
-    let gateway = sandbox.serve_http(&fakes, json!({}));
-    let mut client = HttpClient::open(&gateway);
-    // They are let be for longer each time, by now for long enough to come between.
-    until("both were tried some times", || sandbox.starts("b").len() >= 4);
-    assert_eq!(sandbox.stdout(["servers", "disable", "a"]), "server a is disabled\n");
-    mend(&sandbox, "a");
-    // The other failed as often: when it is tried for the second time, this one would have been.
-    let tried = sandbox.starts("b").len();
-    until("the other is tried again", || sandbox.starts("b").len() >= tried + 2);
-    assert!(sandbox.starts("a").is_empty(), "it was started all the same");
-    let refused = client.call(1, "a__x", json!({}));
-    assert_eq!(refused["error"]["code"], 5032, "{refused}");
-    assert!(sandbox.starts("a").is_empty(), "it was started for a call");
-    assert!(sandbox.stdout(["servers", "enable", "a"]).starts_with("server a is enabled"));
-    until("it is there again", || client.call(2, "a__x", json!({}))["result"].is_object());
-    gateway.end();
-    sandbox.nothing_is_left();
 }

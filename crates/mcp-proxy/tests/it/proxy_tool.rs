@@ -36,26 +36,6 @@ fn instead_of_everything_a_client_sees_one_small_tool() {
 }
 
 #[test]
-fn it_has_its_name_even_where_a_server_has_a_tool_of_that_name() {
-    let sandbox = Sandbox::new();
-    let server = fake("a").set("prefix", false).tools(&["proxy", "x"]);
-    let mut client = StdioClient::with_tool(&sandbox, server);
-    assert_eq!(names_in(&client.ask("tools/list", json!({})), "tools", "name"), ["proxy", "x"]);
-    assert_eq!(client.item(call("proxy", json!({ "text": "1" })))["text"], "a:proxy:1");
-    client.end();
-}
-
-#[test]
-fn it_does_not_call_itself() {
-    let sandbox = Sandbox::new();
-    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b")], tool("beside"));
-    let inner = json!({ "action": "list", "type": "tool" });
-    let answer = client.proxy(call("proxy", inner));
-    assert_eq!(code_of(&answer), -32602, "{answer}");
-    client.end();
-}
-
-#[test]
 fn long_lists_come_in_pages_with_their_total() {
     let sandbox = Sandbox::new();
     let all: Vec<String> = (0..120).map(|number| format!("t{number:03}")).collect();
@@ -79,17 +59,6 @@ fn long_lists_come_in_pages_with_their_total() {
     let beyond = client.item(json!({ "action": "list", "type": "tool", "offset": 500 }));
     assert_eq!((names(&beyond).len(), &beyond["annotations"]["proxyTotal"]), (0, &json!(120)));
     client.end();
-}
-
-#[test]
-fn a_list_says_which_servers_are_not_in_it() {
-    let sandbox = Sandbox::new();
-    let dead = fake("dead").set("command", json!(["/no/such/program"]));
-    let mut client = StdioClient::open(&sandbox, &[fake("a"), dead], tool("beside"));
-    let answer = client.proxy(json!({ "action": "list", "type": "tool" }));
-    assert_eq!(names(&answer["result"]["content"][0]), ["a__x", "a__do"]);
-    assert_eq!(answer["result"]["_meta"]["io.github.mcp-proxy/absent"], json!([{ "server": "dead" }]));
-    client.end_somehow();
 }
 
 /// Why it is not there is for those who run the gateway: it may have paths in it.
@@ -160,121 +129,6 @@ fn resources_are_spelled_for_maggs_client_where_it_says_so_or_is_told() {
     let listed = client.item(json!({ "action": "list", "type": "resource" }));
     assert_eq!(listed["annotations"]["pythonType"], MAGG);
     client.end();
-}
-
-#[test]
-fn lists_are_narrowed_by_prefix_tags_server_and_words() {
-    let sandbox = Sandbox::new();
-    let describe = |name: &str, text: &str, tags: Value| json!({ "name": name, "description": text, "inputSchema": { "type": "object" }, "_meta": { "_fastmcp": { "tags": tags } } });
-    let a = fake("a").list(
-        "tools",
-        json!([
-            describe("send_mail", "Sends a letter to somebody", json!(["post", "write"])),
-            describe("read_mail", "Reads the inbox", json!(["post"])),
-            describe("weather", "Tells whether it rains in a city", json!([])),
-        ]),
-    );
-    let b = fake("b").list("tools", json!([describe("send_money", "Pays a bill", json!(["bank", "write"]))]));
-    let mut client = StdioClient::open(&sandbox, &[a, b], tool("beside"));
-    let mut found = |filter: Value| names(&client.item(json!({ "action": "list", "type": "tool", "filter": filter })));
-    assert_eq!(found(json!({ "prefix": "a__send" })), ["a__send_mail"]);
-    assert_eq!(found(json!({ "tags": ["write"] })), ["a__send_mail", "b__send_money"]);
-    assert_eq!(found(json!({ "tags": ["bank", "post"] })), ["a__send_mail", "a__read_mail", "b__send_money"]);
-    assert_eq!(found(json!({ "server": "b" })), ["b__send_money"]);
-    assert_eq!(found(json!({ "query": "send a letter" }))[0], "a__send_mail");
-    assert_eq!(found(json!({ "query": "rain" })), ["a__weather"]);
-    assert_eq!(found(json!({ "query": "send", "server": "b" })), ["b__send_money"]);
-    assert_eq!(found(json!({ "query": "send", "tags": ["post"] })), ["a__send_mail"]);
-    assert!(found(json!({ "query": "zebra" })).is_empty());
-    client.end();
-}
-
-#[test]
-fn a_list_that_changes_is_found_changed() {
-    let sandbox = Sandbox::new();
-    let changed = json!({ "say": { "jsonrpc": "2.0", "method": "notifications/tools/list_changed" } });
-    let mut client = StdioClient::with_tool(&sandbox, full());
-    client.content(json!({ "action": "list", "type": "tool", "filter": { "query": "add" } }));
-    client.content(call("do", json!({ "steps": [changed, { "text": "." }] })));
-    client.content(json!({ "action": "list", "type": "tool", "filter": { "query": "add" } }));
-    client.end();
-    assert_eq!(sandbox.seen("full", "tools/list").len(), 2);
-}
-
-#[test]
-fn progress_of_what_is_called_reaches_the_caller() {
-    let sandbox = Sandbox::new();
-    let mut client = StdioClient::with_tool(&sandbox, full());
-    let progress = json!({ "say": { "jsonrpc": "2.0", "method": "notifications/progress",
-        "params": { "progressToken": "$token", "progress": 1, "total": 2, "message": "half" } } });
-    let arguments = call("do", json!({ "steps": [progress, { "text": "done" }] }));
-    let params = json!({ "name": "proxy", "arguments": arguments, "_meta": { "progressToken": "mine" } });
-    let id = client.request("tools/call", params);
-    let heard = client.heard("notifications/progress");
-    assert_eq!(heard["params"], json!({ "progressToken": "mine", "progress": 1, "total": 2, "message": "half" }));
-    assert_eq!(text_of(&client.answer(&id)), "done");
-    client.end();
-}
-
-#[test]
-fn what_a_caller_takes_back_is_taken_back_from_the_server() {
-    let sandbox = Sandbox::new();
-    let mut client = StdioClient::with_tool(&sandbox, full());
-    let held = |key: &str| call("do", json!({ "steps": [{ "hold": key }] }));
-    let alone = client.begin("proxy", held("alone"));
-    let operations: Vec<Value> = (0..20).map(|at| held(&at.to_string())).collect();
-    let batch = client.begin("proxy", json!({ "action": "batch", "operations": operations }));
-    let calls = sandbox.until_seen("full", "tools/call", 17);
-    for id in [alone, batch] {
-        client.notify("notifications/cancelled", json!({ "requestId": id }));
-    }
-    let taken_back = sandbox.until_seen("full", "notifications/cancelled", 17);
-    let mut taken_back: Vec<i64> = taken_back.iter().map(|it| it["params"]["requestId"].as_i64().unwrap()).collect();
-    taken_back.sort_unstable();
-    assert_eq!(taken_back, calls.iter().map(|call| call["id"].as_i64().unwrap()).collect::<Vec<_>>());
-    // Nothing more of the batch is begun, and nothing of either is said.
-    client.steps("do", json!([{ "free_all": true }, { "text": "." }]));
-    assert_eq!(client.says("x", "1"), "full:x:1");
-    assert_eq!(sandbox.seen("full", "tools/call").len(), 19);
-    assert!(client.take_kept().is_empty());
-    client.end();
-}
-
-#[test]
-fn what_a_server_asks_in_the_middle_reaches_the_caller() {
-    let sandbox = Sandbox::new();
-    let (mut client, _) =
-        StdioClient::open_with(sandbox.serve(&[full()], tool("instead")), json!({ "elicitation": {} }));
-    let asks =
-        json!({ "ask": { "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": { "message": "?" } } });
-    let id = client.begin("proxy", call("do", json!({ "steps": [asks] })));
-    let asked = client.heard("elicitation/create");
-    client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "accept" } }));
-    let heard: Value = serde_json::from_str(&text_of(&client.answer(&id))).unwrap();
-    assert_eq!((&heard["id"], &heard["result"]["action"]), (&json!("q"), &json!("accept")));
-    client.end();
-}
-
-#[test]
-fn in_the_newest_revision_questions_and_their_answers_pass_through_the_tool() {
-    let sandbox = Sandbox::new();
-    let mut client = StdioClient::modern(sandbox.serve(&[full().modern()], tool("instead")));
-    let asks = json!({ "resultType": "input_required", "inputRequests": { "q": { "method": "roots/list" } }, "requestState": "s" });
-    let arguments = call("do", json!({ "steps": [{ "answer": asks.clone() }] }));
-    let answer = client.proxy(arguments.clone());
-    assert_eq!(answer["result"], asks);
-    let given = json!({ "q": { "roots": [] } });
-    let params = json!({ "name": "proxy", "arguments": arguments, "inputResponses": given, "requestState": "s" });
-    client.ask("tools/call", params);
-    // In a batch nobody could tell whose question it is.
-    let operations = json!([arguments, call("x", json!({ "text": "1" }))]);
-    let answer = client.proxy(json!({ "action": "batch", "operations": operations }));
-    let results = &answer["result"]["structuredContent"]["results"];
-    assert_eq!((&results[0]["isError"], &results[1]["isError"]), (&json!(true), &json!(false)), "{answer}");
-    assert_eq!(answer["result"]["resultType"], "complete");
-    client.end();
-    let again = &sandbox.seen("full", "tools/call")[1]["params"];
-    assert_eq!((&again["inputResponses"], &again["requestState"]), (&given, &json!("s")));
 }
 
 #[test]

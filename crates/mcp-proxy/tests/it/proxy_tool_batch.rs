@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::gateway_kit::{StdioClient, fake};
-use crate::kit::{Sandbox, until};
+use crate::kit::Sandbox;
 use crate::proxy_tool_kit::{call, data, full, tool};
 
 #[test]
@@ -95,19 +95,6 @@ fn a_batch_tells_how_far_it_is_and_what_has_come_of_it() {
 }
 
 #[test]
-fn a_server_that_dies_fails_its_operation_and_no_other() {
-    let sandbox = Sandbox::new();
-    let mut client = StdioClient::open(&sandbox, &[fake("a"), fake("b")], tool("beside"));
-    let operations = json!([call("a__do", json!({ "steps": [{ "exit": 3 }] })), call("b__x", json!({ "text": "1" }))]);
-    let answer = client.proxy(json!({ "action": "batch", "operations": operations }));
-    let results = &answer["result"]["structuredContent"]["results"];
-    assert_eq!((&results[0]["isError"], &results[1]["isError"]), (&json!(true), &json!(false)), "{answer}");
-    let again = |client: &mut StdioClient| client.proxy(call("a__x", json!({ "text": "2" })));
-    until("the server is back", || again(&mut client)["result"]["content"][0]["text"] == "a:x:2");
-    client.end();
-}
-
-#[test]
 fn a_batch_that_is_taken_back_begins_nothing_more() {
     let sandbox = Sandbox::new();
     // Lists are not answered before the gate is open, so what comes behind them waits.
@@ -126,21 +113,6 @@ fn a_batch_that_is_taken_back_begins_nothing_more() {
     assert_eq!(client.says("b__x", "3"), "b:x:3");
     client.end();
     assert_eq!(sandbox.seen("b", "tools/call").len(), 2);
-}
-
-#[test]
-fn a_batch_keeps_within_what_its_client_and_servers_take() {
-    let sandbox = Sandbox::new();
-    let (mut few, tight) = (tool("beside"), full().set("in_flight", 2).set("queue", 3));
-    few["in_flight_per_client"] = 4.into();
-    for (server, top) in [(tight, tool("beside")), (full(), few)] {
-        let mut client = StdioClient::open(&sandbox, &[server], top);
-        let operations: Vec<Value> = (0..40).map(|_| call("x", json!({}))).collect();
-        let answer = client.proxy(json!({ "action": "batch", "operations": operations }));
-        let results = answer["result"]["structuredContent"]["results"].as_array().unwrap();
-        assert!(results.iter().all(|result| result["isError"] == false), "{answer}");
-        client.end();
-    }
 }
 
 #[test]

@@ -16,13 +16,15 @@ fn the_two_commands_are_the_ones_that_are_run() {
 }
 
 /// Where the tests of the proxy tool are, on either side of it.
-const OF_PROXY_TOOL: [&str; 8] = [
+const OF_PROXY_TOOL: [&str; 10] = [
     include_str!("client_commands.rs"),
     include_str!("proxy_tool.rs"),
     include_str!("proxy_tool_batch.rs"),
     include_str!("proxy_tool_size.rs"),
     include_str!("proxy_tool_spec.rs"),
     include_str!("unwrap.rs"),
+    include_str!("../../../mcp-gateway/tests/playbook/proxy_tool.rs"),
+    include_str!("../../../mcp-gateway/tests/playbook/unwrapping.rs"),
     include_str!("../../../mcp-client/tests/plain.rs"),
     include_str!("../../../mcp-client/tests/proxy_tool.rs"),
 ];

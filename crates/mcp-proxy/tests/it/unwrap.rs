@@ -70,35 +70,6 @@ fn s9_1_4_what_is_behind_the_tool_is_like_the_servers_own() {
 }
 
 #[test]
-fn pages_are_read_to_the_end() {
-    let names: Vec<String> = (0..1_203).map(|number| format!("t{number}")).collect();
-    let sandbox = Sandbox::new();
-    let server = hidden().list("tools", json!(names)).script("proxy_pages", true).set("prefix", false);
-    let mut client = StdioClient::open(&sandbox, &[server], json!({ "page_size": 2_000 }));
-    assert_eq!(names_in(&client.ask("tools/list", json!({})), "tools", "name"), names);
-    client.end();
-    let offsets: Vec<Value> = sandbox
-        .seen("a", "tools/call")
-        .iter()
-        .filter(|call| call["params"]["arguments"]["type"] == "tool")
-        .map(|call| call["params"]["arguments"]["offset"].clone())
-        .collect();
-    assert_eq!(offsets, [json!(null), json!(500), json!(1_000)]);
-}
-
-#[test]
-fn the_server_declares_what_there_is_behind_its_tool() {
-    let sandbox = Sandbox::new();
-    let server = hidden().script("capabilities", json!({ "tools": {} }));
-    let mut client = StdioClient::open(&sandbox, &[server], json!({}));
-    for (method, kind) in LISTS {
-        let listed = client.ask(method, json!({}));
-        assert!(!listed["result"][kind].as_array().unwrap().is_empty(), "{listed}");
-    }
-    client.end();
-}
-
-#[test]
 fn failures_are_those_of_the_method_that_was_used() {
     let sandbox = Sandbox::new();
     let mut client = StdioClient::open(&sandbox, &[hidden().set("prefix", false)], json!({}));
@@ -113,26 +84,6 @@ fn failures_are_those_of_the_method_that_was_used() {
     }
     let error = client.steps("do", json!([{ "error": -32042 }]));
     assert_eq!(code_of(&error), -32042, "an error stays what it is");
-    client.end();
-}
-
-#[test]
-fn progress_and_cancellation_cross_the_tool() {
-    let sandbox = Sandbox::new();
-    let mut client = StdioClient::open(&sandbox, &[hidden()], json!({}));
-    let progress = json!({
-        "jsonrpc": "2.0", "method": "notifications/progress",
-        "params": { "progressToken": "$token", "progress": 1 },
-    });
-    let steps = json!({ "steps": [{ "say": progress }, { "hold": "k" }] });
-    let params = json!({ "name": "a__do", "arguments": steps, "_meta": { "progressToken": "mine" } });
-    let id = client.request("tools/call", params);
-    assert_eq!(client.heard("notifications/progress")["params"]["progressToken"], "mine");
-    client.notify("notifications/cancelled", json!({ "requestId": id }));
-    let cancelled = sandbox.until_seen("a", "notifications/cancelled", 1);
-    let called = sandbox.seen("a", "tools/call");
-    let call = called.iter().find(|call| call["params"]["arguments"]["path"] == "do").unwrap();
-    assert_eq!(cancelled[0]["params"]["requestId"], call["id"]);
     client.end();
 }
 
@@ -158,41 +109,6 @@ fn a_question_in_the_middle_of_a_call_crosses_the_tool() {
     let again = &called.last().unwrap()["params"];
     assert_eq!((&again["name"], &again["requestState"]), (&json!("proxy"), &json!("s")));
     assert_eq!(again["inputResponses"], json!({ "q": { "roots": [] } }));
-}
-
-#[test]
-fn that_the_tools_changed_is_told_of_everything() {
-    let sandbox = Sandbox::new();
-    let mut client = StdioClient::open(&sandbox, &[hidden()], json!({}));
-    everything(&mut client);
-    let reads = |sandbox: &Sandbox| {
-        let is_list = |call: &&Value| call["params"]["arguments"]["action"] == "list";
-        sandbox.seen("a", "tools/call").iter().filter(is_list).count()
-    };
-    let before = reads(&sandbox);
-    everything(&mut client);
-    assert_eq!(reads(&sandbox), before, "nothing changed");
-    client.take_kept();
-    let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
-    client.steps("a__do", json!([{ "say": changed }, { "text": "done" }]));
-    for kind in ["tools", "prompts", "resources"] {
-        client.heard(&format!("notifications/{kind}/list_changed"));
-    }
-    everything(&mut client);
-    assert_eq!(reads(&sandbox), before + 4);
-    client.end();
-}
-
-#[test]
-fn a_server_without_such_a_tool_is_shown_as_it_is() {
-    for (wanted, said) in [(json!(true), "has no proxy tool"), (json!("hub"), "has no tool called `hub`")] {
-        let sandbox = Sandbox::new();
-        let mut client = StdioClient::open(&sandbox, &[full().set("unwrap_proxy_tool", wanted)], json!({}));
-        assert_eq!(client.says("a__x", "1"), "a:x:1");
-        let told = client.end();
-        assert!(told.contains(said), "{told}");
-        assert_eq!(sandbox.seen("a", "tools/call")[0]["params"]["name"], "x");
-    }
 }
 
 #[test]
