@@ -1,7 +1,6 @@
 //! A server in memory. It introduces itself, answers pings and lists what it has; the test plays the rest.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::io;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -13,7 +12,6 @@ use mcp_link::{Alive, Connector, Link, Passed, ServerSide};
 use mcp_wire::Id;
 use mcp_wire::reply::Refusal;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
 use tokio::task::{LocalSet, spawn_local};
 
 use super::{Inbox, line, message};
@@ -33,6 +31,17 @@ struct Has {
     hints: Value,
     /// It is reached by an address and says with which answer everything comes.
     has_address: bool,
+}
+
+impl Has {
+    fn list(&mut self, method: &str, items: &Value) {
+        let at = LISTS.iter().position(|(known, ..)| *known == method).expect("it is a list");
+        let whole = |item: &Value| match item {
+            Value::String(name) => json!({ LISTS[at].2: name, "name": name, "inputSchema": { "type": "object" } }),
+            whole => whole.clone(),
+        };
+        self.lists[at] = items.as_array().expect("they are several").iter().map(whole).collect();
+    }
 }
 
 /// Methods of lists, what they hold, and what an item is known by.
@@ -86,8 +95,7 @@ impl ServerPlan {
 
     /// Items of a list: each whole, or only what it is known by.
     pub fn list(mut self, method: &str, items: Value) -> Self {
-        let at = LISTS.iter().position(|(known, ..)| *known == method).expect("it is a list");
-        self.has.lists[at] = whole(at, &items);
+        self.has.list(method, &items);
         self
     }
 
@@ -126,12 +134,9 @@ impl ServerPlan {
             by_hand: RefCell::default(),
             seen: RefCell::default(),
             connections: RefCell::default(),
-            arrived: RefCell::default(),
-            more: Notify::new(),
             fails_to_start: Cell::new(false),
             lingers: Cell::new(false),
         });
-        spawn_local(Rc::clone(&server).perform());
         (self.settings, server)
     }
 }
@@ -144,8 +149,6 @@ pub struct Server {
     by_hand: RefCell<Vec<&'static str>>,
     seen: RefCell<Vec<Value>>,
     connections: RefCell<Vec<Rc<Connection>>>,
-    arrived: RefCell<VecDeque<(Rc<Connection>, Value)>>,
-    more: Notify,
     pub fails_to_start: Cell<bool>,
     /// Its processes are not gone as soon as they are told to end.
     pub lingers: Cell<bool>,
@@ -176,8 +179,7 @@ impl Server {
     }
 
     pub fn lists(&self, method: &str, items: Value) {
-        let at = LISTS.iter().position(|(known, ..)| *known == method).expect("it is a list");
-        self.has.borrow_mut().lists[at] = whole(at, &items);
+        self.has.borrow_mut().list(method, &items);
     }
 
     /// The first message with this method and these parameters; it is waited for.
@@ -227,20 +229,14 @@ impl Server {
         self.connection().says(&message(Some(id.into()), method, params));
     }
 
-    async fn perform(self: Rc<Self>) {
-        loop {
-            let arrived = self.arrived.borrow_mut().pop_front();
-            let Some((connection, message)) = arrived else {
-                self.more.notified().await;
-                continue;
-            };
-            let method = message["method"].as_str().unwrap_or_default();
-            let is_by_hand = self.by_hand.borrow().contains(&method);
-            match self.own_answer(&message).filter(|_| !is_by_hand) {
-                Some(answer) => Heard { message, connection }.is_answered_with(answer),
-                None if method == "notifications/initialized" => {}
-                None => self.inbox.put(message, connection),
-            }
+    /// Answers a message by itself, or leaves it to the test.
+    fn hear(&self, message: Value, connection: Rc<Connection>) {
+        let method = message["method"].as_str().unwrap_or_default();
+        let is_by_hand = self.by_hand.borrow().contains(&method);
+        match self.own_answer(&message).filter(|_| !is_by_hand) {
+            Some(answer) => Heard { message, connection }.is_answered_with(answer),
+            None if method == "notifications/initialized" => {}
+            None => self.inbox.put(message, connection),
         }
     }
 
@@ -306,8 +302,9 @@ impl ServerSide for Connection {
         let message: Value = serde_json::from_slice(passed.frame.bytes).expect("what the gateway says is JSON");
         server.seen.borrow_mut().push(message.clone());
         let me = server.connections.borrow().iter().find(|it| std::ptr::eq(&***it, self)).cloned();
-        server.arrived.borrow_mut().push_back((me.expect("it came about"), message));
-        server.more.notify_one();
+        let me = me.expect("it came about");
+        // The gateway may still be in the middle of what it does.
+        spawn_local(async move { server.hear(message, me) });
     }
 
     fn end(&self) {
@@ -398,12 +395,4 @@ impl Heard {
         link.client.upstream().expect("its client is the gateway").refused(Some(&id), refusal);
         link.answer_call(&id, refusal);
     }
-}
-
-fn whole(at: usize, items: &Value) -> Vec<Value> {
-    let whole = |item: &Value| match item {
-        Value::String(name) => json!({ LISTS[at].2: name, "name": name, "inputSchema": { "type": "object" } }),
-        whole => whole.clone(),
-    };
-    items.as_array().expect("they are several").iter().map(whole).collect()
 }
