@@ -9,8 +9,8 @@ use bytes::Bytes;
 use mcp_engine::Lane;
 use mcp_gateway::settings::{Instance, ServerSettings, Speaks, Start};
 use mcp_link::{Alive, Connector, Link, Passed, ServerSide};
-use mcp_wire::Id;
 use mcp_wire::reply::Refusal;
+use mcp_wire::{Id, Transport};
 use serde_json::{Value, json};
 use tokio::task::{LocalSet, spawn_local};
 
@@ -287,8 +287,11 @@ impl Connector for Server {
         Ok(())
     }
 
-    fn transport(&self) -> &'static str {
-        "memory"
+    fn transport(&self) -> Transport {
+        match self.has.borrow().has_address {
+            true => Transport::StreamableHttp,
+            false => Transport::Stdio,
+        }
     }
 
     fn is_process(&self) -> bool {
