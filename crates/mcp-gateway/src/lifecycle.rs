@@ -1,5 +1,5 @@
-//! One server of a gateway: its connections, and whether it is there. One that ends is started again,
-//! after a pause that grows while that fails, and never given up for good.
+//! One server of a gateway: its connections, their start and their end. A server that ends is started again, after a
+//! pause that grows while starts fail; the gateway never gives up.
 
 pub(crate) mod health;
 mod opening;

@@ -1,6 +1,6 @@
-//! Messages of a client on their way to a server that takes each in an exchange of its own, and the
-//! order they must keep: calls do not wait for each other, nothing overtakes the rest, and an answer
-//! to the server waits for nothing, because whoever waits for it may be what everything waits for.
+//! The queue of a client's messages for a server that takes each in an exchange of its own, and their order: calls run
+//! side by side; a notification waits for the calls and notifications before it, and later messages wait for it; an answer
+//! to the server never waits, because the server may need it to finish anything else.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

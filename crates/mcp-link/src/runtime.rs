@@ -1,7 +1,7 @@
 //! The pipeline that all links of a process share, and the one writer behind it.
 //!
 //! All of it lives on one thread. Links and exchanges call the pipeline for each message, with no lock and no hop between
-//! tasks; one write takes the records of all that had something to do at the same time.
+//! tasks; one write takes the records of all exchanges of a turn.
 
 use std::cell::{Cell, RefCell, RefMut};
 use std::collections::{HashMap, HashSet};

@@ -1,4 +1,4 @@
-//! One way to serve and to shut down, for a listener, a pipe and a gateway alike.
+//! The serve-and-shutdown sequence of a process, the same for a listener and for one client on a pipe.
 
 use std::rc::Rc;
 

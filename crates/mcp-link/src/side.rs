@@ -1,4 +1,4 @@
-//! The two sides of a link, and the parties that supply server sides.
+//! The traits of the two sides of a link; `Connector` and `Backend` supply server sides.
 
 use std::any::Any;
 use std::borrow::Cow;

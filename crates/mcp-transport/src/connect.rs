@@ -1,4 +1,4 @@
-//! Reaches the servers of a gateway: a command is started as a process, an address is spoken with over HTTP.
+//! Connectors for the servers of a gateway: one starts a command as a process, one speaks HTTP with an address.
 
 use std::cell::{Cell, OnceCell};
 use std::io;

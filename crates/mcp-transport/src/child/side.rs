@@ -1,4 +1,4 @@
-//! A server that is a process, behind a client that is not on our standard input.
+//! A server process as the server side of a link: started under the guard, read and written by pipes, seen to its end.
 
 use std::fmt;
 use std::future::poll_fn;

@@ -1,6 +1,5 @@
-//! A client of Streamable HTTP in front of a server that knows only one stream: which of the
-//! client's exchanges each message of the server belongs to, and what is kept for a client whose
-//! connection broke.
+//! A Streamable HTTP client in front of a server that has one stream for everything. Finds the exchange that each message
+//! of the server belongs to, and keeps events for a client whose connection broke.
 
 pub mod calls;
 pub mod event_log;

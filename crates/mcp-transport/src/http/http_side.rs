@@ -1,6 +1,5 @@
-//! A server of Streamable HTTP, in front of a client that knows only one stream. Each message of the
-//! client is a POST of its own; what belongs to none comes on a stream that we ask for. The session,
-//! the headers and the order of messages are our business here: the client knows nothing of them.
+//! A Streamable HTTP server as the server side of a link. Each message of the client is a POST of its own; a GET stream
+//! brings the server's messages that answer no POST. This side keeps session, headers and order.
 
 mod reader;
 

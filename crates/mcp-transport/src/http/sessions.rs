@@ -1,5 +1,5 @@
-//! Clients of HTTP whose server speaks another transport. Here we are the server they see: sessions,
-//! streams and statuses are ours to keep.
+//! HTTP clients whose server speaks another transport, or is a gateway. The proxy is their server: it keeps their
+//! sessions, streams and statuses.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! A client on a pipe whose server is not a process of its own, or has conversations with others too: on standard input
-//! and output, or behind the door.
+//! A client on a pipe in front of an HTTP server or a gateway: on standard input and output, or on the private socket of a
+//! listening instance. `relay.rs` serves a client whose server is a process of its own.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
