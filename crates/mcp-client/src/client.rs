@@ -65,7 +65,7 @@ pub struct Progress {
 }
 
 /// Called where messages are read, so it does not wait.
-pub type ProgressTold = Arc<dyn Fn(Progress) + Send + Sync>;
+pub(crate) type ProgressTold = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// What one use of a capability wants besides its result.
 #[derive(Clone, Default)]
@@ -153,7 +153,7 @@ impl Client {
 }
 
 /// An object with further members in front.
-pub fn with_members(object: &str, members: &str) -> String {
+pub(crate) fn with_members(object: &str, members: &str) -> String {
     let inside = object.trim().strip_prefix('{').unwrap_or("}");
     let comma = if inside.trim_start() == "}" { "" } else { "," };
     format!("{{{members}{comma}{inside}")

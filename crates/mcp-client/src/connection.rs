@@ -28,7 +28,7 @@ const READ_AT_LEAST: usize = 64 * 1024;
 /// Time for a server to end by itself.
 const PARTING: Duration = Duration::from_secs(10);
 
-pub struct Connection {
+pub(crate) struct Connection {
     outbox: mpsc::Sender<String>,
     shared: Arc<Shared>,
     reading: Ended,
@@ -71,7 +71,7 @@ enum Came {
 
 impl Connection {
     /// Must be called inside a tokio runtime.
-    pub fn begin(streams: Streams, questions: Arc<dyn Questions>, message_bytes_max: usize) -> Self {
+    pub(crate) fn begin(streams: Streams, questions: Arc<dyn Questions>, message_bytes_max: usize) -> Self {
         let (outbox, messages) = mpsc::channel(OUTBOX_MAX);
         let shared = Arc::new(Shared { waiting: Mutex::default(), questions, message_bytes_max });
         tokio::spawn(write(streams.writer, messages));
@@ -80,7 +80,7 @@ impl Connection {
     }
 
     /// Asks, and waits for the answer. The id of the request is known only here, so `params` are made of it.
-    pub async fn ask(
+    pub(crate) async fn ask(
         &self,
         method: &str,
         params: impl FnOnce(u64) -> String,
@@ -106,13 +106,13 @@ impl Connection {
         }
     }
 
-    pub async fn tell(&self, notification: &str) {
+    pub(crate) async fn tell(&self, notification: &str) {
         // Nobody waits for it; who is gone hears nothing.
         let _ = self.outbox.send(notification.to_owned()).await;
     }
 
     /// Says nothing more, and waits for the server to end, but not for ever.
-    pub async fn close(self) {
+    pub(crate) async fn close(self) {
         let Self { outbox, mut reading, child, .. } = self;
         drop(outbox);
         let _ = timeout(PARTING, &mut reading.0).await;

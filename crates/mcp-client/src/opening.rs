@@ -20,7 +20,7 @@ const DISCOVER: &str = "server/discover";
 const INITIALIZE: &str = "initialize";
 
 /// An open connection, and who is at the other end.
-pub struct Session {
+pub(crate) struct Session {
     connection: Connection,
     pub era: Era,
     /// What names the client in each request of the newest revision.
@@ -30,7 +30,7 @@ pub struct Session {
 }
 
 impl Session {
-    pub async fn open(connector: &Connector, options: &Options) -> Result<Self, ClientError> {
+    pub(crate) async fn open(connector: &Connector, options: &Options) -> Result<Self, ClientError> {
         let opened = match options.speaks {
             Speaks::Modern => Opening::begin(connector, options)?.discover(options.timeout).await,
             Speaks::Legacy => Opening::begin(connector, options)?.initialize(options.timeout).await,
@@ -71,12 +71,12 @@ impl Session {
     }
 
     /// Whether the server says that it has such things.
-    pub fn offers(&self, capability: &str) -> bool {
+    pub(crate) fn offers(&self, capability: &str) -> bool {
         let declared = member(&self.introduction, "capabilities").and_then(|all| member(all, capability));
         declared.is_some_and(|value| !matches!(value.get(), "null" | "false"))
     }
 
-    pub async fn ask(
+    pub(crate) async fn ask(
         &self,
         method: &str,
         params: &str,
@@ -99,7 +99,7 @@ impl Session {
         self.connection.ask(method, with_meta, progress).await
     }
 
-    pub async fn close(self) {
+    pub(crate) async fn close(self) {
         self.connection.close().await;
     }
 }

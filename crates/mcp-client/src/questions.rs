@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use crate::error::RpcError;
 
 /// JSON-RPC has this code for what a peer does not know.
-pub const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 
 /// Answers what a server asks. Called where messages are read, so it does not wait.
 pub trait Questions: Send + Sync {
@@ -29,7 +29,7 @@ impl Questions for NobodyAnswers {
 }
 
 /// The answer to a request of a server, as a message.
-pub fn answer(questions: &dyn Questions, id: &RawValue, method: &str, params: Option<&RawValue>) -> String {
+pub(crate) fn answer(questions: &dyn Questions, id: &RawValue, method: &str, params: Option<&RawValue>) -> String {
     let answered = match method {
         "ping" => Ok("{}".into()),
         _ => questions.answer(method, params),

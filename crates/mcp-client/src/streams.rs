@@ -8,10 +8,10 @@ use tokio::process::{Child, Command};
 
 use crate::error::ClientError;
 
-pub type Reader = Box<dyn AsyncRead + Send + Unpin>;
-pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+pub(crate) type Reader = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-pub struct Streams {
+pub(crate) struct Streams {
     pub reader: Reader,
     pub writer: Writer,
     /// Ended when this is dropped.
@@ -19,7 +19,7 @@ pub struct Streams {
 }
 
 /// Where a connection comes from.
-pub enum Connector {
+pub(crate) enum Connector {
     /// Given ready made, for once.
     Ready(Mutex<Option<Streams>>),
     /// A process, as often as needed.
@@ -27,21 +27,21 @@ pub enum Connector {
 }
 
 impl Connector {
-    pub fn ready(reader: Reader, writer: Writer) -> Self {
+    pub(crate) fn ready(reader: Reader, writer: Writer) -> Self {
         Self::Ready(Mutex::new(Some(Streams { reader, writer, child: None })))
     }
 
-    pub fn command(mut command: Command) -> Self {
+    pub(crate) fn command(mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         Self::Command(Mutex::new(command))
     }
 
     /// Whether a connection that broke can be had anew.
-    pub fn can_connect_again(&self) -> bool {
+    pub(crate) fn can_connect_again(&self) -> bool {
         matches!(self, Self::Command(_))
     }
 
-    pub fn connect(&self) -> Result<Streams, ClientError> {
+    pub(crate) fn connect(&self) -> Result<Streams, ClientError> {
         match self {
             Self::Ready(streams) => lock(streams).take().ok_or(ClientError::Over),
             Self::Command(command) => {
@@ -58,6 +58,6 @@ impl Connector {
 }
 
 /// What a panic elsewhere left behind is as good as before: nothing here is changed in steps.
-pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -56,7 +56,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub fn behalf(&self) -> Behalf<'_> {
+    pub(crate) fn behalf(&self) -> Behalf<'_> {
         Behalf { parent: 0, speaker: &self.speaker, conversation: self.conversation }
     }
 }

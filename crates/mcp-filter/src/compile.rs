@@ -17,7 +17,7 @@ use crate::{Needs, REGEX_BYTES_MAX, REGEXES_MAX};
 const REGEX_NESTING_MAX: u32 = 64;
 
 #[derive(Clone, Debug)]
-pub enum Node {
+pub(crate) enum Node {
     Everything,
     Any(Vec<Node>),
     All(Vec<Node>),
@@ -26,7 +26,7 @@ pub enum Node {
 }
 
 #[derive(Clone, Debug)]
-pub enum Test {
+pub(crate) enum Test {
     Text(Asks, TextTest),
     /// Text that is a name, which may be spelled otherwise.
     Name(Asks, Spelt<TextTest>),
@@ -52,13 +52,13 @@ pub enum Test {
 
 /// A test of a name, for each reading of it.
 #[derive(Clone, Debug)]
-pub struct Spelt<T> {
+pub(crate) struct Spelt<T> {
     pub written: T,
     pub folded: T,
 }
 
 #[derive(Clone, Debug)]
-pub enum TextTest {
+pub(crate) enum TextTest {
     Any,
     Globs(Vec<Glob>),
     Begins(String),
@@ -66,7 +66,7 @@ pub enum TextTest {
 }
 
 #[derive(Clone, Debug)]
-pub enum PathTest {
+pub(crate) enum PathTest {
     Present,
     /// One of these; text in quotes is only ever text.
     Equal(Vec<Scalar>),
@@ -78,7 +78,7 @@ pub enum PathTest {
 }
 
 #[derive(Clone, Debug)]
-pub struct Scalar {
+pub(crate) struct Scalar {
     pub text: String,
     pub is_text: bool,
     /// What it is as a number, if it is one.
@@ -87,7 +87,7 @@ pub struct Scalar {
 
 type Checked<T> = Result<T, Fault>;
 
-pub struct Compiled {
+pub(crate) struct Compiled {
     pub test: Node,
     pub needs: Needs,
     /// It asks for names, so that their spelling matters.
@@ -96,7 +96,7 @@ pub struct Compiled {
     pub has_origin: bool,
 }
 
-pub fn compile(expr: &Expr) -> Checked<Compiled> {
+pub(crate) fn compile(expr: &Expr) -> Checked<Compiled> {
     let mut compiler = Compiler::default();
     let test = compiler.node(expr)?;
     let Compiler { needs, has_names, has_origin, .. } = compiler;
@@ -469,7 +469,7 @@ fn scalar(value: &Value) -> Scalar {
 }
 
 /// A number as JSON spells it.
-pub fn number(text: &str) -> Option<f64> {
+pub(crate) fn number(text: &str) -> Option<f64> {
     let is_number = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
     text.parse().ok().filter(|_| is_number)
 }

@@ -38,35 +38,35 @@ impl FilterError {
 
 /// A fault before the whole expression is at hand.
 #[derive(Clone, Debug)]
-pub struct Fault {
+pub(crate) struct Fault {
     pub what: String,
     pub help: Option<String>,
     pub span: Range<usize>,
 }
 
 impl Fault {
-    pub fn at(span: Range<usize>, what: impl Into<String>) -> Self {
+    pub(crate) fn at(span: Range<usize>, what: impl Into<String>) -> Self {
         Self { what: what.into(), help: None, span }
     }
 
-    pub fn help(mut self, help: impl Into<String>) -> Self {
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
     /// Suggests the candidate that was probably meant, if one is near.
-    pub fn meant<'a>(self, written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn meant<'a>(self, written: &str, candidates: impl IntoIterator<Item = &'a str>) -> Self {
         match nearest(written, candidates) {
             Some(near) => self.help(format!("did you mean `{near}`?")),
             None => self,
         }
     }
 
-    pub fn or_help(self, help: impl FnOnce() -> String) -> Self {
+    pub(crate) fn or_help(self, help: impl FnOnce() -> String) -> Self {
         if self.help.is_some() { self } else { self.help(help()) }
     }
 
-    pub fn within(self, expression: &str) -> FilterError {
+    pub(crate) fn within(self, expression: &str) -> FilterError {
         let end = self.span.end.min(expression.len());
         let span = self.span.start.min(end)..end;
         FilterError { what: self.what, help: self.help, expression: expression.to_owned(), span }

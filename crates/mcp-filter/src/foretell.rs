@@ -46,7 +46,7 @@ impl Certainty {
     }
 }
 
-pub fn foretell(node: &Node, subject: &(impl Subject + ?Sized), reading: Reading) -> Certainty {
+pub(crate) fn foretell(node: &Node, subject: &(impl Subject + ?Sized), reading: Reading) -> Certainty {
     let of = |part: &Node| foretell(part, subject, reading);
     match node {
         Node::Everything => Certainty::Yes,

@@ -12,7 +12,7 @@ use crate::spelling::{Reading, folded};
 use crate::subject::Subject;
 use crate::syntax::Op;
 
-pub fn holds(node: &Node, subject: &(impl Subject + ?Sized), reading: Reading) -> bool {
+pub(crate) fn holds(node: &Node, subject: &(impl Subject + ?Sized), reading: Reading) -> bool {
     match node {
         Node::Everything => true,
         Node::Any(parts) => parts.iter().any(|part| holds(part, subject, reading)),
@@ -22,7 +22,7 @@ pub fn holds(node: &Node, subject: &(impl Subject + ?Sized), reading: Reading) -
     }
 }
 
-pub fn test_holds(test: &Test, subject: &(impl Subject + ?Sized), reading: Reading) -> bool {
+pub(crate) fn test_holds(test: &Test, subject: &(impl Subject + ?Sized), reading: Reading) -> bool {
     match test {
         Test::Name(asks, tests) => text(*asks, subject).is_some_and(|name| match reading {
             Reading::Written => fits(&tests.written, &name),
@@ -51,7 +51,7 @@ pub fn test_holds(test: &Test, subject: &(impl Subject + ?Sized), reading: Readi
 }
 
 /// Whether it is found in the method, or in what the message is about.
-pub fn in_names(search: &Spelt<Regex>, subject: &(impl Subject + ?Sized), reading: Reading) -> bool {
+pub(crate) fn in_names(search: &Spelt<Regex>, subject: &(impl Subject + ?Sized), reading: Reading) -> bool {
     [subject.method(), subject.tool()].into_iter().flatten().any(|name| match reading {
         Reading::Written => search.written.is_match(name.as_bytes()),
         Reading::Folded => search.folded.is_match(folded(&name).as_bytes()),

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 /// Whole numbers of the smallest unit: ones, nanoseconds or bytes.
-pub type Range = RangeInclusive<i128>;
+pub(crate) type Range = RangeInclusive<i128>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {

@@ -40,7 +40,7 @@ impl ParserError<Input<'_>> for Fault {
     }
 }
 
-pub fn expression(text: &str) -> Result<Expr, Fault> {
+pub(crate) fn expression(text: &str) -> Result<Expr, Fault> {
     if text.len() > EXPRESSION_BYTES_MAX {
         let at = text.floor_char_boundary(EXPRESSION_BYTES_MAX);
         return Err(Fault::at(at..text.len(), format!("a filter may have {EXPRESSION_BYTES_MAX} bytes at most")));

@@ -10,17 +10,17 @@ use memchr::memchr2;
 use crate::syntax::quoted;
 
 /// Steps of one path: they are the bits of a number.
-pub const STEPS_MAX: usize = 31;
+pub(crate) const STEPS_MAX: usize = 31;
 /// Deeper values are not examined: common parsers refuse them, and the scanner calls them ambiguous.
 const DEPTH_MAX: usize = mcp_wire::scan::DEPTH_MAX;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Path {
+pub(crate) struct Path {
     pub steps: Vec<Step>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub(crate) enum Step {
     Member(String),
     Item(u64),
     /// Any member or item.
@@ -53,17 +53,17 @@ impl fmt::Display for Path {
 }
 
 /// Whether a name can stand after a dot.
-pub fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(is_plain_char)
 }
 
-pub fn is_plain_char(c: char) -> bool {
+pub(crate) fn is_plain_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '@')
 }
 
 impl Path {
     /// The names of members that it leads through.
-    pub fn members(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn members(&self) -> impl Iterator<Item = &str> {
         self.steps.iter().filter_map(|step| match step {
             Step::Member(name) => Some(name.as_str()),
             _ => None,
@@ -71,14 +71,14 @@ impl Path {
     }
 
     /// Whether it leads to what a message is about: a method, a name or a uri, and no argument.
-    pub fn leads_to_name(&self) -> bool {
+    pub(crate) fn leads_to_name(&self) -> bool {
         let is = |step: &Step, names: &[&str]| matches!(step, Step::Member(name) if names.contains(&name.as_str()));
         self.steps.last().is_some_and(|last| is(last, &["method", "name", "uri"]))
             && !self.steps.iter().any(|step| is(step, &["arguments"]))
     }
 
     /// Whether `test` holds for the JSON of any value that the path leads to.
-    pub fn any(&self, json: &[u8], mut test: impl FnMut(&[u8]) -> bool) -> bool {
+    pub(crate) fn any(&self, json: &[u8], mut test: impl FnMut(&[u8]) -> bool) -> bool {
         let mut walk = Walk { json, at: 0, steps: &self.steps, test: &mut test, found: false };
         let start = walk.opened(1);
         walk.value(start, 0);

@@ -8,7 +8,7 @@ use mcp_wire::Direction;
 use crate::path::Path;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Expr {
+pub(crate) enum Expr {
     /// Nothing was asked.
     Everything,
     /// Two or more, of which one must hold.
@@ -39,7 +39,7 @@ pub enum Expr {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
+pub(crate) enum Op {
     Has,
     Equal,
     NotEqual,
@@ -53,7 +53,7 @@ pub enum Op {
 
 impl Op {
     /// Longer spellings first, so that the first that fits is the right one.
-    pub const ALL: [(&'static str, Self); 9] = [
+    pub(crate) const ALL: [(&'static str, Self); 9] = [
         ("!=", Self::NotEqual),
         ("^=", Self::Begins),
         ("<=", Self::LessOrEqual),
@@ -65,18 +65,18 @@ impl Op {
         (">", Self::Greater),
     ];
 
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(_, op)| *op == self).map_or("", |(text, _)| text)
     }
 
-    pub fn takes_list(self) -> bool {
+    pub(crate) fn takes_list(self) -> bool {
         matches!(self, Self::Has | Self::Equal | Self::NotEqual)
     }
 }
 
 /// Where something stands in the expression. It does not count when trees are compared.
 #[derive(Clone, Debug, Default)]
-pub struct Place(pub Range<usize>);
+pub(crate) struct Place(pub Range<usize>);
 
 impl PartialEq for Place {
     fn eq(&self, _: &Self) -> bool {
@@ -85,21 +85,21 @@ impl PartialEq for Place {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Word {
+pub(crate) struct Word {
     pub text: String,
     pub place: Place,
 }
 
 /// A value as it was meant; in quotes it stands for itself, and `*` in it is a star.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Value {
+pub(crate) struct Value {
     pub text: String,
     pub quoted: bool,
     pub place: Place,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Regex {
+pub(crate) struct Regex {
     /// Without the slashes, and with `\/` as it was written.
     pub pattern: String,
     pub ignore_case: bool,
@@ -108,7 +108,7 @@ pub struct Regex {
 
 impl Expr {
     /// Adds the names of members that paths lead through.
-    pub fn path_keys<'a>(&'a self, keys: &mut Vec<&'a str>) {
+    pub(crate) fn path_keys<'a>(&'a self, keys: &mut Vec<&'a str>) {
         match self {
             Self::Or(parts) | Self::And(parts) => parts.iter().for_each(|part| part.path_keys(keys)),
             Self::Not(inner) => inner.path_keys(keys),
@@ -118,7 +118,7 @@ impl Expr {
     }
 
     /// Adds the fields that are asked for, and where.
-    pub fn fields<'a>(&'a self, fields: &mut Vec<(&'a str, Range<usize>)>) {
+    pub(crate) fn fields<'a>(&'a self, fields: &mut Vec<(&'a str, Range<usize>)>) {
         match self {
             Self::Or(parts) | Self::And(parts) => parts.iter().for_each(|part| part.fields(fields)),
             Self::Not(inner) => inner.fields(fields),
@@ -189,7 +189,7 @@ impl fmt::Display for Value {
 }
 
 /// Text in quotes, as the parser takes it.
-pub fn quoted(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
+pub(crate) fn quoted(f: &mut impl fmt::Write, text: &str) -> fmt::Result {
     f.write_char('"')?;
     for c in text.chars() {
         match c {

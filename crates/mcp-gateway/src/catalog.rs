@@ -26,7 +26,7 @@ const KEPT_MAX: usize = 32;
 
 /// Answers that were put together before.
 #[derive(Default)]
-pub struct Merged(VecDeque<(Key, Bytes)>);
+pub(crate) struct Merged(VecDeque<(Key, Bytes)>);
 
 /// What an answer depends on.
 #[derive(PartialEq, Eq)]

@@ -30,9 +30,9 @@ use crate::upstream::{OURS, Outgoing, UpstreamConnection};
 use batches::Batch;
 use mcp_link::{Exchanges, Link};
 
-pub use level::LogLevel;
+pub(crate) use level::LogLevel;
 
-pub struct GatewayClient {
+pub(crate) struct GatewayClient {
     me: Weak<Self>,
     pub gateway: Rc<Gateway>,
     /// Of its conversation.
@@ -115,7 +115,7 @@ impl GatewayClient {
     }
 
     /// What it said of itself, or what we say of a client that said nothing.
-    pub fn facts(&self) -> Rc<ClientFacts> {
+    pub(crate) fn facts(&self) -> Rc<ClientFacts> {
         if let Some(facts) = &*self.facts.borrow() {
             return Rc::clone(facts);
         }
@@ -213,7 +213,7 @@ impl GatewayClient {
     }
 
     /// Takes tokens out of what a client on stdio sends, before anything of it is recorded.
-    pub fn look_at(&self, cuts: &mut [Cut]) {
+    pub(crate) fn look_at(&self, cuts: &mut [Cut]) {
         for cut in cuts {
             let Cut::Frame(frame) = cut else { continue };
             if !may_show(&frame.bytes) {
@@ -546,7 +546,7 @@ impl GatewayClient {
     }
 
     /// It is gone.
-    pub fn leave(&self) {
+    pub(crate) fn leave(&self) {
         if self.left.set(()).is_err() {
             return;
         }

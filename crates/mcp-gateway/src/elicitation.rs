@@ -21,7 +21,7 @@ const OPEN_MAX: usize = 256;
 
 /// Questions to one client that it has not answered, by the ids that it knows.
 #[derive(Default)]
-pub struct Questions(RefCell<HashMap<i64, Question>>);
+pub(crate) struct Questions(RefCell<HashMap<i64, Question>>);
 
 struct Question {
     connection: Weak<UpstreamConnection>,

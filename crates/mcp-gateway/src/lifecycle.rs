@@ -46,7 +46,7 @@ const LEARNED_FOR: Duration = Duration::from_secs(10 * 60);
 /// Characters shown of a server's last words.
 const LAST_WORDS_MAX: usize = 4_000;
 
-pub struct Server {
+pub(crate) struct Server {
     me: Weak<Self>,
     pub gateway: Weak<Gateway>,
     pub index: usize,
@@ -89,7 +89,7 @@ struct Revived {
 
 /// Why a connection is over.
 #[derive(Clone, Debug)]
-pub enum Lost {
+pub(crate) enum Lost {
     /// It never came about.
     NotOpened {
         why: String,
@@ -111,7 +111,7 @@ pub enum Lost {
 }
 
 impl Lost {
-    pub fn refusal(&self, server: &Server) -> Refusal {
+    pub(crate) fn refusal(&self, server: &Server) -> Refusal {
         let (state, retry_after_ms) = match self {
             Self::NeedsLogin { status } => return server.needs_login(*status),
             Self::NotOpened { why } => (format!("not there ({why})"), server.retry_after_ms()),
@@ -129,7 +129,7 @@ impl Lost {
 }
 
 impl Server {
-    pub fn new(gateway: Weak<Gateway>, index: usize, settings: &ServerSettings<Rc<dyn Connector>>) -> Rc<Self> {
+    pub(crate) fn new(gateway: Weak<Gateway>, index: usize, settings: &ServerSettings<Rc<dyn Connector>>) -> Rc<Self> {
         Rc::new_cyclic(|me| Self {
             me: me.clone(),
             gateway,
@@ -166,27 +166,27 @@ impl Server {
         })
     }
 
-    pub fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         &self.settings.id
     }
 
-    pub fn is_enabled(&self) -> bool {
+    pub(crate) fn is_enabled(&self) -> bool {
         self.enabled.get()
     }
 
     /// Whether it is there, or would be as soon as somebody needs it.
-    pub fn is_well(&self) -> bool {
+    pub(crate) fn is_well(&self) -> bool {
         self.failures.get() == 0 || self.connections.borrow().values().any(|connection| connection.is_ready())
     }
 
     /// Whether one of its tools is given out.
-    pub fn gives_out(&self, tool: &str) -> bool {
+    pub(crate) fn gives_out(&self, tool: &str) -> bool {
         let any = |patterns: &[Glob]| patterns.iter().any(|pattern| pattern.matches(tool));
         self.enabled_tools.as_deref().is_none_or(any) && !any(&self.disabled_tools)
     }
 
     /// Whether it failed last, so that nobody waits for it who need not.
-    pub fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.failures.get() > 0
     }
 
@@ -225,7 +225,7 @@ impl Server {
     }
 
     /// The connection for a client, which is opened if there is none.
-    pub fn connection_for(
+    pub(crate) fn connection_for(
         &self,
         client: &Rc<GatewayClient>,
         facts: &Rc<ClientFacts>,
@@ -401,7 +401,7 @@ impl Server {
     }
 
     /// A connection is over.
-    pub fn lost(&self, connection: &UpstreamConnection, lost: &Lost) {
+    pub(crate) fn lost(&self, connection: &UpstreamConnection, lost: &Lost) {
         self.connections.borrow_mut().retain(|_, other| !std::ptr::eq(&**other, connection));
         if connection.is_retired() {
             self.debug("has drained a connection that another one replaced");
@@ -465,7 +465,7 @@ impl Server {
     }
 
     /// Why calls are refused before it is started again.
-    pub fn unavailable(&self) -> Refusal {
+    pub(crate) fn unavailable(&self) -> Refusal {
         if let Some(status) = self.login.get() {
             return self.needs_login(status);
         }
@@ -486,11 +486,11 @@ impl Server {
         Refusal::ServerUnavailable { server, state, retry_after_ms: None }
     }
 
-    pub fn overloaded(&self) -> Refusal {
+    pub(crate) fn overloaded(&self) -> Refusal {
         Refusal::Busy { what: format!("server \"{}\" has as many calls waiting as it may", self.id()) }
     }
 
-    pub fn timed_out(&self, after: Duration) -> Refusal {
+    pub(crate) fn timed_out(&self, after: Duration) -> Refusal {
         Refusal::ServerTimeout { server: self.id().to_owned(), after_ms: after.as_millis() as u64 }
     }
 
@@ -544,7 +544,7 @@ impl Server {
         self.connections.borrow().values().cloned().collect()
     }
 
-    pub fn link(&self, conversation: u32) -> Option<Rc<Link>> {
+    pub(crate) fn link(&self, conversation: u32) -> Option<Rc<Link>> {
         let connections = self.connections.borrow();
         connections
             .values()
@@ -585,7 +585,7 @@ impl Server {
         }
     }
 
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         self.enabled.set(false);
         self.stop_all(&Lost::Ending);
     }
@@ -612,7 +612,7 @@ impl Server {
     }
 
     /// How it is, for faces.
-    pub fn view(&self) -> ServerView {
+    pub(crate) fn view(&self) -> ServerView {
         let connections = self.connections.borrow();
         let ready = connections
             .values()

@@ -141,7 +141,7 @@ impl UpstreamConnection {
 
 /// What a client has yet to be told of lists.
 #[derive(Default)]
-pub struct Changes {
+pub(crate) struct Changes {
     told: [std::cell::Cell<Option<Instant>>; 3],
     untold: [std::cell::Cell<bool>; 3],
 }

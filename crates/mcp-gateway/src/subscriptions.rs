@@ -26,7 +26,7 @@ pub(crate) const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// What a server was asked to tell.
 #[derive(Default)]
-pub struct Subscriptions {
+pub(crate) struct Subscriptions {
     asked: RefCell<BTreeMap<String, Asked>>,
     /// Requests to subscribe so far.
     count: Cell<u64>,

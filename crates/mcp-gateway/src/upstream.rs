@@ -34,7 +34,7 @@ use crate::upstream::calls::{Caller, Calls, ClientCall, InFlight, Method, OwnId}
 use crate::upstream::claims::Claims;
 use mcp_link::Link;
 
-pub struct UpstreamConnection {
+pub(crate) struct UpstreamConnection {
     me: Weak<Self>,
     pub server: Rc<Server>,
     pub key: ConnectionKey,
@@ -82,7 +82,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Clients with the same key share a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ConnectionKey {
+pub(crate) struct ConnectionKey {
     pub era: Era,
     /// A client that shares with nobody.
     pub client: Option<u32>,
@@ -93,7 +93,7 @@ pub struct ConnectionKey {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     Opening,
     Ready,
     Over,
@@ -107,7 +107,7 @@ struct Job {
 }
 
 /// What is to be known of a call of a client beside what it says.
-pub struct Outgoing {
+pub(crate) struct Outgoing {
     pub method: Method,
     /// What has to change about it besides its id.
     pub edits: Vec<(Span, Bytes)>,
@@ -117,7 +117,7 @@ pub struct Outgoing {
 }
 
 impl UpstreamConnection {
-    pub fn new(server: &Rc<Server>, key: ConnectionKey, facts: Rc<ClientFacts>) -> Rc<Self> {
+    pub(crate) fn new(server: &Rc<Server>, key: ConnectionKey, facts: Rc<ClientFacts>) -> Rc<Self> {
         let now = Instant::now();
         Rc::new_cyclic(|me| Self {
             me: me.clone(),
@@ -150,23 +150,23 @@ impl UpstreamConnection {
         })
     }
 
-    pub fn rc(&self) -> Rc<Self> {
+    pub(crate) fn rc(&self) -> Rc<Self> {
         self.me.upgrade().expect("it is in use")
     }
 
-    pub fn namespace(&self) -> &Namespace {
+    pub(crate) fn namespace(&self) -> &Namespace {
         &self.server.namespace
     }
 
-    pub fn link(&self) -> Option<Rc<Link>> {
+    pub(crate) fn link(&self) -> Option<Rc<Link>> {
         self.link.borrow().clone()
     }
 
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.phase.get() == Phase::Over
     }
 
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.phase.get() == Phase::Ready
     }
 
@@ -176,7 +176,7 @@ impl UpstreamConnection {
     }
 
     /// Waits until it is ready; false if it is over instead.
-    pub async fn opened(&self) -> bool {
+    pub(crate) async fn opened(&self) -> bool {
         loop {
             let changed = self.changed.notified();
             match self.phase.get() {
@@ -187,12 +187,12 @@ impl UpstreamConnection {
     }
 
     /// Why calls on it are refused.
-    pub fn refusal(&self) -> Refusal {
+    pub(crate) fn refusal(&self) -> Refusal {
         self.lost.get().map_or_else(|| self.server.unavailable(), |lost| lost.refusal(&self.server))
     }
 
     /// Makes a client one of those that it is for.
-    pub fn attach(&self, client: &Rc<GatewayClient>) {
+    pub(crate) fn attach(&self, client: &Rc<GatewayClient>) {
         let mut clients = self.clients.borrow_mut();
         let weak = Rc::downgrade(client);
         if !clients.iter().any(|other| other.ptr_eq(&weak)) {
@@ -202,17 +202,17 @@ impl UpstreamConnection {
     }
 
     /// The clients that it is for.
-    pub fn attached(&self) -> Vec<Rc<GatewayClient>> {
+    pub(crate) fn attached(&self) -> Vec<Rc<GatewayClient>> {
         self.clients.borrow().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// Whether it is for this client too.
-    pub fn is_for(&self, client: &GatewayClient) -> bool {
+    pub(crate) fn is_for(&self, client: &GatewayClient) -> bool {
         self.clients.borrow().iter().any(|other| std::ptr::eq(other.as_ptr(), client))
     }
 
     /// A client is gone: nothing of it is wanted any more.
-    pub fn detach(&self, client: &GatewayClient) {
+    pub(crate) fn detach(&self, client: &GatewayClient) {
         self.clients.borrow_mut().retain(|other| !std::ptr::eq(other.as_ptr(), client) && other.strong_count() > 0);
         self.waiting.borrow_mut().retain(|job| !std::ptr::eq(&*job.client, client));
         let is_its = |call: &ClientCall| std::ptr::eq(call.client.as_ptr(), client);
@@ -231,7 +231,7 @@ impl UpstreamConnection {
     }
 
     /// Sends a call as soon as it may go, or says at once that it may not.
-    pub fn submit(&self, client: &GatewayClient, message: &Message, call: Outgoing) {
+    pub(crate) fn submit(&self, client: &GatewayClient, message: &Message, call: Outgoing) {
         match self.phase.get() {
             Phase::Over => client.refuse(message, &self.refusal()),
             Phase::Ready if self.has_room() && !self.is_to_wait(client) => self.send(client, message, call),
@@ -296,14 +296,14 @@ impl UpstreamConnection {
     }
 
     /// Tells the server something for a client that wants no answer.
-    pub fn tell_for(&self, client: &GatewayClient, parent: u64, message: Bytes) {
+    pub(crate) fn tell_for(&self, client: &GatewayClient, parent: u64, message: Bytes) {
         if self.is_ready() {
             self.reply_for(client, parent, message);
         }
     }
 
     /// Answers the server for a client. A server may ask before it introduces itself, and wait for the answer.
-    pub fn reply_for(&self, client: &GatewayClient, parent: u64, message: Bytes) {
+    pub(crate) fn reply_for(&self, client: &GatewayClient, parent: u64, message: Bytes) {
         if let Some(link) = self.link() {
             client.on_behalf(parent, |lane| link.from_client(lane, message));
         }
@@ -352,7 +352,7 @@ impl UpstreamConnection {
     }
 
     /// A client takes back one of its calls. False if it is none of those here.
-    pub fn cancel_for(&self, client: &GatewayClient, id: &Id, message: &Message, parent: u64) -> bool {
+    pub(crate) fn cancel_for(&self, client: &GatewayClient, id: &Id, message: &Message, parent: u64) -> bool {
         let is_it = |job: &Job| std::ptr::eq(&*job.client, client) && job.message.id().as_ref() == Some(id);
         let at = self.waiting.borrow().iter().position(is_it);
         if let Some(at) = at {
@@ -390,7 +390,7 @@ impl UpstreamConnection {
     }
 
     /// Takes what the server says, once it has passed.
-    pub fn hear(&self, message: &Message, sequence: u64) {
+    pub(crate) fn hear(&self, message: &Message, sequence: u64) {
         let kind = message.glance().kind;
         if kind != Kind::Error {
             self.health.heard();
@@ -530,7 +530,7 @@ impl UpstreamConnection {
     }
 
     /// Gives up calls that took too long.
-    pub fn give_up_overdue(&self, now: Instant) {
+    pub(crate) fn give_up_overdue(&self, now: Instant) {
         let looked = self.looked.replace(now);
         if self.held_back.lasts() {
             // The answers may lie unread.
@@ -562,7 +562,7 @@ impl UpstreamConnection {
     }
 
     /// Ends the connection, for a reason of ours.
-    pub fn stop(&self, why: Lost) {
+    pub(crate) fn stop(&self, why: Lost) {
         let _ = self.lost.set(why);
         match self.link() {
             Some(link) => link.end(),
@@ -597,7 +597,7 @@ impl UpstreamConnection {
         self.changed.notify_waiters();
     }
 
-    pub fn open_calls(&self) -> usize {
+    pub(crate) fn open_calls(&self) -> usize {
         self.calls.borrow().of_clients() + self.waiting.borrow().len()
     }
 

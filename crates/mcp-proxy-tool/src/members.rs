@@ -20,7 +20,7 @@ struct Member<'a> {
 
 impl<'a> Members<'a> {
     /// None if it is no object. That it is JSON at all must be known.
-    pub fn of(json: &'a [u8]) -> Option<Self> {
+    pub(crate) fn of(json: &'a [u8]) -> Option<Self> {
         let json = json.trim_ascii();
         if !json.starts_with(b"{") {
             return None;
@@ -33,39 +33,39 @@ impl<'a> Members<'a> {
     }
 
     /// The same of text that may be anything.
-    pub fn of_any(text: &'a [u8]) -> Option<Self> {
+    pub(crate) fn of_any(text: &'a [u8]) -> Option<Self> {
         is_json(text).then(|| Self::of(text)).flatten()
     }
 
-    pub fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self(Vec::new())
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Of a key that stands twice the last one counts, as it does for the parsers our peers use.
-    pub fn get(&self, key: &str) -> Option<&[u8]> {
+    pub(crate) fn get(&self, key: &str) -> Option<&[u8]> {
         self.0.iter().rev().find(|member| member.is(key)).map(|member| &*member.value)
     }
 
     /// A member that is text.
-    pub fn text(&self, key: &str) -> Option<Cow<'_, str>> {
+    pub(crate) fn text(&self, key: &str) -> Option<Cow<'_, str>> {
         scan::decode_string(self.get(key)?)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (Option<&str>, &[u8])> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Option<&str>, &[u8])> {
         self.0.iter().map(|member| (member.key.as_deref(), &*member.value))
     }
 
     /// Changes a member where it stands, or puts it last.
-    pub fn set(&mut self, key: &'static str, json: impl Into<Vec<u8>>) {
+    pub(crate) fn set(&mut self, key: &'static str, json: impl Into<Vec<u8>>) {
         self.rename(key, key, json);
     }
 
     /// Puts a member in the place of another, or last if there is none.
-    pub fn rename(&mut self, from: &str, to: &'static str, json: impl Into<Vec<u8>>) {
+    pub(crate) fn rename(&mut self, from: &str, to: &'static str, json: impl Into<Vec<u8>>) {
         let new = Member { key: Some(to.into()), head: Cow::Owned(head(to)), value: Cow::Owned(json.into()) };
         let place = self.0.iter().position(|member| member.is(from));
         let before = place.map_or(self.0.len(), |place| self.0[..place].iter().filter(|m| !m.is(to)).count());
@@ -73,13 +73,13 @@ impl<'a> Members<'a> {
         self.0.insert(before.min(self.0.len()), new);
     }
 
-    pub fn remove(&mut self, key: &str) -> bool {
+    pub(crate) fn remove(&mut self, key: &str) -> bool {
         let had = self.0.len();
         self.0.retain(|member| !member.is(key));
         self.0.len() != had
     }
 
-    pub fn write(&self) -> Vec<u8> {
+    pub(crate) fn write(&self) -> Vec<u8> {
         let members = self.0.iter().map(|member| [&*member.head, &*member.value].concat());
         enclosed(b'{', members, b'}')
     }
@@ -101,11 +101,11 @@ fn head(key: &str) -> Vec<u8> {
 pub(crate) struct Compose(Vec<u8>);
 
 impl Compose {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(vec![b'{'])
     }
 
-    pub fn json(mut self, key: &str, json: impl AsRef<[u8]>) -> Self {
+    pub(crate) fn json(mut self, key: &str, json: impl AsRef<[u8]>) -> Self {
         if self.0.len() > 1 {
             self.0.push(b',');
         }
@@ -114,32 +114,32 @@ impl Compose {
         self
     }
 
-    pub fn text(self, key: &str, text: &str) -> Self {
+    pub(crate) fn text(self, key: &str, text: &str) -> Self {
         self.json(key, quoted(text))
     }
 
-    pub fn number(self, key: &str, number: usize) -> Self {
+    pub(crate) fn number(self, key: &str, number: usize) -> Self {
         self.json(key, number.to_string())
     }
 
-    pub fn flag(self, key: &str, flag: bool) -> Self {
+    pub(crate) fn flag(self, key: &str, flag: bool) -> Self {
         self.json(key, if flag { "true" } else { "false" })
     }
 
     /// Only if there is one.
-    pub fn maybe<T>(self, value: Option<T>, with: impl FnOnce(Self, T) -> Self) -> Self {
+    pub(crate) fn maybe<T>(self, value: Option<T>, with: impl FnOnce(Self, T) -> Self) -> Self {
         match value {
             Some(value) => with(self, value),
             None => self,
         }
     }
 
-    pub fn done(mut self) -> Vec<u8> {
+    pub(crate) fn done(mut self) -> Vec<u8> {
         self.0.push(b'}');
         self.0
     }
 
-    pub fn bytes(self) -> Bytes {
+    pub(crate) fn bytes(self) -> Bytes {
         self.done().into()
     }
 }

@@ -18,11 +18,11 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::inspect::lines::about;
 
-pub use watch::AnswersWatch;
+pub(crate) use watch::AnswersWatch;
 
 /// The file of answers that belongs to a file of rules.
 #[derive(Clone, Debug)]
-pub struct AnswersFile {
+pub(crate) struct AnswersFile {
     path: PathBuf,
 }
 
@@ -52,7 +52,7 @@ enum Word {
 
 /// Why answers cannot be kept.
 #[derive(Debug, thiserror::Error)]
-pub enum AnswersError {
+pub(crate) enum AnswersError {
     #[error("{}", .0.what())]
     Read(Failure),
     #[error("{path} cannot be written: {source}")]
@@ -63,19 +63,19 @@ pub enum AnswersError {
 
 impl AnswersFile {
     /// `rules.toml` has its answers in `rules.toml.answers.json`.
-    pub fn beside(rules: &Path) -> Self {
+    pub(crate) fn beside(rules: &Path) -> Self {
         let mut name = rules.file_name().map_or_else(OsString::new, ToOwned::to_owned);
         name.push(".answers.json");
         Self { path: rules.with_file_name(name) }
     }
 
     /// The answers, the newest last; none where there is no file.
-    pub fn read(&self) -> Result<Vec<Answered>, Failure> {
+    pub(crate) fn read(&self) -> Result<Vec<Answered>, Failure> {
         Ok(read::read(&self.path)?.into_iter().map(Answered::from).collect())
     }
 
     /// Writes an answer in the place of an earlier one to the same, which comes back.
-    pub fn put(&self, answered: &Answered) -> Result<Option<Entry>, AnswersError> {
+    pub(crate) fn put(&self, answered: &Answered) -> Result<Option<Entry>, AnswersError> {
         file::change(&self.path, |entries| {
             let before = take_out(entries, answered);
             entries.push(Entry::new(answered, Timestamp::now()));
@@ -84,7 +84,7 @@ impl AnswersFile {
     }
 
     /// Undoes that.
-    pub fn put_back(&self, answered: &Answered, before: Option<Entry>) -> Result<(), AnswersError> {
+    pub(crate) fn put_back(&self, answered: &Answered, before: Option<Entry>) -> Result<(), AnswersError> {
         file::change(&self.path, |entries| {
             take_out(entries, answered);
             entries.extend(before);
@@ -93,7 +93,7 @@ impl AnswersFile {
 }
 
 /// What people answered to these rules, one line each.
-pub fn shown(file: &Path, rules: &Rules) -> Result<Vec<String>, Failure> {
+pub(crate) fn shown(file: &Path, rules: &Rules) -> Result<Vec<String>, Failure> {
     let asks = |name: &str| rules.rules.iter().any(|rule| *rule.name == *name && rule.verdict == VerdictKind::Ask);
     let shown = |entry: &Entry| {
         let about = about(&entry.method, entry.subject.as_deref());

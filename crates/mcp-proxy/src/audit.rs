@@ -5,7 +5,7 @@ mod csv;
 mod follow;
 mod raw;
 mod show;
-pub mod table;
+pub(crate) mod table;
 mod verify;
 mod when;
 
@@ -40,7 +40,7 @@ const KNOWN_TO_LOGS: [&str; 14] = [
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct AuditArgs {
+pub(crate) struct AuditArgs {
     #[command(subcommand)]
     command: Option<AuditCommand>,
     /// Show only decisions that match, such as `verdict:deny tool:delete_*`; see `mcp-proxy help filter`
@@ -84,7 +84,7 @@ enum AuditCommand {
     },
 }
 
-pub fn audit(args: &AuditArgs, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(crate) fn audit(args: &AuditArgs, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     state.check_audit()?;
     let logs = logs(&state.audit())?;
     let ledger = open_ledger(state, &logs, &Waiter::Command)?;
@@ -106,7 +106,7 @@ pub fn audit(args: &AuditArgs, state: &StateDir, color: ColorChoice) -> Result<E
 }
 
 /// The newest decisions that match, the newest first.
-pub fn decisions(
+pub(crate) fn decisions(
     filter: Option<&str>,
     limit: usize,
     state: &StateDir,

@@ -18,7 +18,7 @@ use crate::report::say;
 const LISTED_MAX: usize = 20;
 
 #[derive(Args)]
-pub struct ChosenArgs {
+pub(crate) struct ChosenArgs {
     /// A session file, or a recorded session by its id, the beginning of it, or its name [default: `last`,
     /// the newest]
     pub session: Option<String>,
@@ -30,7 +30,7 @@ pub struct ChosenArgs {
 }
 
 /// A recorded conversation.
-pub struct Chosen {
+pub(crate) struct Chosen {
     pub summary: Summary,
     pub conversation: u32,
     pub transcript: Transcript,
@@ -38,7 +38,7 @@ pub struct Chosen {
 
 impl ChosenArgs {
     /// Reads the conversation; `visit` sees each of its messages.
-    pub fn read(&self, state: &StateDir, visit: impl FnMut(&Told)) -> Result<Chosen, Failure> {
+    pub(crate) fn read(&self, state: &StateDir, visit: impl FnMut(&Told)) -> Result<Chosen, Failure> {
         let session = match (&self.session_file, &self.session) {
             (Some(file), _) => Session::open(file, Some(state))?,
             (None, wanted) => open(wanted.as_deref(), state)?,
@@ -48,14 +48,14 @@ impl ChosenArgs {
 }
 
 /// Opens a session by its file, id or name; the newest if none is given.
-pub fn open(wanted: Option<&str>, state: &StateDir) -> Result<Session, Failure> {
+pub(crate) fn open(wanted: Option<&str>, state: &StateDir) -> Result<Session, Failure> {
     let (session, findings) = open_session(wanted, state)?;
     findings.iter().for_each(|finding| say(&format!("mcp-proxy: {finding}")));
     Ok(session)
 }
 
 /// Reads one conversation of a session: the only one, or the one with this number.
-pub fn read(session: Session, wanted: Option<u32>, mut visit: impl FnMut(&Told)) -> Result<Chosen, Failure> {
+pub(crate) fn read(session: Session, wanted: Option<u32>, mut visit: impl FnMut(&Told)) -> Result<Chosen, Failure> {
     let conversation = choose(&session, wanted)?;
     let mut transcript = Transcript::default();
     let mut story = Story::of(&session.summary().header);

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Where clients of HTTP connect unless told otherwise.
-pub const LISTEN_PORT: u16 = 8888;
+pub(crate) const LISTEN_PORT: u16 = 8888;
 
 /// Stand between MCP clients and servers: pass everything on, see it and record it
 #[derive(Parser)]
@@ -30,7 +30,7 @@ pub const LISTEN_PORT: u16 = 8888;
 #[command(
     after_help = "Pages: `mcp-proxy help configuration`, `help errors`, `help filter`, `help operations`, `help rules`.\n\nExit codes: 0 done, 1 the command's own negative answer, 2 wrong usage, 3 could not run, 130 interrupted. `run -- CMD` gives the server's own code.\n\nWithout a command, `mcp-proxy --target CMD --rules FILE` puts rules in front of a server; see `mcp-governance-proxy --help`. `mcp-proxy --config FILE` is `mcp-proxy serve --listen stdio --config FILE`."
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     /// Where recordings are kept [default: ~/.local/state/mcp-proxy]
     #[arg(long, global = true, value_name = "DIR", env = "MCP_PROXY_STATE_DIR", hide_env_values = true)]
     pub state_dir: Option<PathBuf>,
@@ -119,7 +119,7 @@ enum Command {
 }
 
 #[derive(Args)]
-pub struct ProxyArgs {
+pub(crate) struct ProxyArgs {
     /// How the server is reached, and clients too unless --listen says otherwise
     #[arg(long, value_enum, ignore_case = true)]
     pub transport: TransportArg,
@@ -162,7 +162,7 @@ pub struct ProxyArgs {
 
 #[derive(Args)]
 #[command(override_usage = "mcp-proxy run [OPTIONS] -- CMD [ARGS]...\n       mcp-proxy run [OPTIONS] --url URL")]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// The server's address, in place of a command
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub url: Option<String>,
@@ -230,7 +230,7 @@ pub struct RecordingArgs {
 
 /// The server of a command that is a client itself.
 #[derive(Args, Clone)]
-pub struct TargetArgs {
+pub(crate) struct TargetArgs {
     /// The server's command line; split like a shell would, but no shell runs it
     #[arg(long, value_name = "CMD", conflicts_with_all = ["target_url", "command"])]
     pub target_command: Option<String>,
@@ -262,7 +262,7 @@ pub struct TargetArgs {
 
 impl TargetArgs {
     /// What a proxy in front of this server is told, with `note` about the session.
-    pub fn recording(&self, note: (&str, String)) -> RecordingArgs {
+    pub(crate) fn recording(&self, note: (&str, String)) -> RecordingArgs {
         RecordingArgs {
             session_file: None,
             force: false,
@@ -282,14 +282,14 @@ impl TargetArgs {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TransportArg {
+pub(crate) enum TransportArg {
     Stdio,
     Sse,
     StreamableHttp,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum UrlTransportArg {
+pub(crate) enum UrlTransportArg {
     Sse,
     StreamableHttp,
 }
@@ -318,7 +318,7 @@ impl FromStr for Listen {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Ui {
+pub(crate) enum Ui {
     Tui,
     None,
 }
@@ -340,7 +340,7 @@ pub enum OnStoreFailureArg {
     Stop,
 }
 
-pub fn pair(text: &str) -> Result<(String, String), String> {
+pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("expected KEY=VALUE".into()),
@@ -362,14 +362,14 @@ impl Cli {
 }
 
 /// The directory that was given, or the one below the home.
-pub fn state_dir(given: Option<&Path>) -> Result<StateDir, Failure> {
+pub(crate) fn state_dir(given: Option<&Path>) -> Result<StateDir, Failure> {
     StateDir::find(given).ok_or_else(|| {
         Failure::new(exit::CANNOT_RUN, "cannot tell where to keep recordings: there is no home directory")
             .hint("set HOME, or give --state-dir DIR")
     })
 }
 
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     if governance::is_meant(&args) {
         return governance::main("mcp-proxy", args.into_iter());
@@ -381,7 +381,7 @@ pub fn main() -> ExitCode {
 }
 
 /// What the program ends with; why something failed is told.
-pub fn code_of(answered: Result<ExitCode, Failure>) -> ExitCode {
+pub(crate) fn code_of(answered: Result<ExitCode, Failure>) -> ExitCode {
     answered.unwrap_or_else(|failure| {
         report::say(&failure.to_string());
         ExitCode::from(failure.code)

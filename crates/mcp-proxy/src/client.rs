@@ -16,6 +16,6 @@ mod told;
 mod wait;
 mod words;
 
-pub use call::{CallArgs, call};
-pub use info::{InfoArgs, info};
-pub use list::{ListArgs, list};
+pub(crate) use call::{CallArgs, call};
+pub(crate) use info::{InfoArgs, info};
+pub(crate) use list::{ListArgs, list};

@@ -11,11 +11,11 @@ mod toml;
 mod tree;
 mod yaml;
 
-pub use mistake::{Mistake, Mistakes, said};
-pub use place::within;
-pub use read::{Reading, each, member};
-pub use source::{Source, expand_home};
-pub use tree::{Located, Member, Value};
+pub(crate) use mistake::{Mistake, Mistakes, said};
+pub(crate) use place::within;
+pub(crate) use read::{Reading, each, member};
+pub(crate) use source::{Source, expand_home};
+pub(crate) use tree::{Located, Member, Value};
 
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ use crate::policy;
 use crate::report::{ColorChoice, Page, Style, say};
 
 #[derive(Subcommand)]
-pub enum ConfigCommand {
+pub(crate) enum ConfigCommand {
     /// Say whether files can be used for a gateway, what they are taken for and which servers they have
     Check(CheckArgs),
     /// Print a file as it counts, in the gateway's own form, with every default; secrets are masked
@@ -30,7 +30,7 @@ pub enum ConfigCommand {
 }
 
 #[derive(Args)]
-pub struct CheckArgs {
+pub(crate) struct CheckArgs {
     /// Configurations, or files of clients
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -40,7 +40,7 @@ pub struct CheckArgs {
 }
 
 #[derive(Args)]
-pub struct ShowArgs {
+pub(crate) struct ShowArgs {
     /// A configuration, or the file of a client
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -59,7 +59,7 @@ pub struct ShowArgs {
 }
 
 /// `mcp-proxy config …`
-pub fn config(command: &ConfigCommand, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(crate) fn config(command: &ConfigCommand, color: ColorChoice) -> Result<ExitCode, Failure> {
     let mut page = Page::new(color);
     let code = match command {
         ConfigCommand::Check(args) => check(args, &mut page)?,

@@ -5,11 +5,11 @@
 mod act;
 mod aloud;
 mod asks;
-pub mod exchange;
+pub(crate) mod exchange;
 mod explain;
 mod gate;
 mod heard;
-pub mod history;
+pub(crate) mod history;
 mod holds;
 mod hub;
 mod lease;
@@ -25,7 +25,7 @@ mod shared;
 mod site;
 mod strangers;
 mod stream;
-pub mod tell;
+pub(crate) mod tell;
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
@@ -49,8 +49,8 @@ use shared::Shared;
 
 use crate::report::{announce, say};
 
-pub use aloud::voice;
-pub use shared::Card;
+pub(crate) use aloud::voice;
+pub(crate) use shared::Card;
 
 /// Time for faces to hear that the proxy has ended; the process exits after it.
 const GOODBYE_FOR: Duration = Duration::from_millis(400);

@@ -5,7 +5,7 @@
 mod client;
 mod live;
 mod plain;
-pub mod server;
+pub(crate) mod server;
 
 use clap::Args;
 
@@ -14,10 +14,10 @@ use crate::launch::Terminals;
 use crate::report::ColorChoice;
 
 /// The word that makes this program the bundled server instead.
-pub const SERVER_WORD: &str = "__demo-server";
+pub(crate) const SERVER_WORD: &str = "__demo-server";
 
 #[derive(Args)]
-pub struct DemoArgs {
+pub(crate) struct DemoArgs {
     /// Print an annotated transcript, as is done where there is no terminal
     #[arg(long)]
     plain: bool,
@@ -26,7 +26,7 @@ pub struct DemoArgs {
     ascii: bool,
 }
 
-pub fn demo(args: &DemoArgs, color: ColorChoice) -> Result<(), Failure> {
+pub(crate) fn demo(args: &DemoArgs, color: ColorChoice) -> Result<(), Failure> {
     let terminals = Terminals::of_this_process();
     match args.plain || !terminals.can_be_drawn_on() || !terminals.foreground {
         true => plain::demo(color),

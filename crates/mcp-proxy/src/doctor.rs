@@ -24,7 +24,7 @@ enum Finding {
     Fail { what: String, fix: String },
 }
 
-pub fn doctor(state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(crate) fn doctor(state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     let checks: [(&str, Finding); 9] = [
         ("store", store(state)),
         ("audit", audit(state)),

@@ -10,7 +10,7 @@ use mcp_wire::{Cut, Deframer, Frame, Framing, Gather, Message};
 /// Bytes that wait to be written before nothing more is read: a peer that reads nothing can request nothing more.
 const WAITING_MAX: usize = 1024 * 1024;
 
-pub struct Duplex {
+pub(crate) struct Duplex {
     input: Pipe,
     /// Closed once nobody reads it, or nothing more is to be said.
     output: Option<Pipe>,
@@ -19,36 +19,36 @@ pub struct Duplex {
 }
 
 impl Duplex {
-    pub fn new(input: Pipe, output: Pipe, message_bytes_max: usize) -> Self {
+    pub(crate) fn new(input: Pipe, output: Pipe, message_bytes_max: usize) -> Self {
         let deframer = Deframer::new(message_bytes_max);
         Self { input, output: Some(output), deframer, waiting: Gather::default() }
     }
 
     /// Puts a message where it will be written from, framed as the peer frames its own.
-    pub fn send(&mut self, message: Bytes) {
+    pub(crate) fn send(&mut self, message: Bytes) {
         if self.output.is_some() {
             let framing = self.deframer.framing().unwrap_or(Framing::Line);
             encode((&Frame::composed(message)).into(), framing, b"\n", &mut self.waiting);
         }
     }
 
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.waiting.len() < WAITING_MAX
     }
 
-    pub fn is_flushed(&self) -> bool {
+    pub(crate) fn is_flushed(&self) -> bool {
         self.waiting.is_empty()
     }
 
     /// Nothing more is said. What waits is gone.
-    pub fn hang_up(&mut self) {
+    pub(crate) fn hang_up(&mut self) {
         self.output = None;
         self.waiting.clear();
     }
 
     /// Writes what waits, and reads what is there. Ready with the messages that came, if any, once
     /// something was read or everything was written; with nothing at the end of the stream.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<Message>>> {
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<Message>>> {
         let had_waiting = !self.waiting.is_empty();
         self.write(cx);
         if self.has_room()
@@ -63,7 +63,7 @@ impl Duplex {
     }
 
     /// Ready once everything was written, or nobody reads it.
-    pub fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_flushed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.write(cx);
         if self.waiting.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     }

@@ -1,6 +1,6 @@
 //! Messages changed before they are sent: what replaying and holding them have in common.
 
-pub mod assignment;
-pub mod editor;
+pub(crate) mod assignment;
+pub(crate) mod editor;
 
-pub use assignment::{Assignment, assignment};
+pub(crate) use assignment::{Assignment, assignment};

@@ -14,10 +14,10 @@ use crate::chosen;
 use crate::failure::{Failure, exit, quoted};
 use crate::progress::{Interrupted, Unit, Waiter};
 use crate::report::say;
-pub use output::{Output, exists};
+pub(crate) use output::{Output, exists};
 
 #[derive(Args)]
-pub struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// A session file, or a recorded session by its id, the beginning of it, or its name [default: `last`,
     /// the newest]
     session: Option<String>,
@@ -65,7 +65,7 @@ pub enum FormatArg {
     Curl,
 }
 
-pub fn export(args: &ExportArgs, state: &StateDir) -> Result<(), Failure> {
+pub(crate) fn export(args: &ExportArgs, state: &StateDir) -> Result<(), Failure> {
     let format = args.format()?;
     let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
     let output = Output::open(&args.output, args.force)?;
@@ -86,7 +86,7 @@ pub fn export(args: &ExportArgs, state: &StateDir) -> Result<(), Failure> {
 
 /// Which messages of a session are exported: all that fit everything that is said here.
 #[derive(Default)]
-pub struct Part {
+pub(crate) struct Part {
     pub filter: Option<Filter>,
     /// Numbers, from and to.
     pub only: Vec<(u64, u64)>,
@@ -94,7 +94,7 @@ pub struct Part {
 }
 
 /// Writes a part of a session. Stopped before its end, it says that what is there is not all.
-pub fn write(
+pub(crate) fn write(
     session: &Session,
     format: Format,
     part: &Part,
@@ -112,12 +112,12 @@ pub fn write(
 }
 
 /// Whether this is the session file as evidence: verbatim, never masked.
-pub fn is_evidence(format: Format, path: &Path) -> bool {
+pub(crate) fn is_evidence(format: Format, path: &Path) -> bool {
     format == Format::Json && path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
 
 /// What to say of an export that was stopped.
-pub fn interrupted(path: &Path, outcome: &Outcome, appears_whole: bool) -> Failure {
+pub(crate) fn interrupted(path: &Path, outcome: &Outcome, appears_whole: bool) -> Failure {
     let what = match appears_whole {
         true => format!("interrupted; {} was not written", quoted(path)),
         false => format!("interrupted; what was written is whole, with the first {} messages", outcome.messages),

@@ -11,15 +11,15 @@ mod gone;
 mod held;
 mod hold;
 mod modify;
-pub mod ps;
-pub mod replay;
+pub(crate) mod ps;
+pub(crate) mod replay;
 mod save;
 mod servers;
 mod show;
 mod tail;
 mod which;
 
-pub use which::Acting;
+pub(crate) use which::Acting;
 
 use std::process::ExitCode;
 
@@ -40,7 +40,7 @@ const CANDIDATES_SHOWN: usize = 8;
 const BY_BYTES_MAX: usize = 64;
 
 #[derive(Subcommand)]
-pub enum FaceCommand {
+pub(crate) enum FaceCommand {
     /// List the running instances
     Ps(ps::PsArgs),
     /// Show a running instance on this terminal: what passes, what is held, and the keys to act
@@ -80,7 +80,7 @@ pub enum FaceCommand {
     Save(save::SaveArgs),
 }
 
-pub fn face(command: &FaceCommand, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(crate) fn face(command: &FaceCommand, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     let answered = match command {
         FaceCommand::Attach(args) => attach::attach(args, state, color),
         FaceCommand::Connect(args) => connect::connect(args, state),
@@ -106,7 +106,7 @@ fn done(answered: Result<(), Failure>) -> Result<ExitCode, Failure> {
 }
 
 /// One instance, to be asked and told things.
-pub struct Face {
+pub(crate) struct Face {
     pub running: Running,
     pub client: Client,
     instances: Instances,
@@ -115,14 +115,14 @@ pub struct Face {
 
 impl Face {
     /// Finds the instance that is meant. That it answers shows when it is asked.
-    pub fn attach(state: &StateDir, wanted: Option<&str>, take: bool) -> Result<Self, Failure> {
+    pub(crate) fn attach(state: &StateDir, wanted: Option<&str>, take: bool) -> Result<Self, Failure> {
         let instances = Instances::below(state.root());
         let running = instances.find(wanted)?;
         Self::of(instances, running, take)
     }
 
     /// Finds the instance to watch: the newest, if several are meant. That is said.
-    pub fn attach_to_newest(state: &StateDir, wanted: Option<&str>) -> Result<Self, Failure> {
+    pub(crate) fn attach_to_newest(state: &StateDir, wanted: Option<&str>) -> Result<Self, Failure> {
         let instances = Instances::below(state.root());
         let (running, count) = instances.newest(wanted)?;
         if count > 1 && wanted != Some("last") {
@@ -138,12 +138,12 @@ impl Face {
         Ok(Self { running, client, instances, runtime: runtime()? })
     }
 
-    pub fn ask<T>(&self, answer: impl Future<Output = Result<T, ClientError>>) -> Result<T, Failure> {
+    pub(crate) fn ask<T>(&self, answer: impl Future<Output = Result<T, ClientError>>) -> Result<T, Failure> {
         self.runtime.block_on(answer).map_err(|error| self.failure(error))
     }
 
     /// The same about a held message. If it is held no longer, what became of it is said.
-    pub fn decide<T>(
+    pub(crate) fn decide<T>(
         &self,
         sequence: u64,
         decision: impl Future<Output = Result<T, ClientError>>,
@@ -151,7 +151,7 @@ impl Face {
         self.wait(decision).map_err(|error| self.undecided(sequence, error))
     }
 
-    pub fn undecided(&self, sequence: u64, error: ClientError) -> Failure {
+    pub(crate) fn undecided(&self, sequence: u64, error: ClientError) -> Failure {
         let message = match &error {
             ClientError::Refused { fault, .. } if fault.code == Code::NotHeld => {
                 self.wait(self.client.message(sequence)).ok()
@@ -171,7 +171,7 @@ impl Face {
     }
 
     /// ` notes`, to stand behind a command in advice; nothing while only this one runs.
-    pub fn which(&self) -> String {
+    pub(crate) fn which(&self) -> String {
         let running = self.instances.list().unwrap_or_default();
         let description = &self.running.description;
         let is_only =
@@ -184,7 +184,7 @@ impl Face {
     }
 
     /// Waits for what may take its time; everything of the runtime is at hand.
-    pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+    pub(crate) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }
 }
@@ -194,7 +194,7 @@ fn runtime() -> Result<Runtime, Failure> {
 }
 
 /// What is written down as the one who acted, by what kind of face.
-pub fn who(face: &str) -> String {
+pub(crate) fn who(face: &str) -> String {
     let name =
         ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
     let name = name.unwrap_or_else(|| rustix::process::getuid().as_raw().to_string());
@@ -204,7 +204,7 @@ pub fn who(face: &str) -> String {
 }
 
 /// How people are shown an instance: `7f3a9a52 (files)`.
-pub fn label(running: &Running) -> String {
+pub(crate) fn label(running: &Running) -> String {
     let description = &running.description;
     match &description.name {
         Some(name) => format!("{} ({})", description.short_id(), visible(name)),

@@ -9,14 +9,14 @@ use mcp_filter::FilterError;
 use mcp_store::StoreError;
 
 /// The exit codes, everywhere.
-pub mod exit {
+pub(crate) mod exit {
     /// The command's own negative answer.
-    pub const NEGATIVE: u8 = 1;
+    pub(crate) const NEGATIVE: u8 = 1;
     /// Wrong usage or configuration.
-    pub const USAGE: u8 = 2;
+    pub(crate) const USAGE: u8 = 2;
     /// It could not run: target missing, store unusable.
-    pub const CANNOT_RUN: u8 = 3;
-    pub const INTERRUPTED: u8 = 130;
+    pub(crate) const CANNOT_RUN: u8 = 3;
+    pub(crate) const INTERRUPTED: u8 = 130;
 }
 
 #[derive(Debug)]
@@ -148,13 +148,13 @@ impl From<std::io::Error> for Failure {
 }
 
 /// A path as a shell takes it.
-pub fn quoted(path: &Path) -> String {
+pub(crate) fn quoted(path: &Path) -> String {
     shell_words::quote(&path.to_string_lossy()).into_owned()
 }
 
 /// The advice about a directory that is not private. One that is shared by its sticky bit, such as /tmp, or that
 /// belongs to another user must not be closed.
-pub fn own_directory(path: &Path) -> String {
+pub(crate) fn own_directory(path: &Path) -> String {
     let other = "give another directory with --state-dir";
     let is_ours = path.symlink_metadata().is_ok_and(|meta| {
         meta.is_dir() && meta.mode() & 0o1000 == 0 && meta.uid() == rustix::process::geteuid().as_raw()

@@ -16,7 +16,7 @@ use crate::report::ColorChoice;
 use crate::run;
 
 /// The first word by which `mcp-governance-proxy` starts this program.
-pub const WORD: &str = "__governance";
+pub(crate) const WORD: &str = "__governance";
 
 const NAME: &str = "mcp-governance-proxy";
 
@@ -49,13 +49,13 @@ struct GovernanceCli {
 
 /// Whether these words, the program's name left out, are in this form: without a command, with a target or
 /// rules. A configuration without a target is a gateway's.
-pub fn is_meant(args: &[OsString]) -> bool {
+pub(crate) fn is_meant(args: &[OsString]) -> bool {
     let gives_one = |long, short| gives(args, long) || gives(args, short);
     has_no_command(args) && (gives_one("--target", "-t") || gives_one("--rules", "-r") && !gives(args, "--config"))
 }
 
 /// Whether a flag comes first that is not one of every command.
-pub fn has_no_command(args: &[OsString]) -> bool {
+pub(crate) fn has_no_command(args: &[OsString]) -> bool {
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
         let common = ["--state-dir", "--color"].into_iter().find(|flag| is(arg, flag));
@@ -71,7 +71,7 @@ pub fn has_no_command(args: &[OsString]) -> bool {
 }
 
 /// Whether the flag is among these words.
-pub fn gives(args: &[OsString], flag: &str) -> bool {
+pub(crate) fn gives(args: &[OsString], flag: &str) -> bool {
     args.iter().any(|arg| is(arg, flag))
 }
 
@@ -85,14 +85,14 @@ fn is_value(rest: &[u8]) -> bool {
 }
 
 /// `mcp-governance-proxy`, which `ps` and `pkill` find by that name.
-pub fn program(args: impl Iterator<Item = OsString>) -> ExitCode {
+pub(crate) fn program(args: impl Iterator<Item = OsString>) -> ExitCode {
     // A refusal costs the name and nothing else.
     let _ = rustix::thread::set_name(c"mcp-governance-proxy");
     main(NAME, args)
 }
 
 /// Reads these words, the program's own left out, under this name, and does what they say.
-pub fn main(name: &'static str, args: impl Iterator<Item = OsString>) -> ExitCode {
+pub(crate) fn main(name: &'static str, args: impl Iterator<Item = OsString>) -> ExitCode {
     let command = command().name(name);
     let matches = command.get_matches_from(std::env::args_os().take(1).chain(args));
     let cli = GovernanceCli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());

@@ -19,12 +19,12 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use crate::failure::exit;
 
 /// The first word of the command line that makes the program an indexer.
-pub const INDEX_WORD: &str = "__index";
+pub(crate) const INDEX_WORD: &str = "__index";
 /// Growth of a recording that is worth an indexer; a search adds less by itself in about a second.
 const WORTH_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Follows the recordings of this process in the store.
-pub fn follow(state: &StateDir) -> OnSynced {
+pub(crate) fn follow(state: &StateDir) -> OnSynced {
     let follower = Mutex::new(Follower { state: state.clone(), growth: Growth::default(), indexer: None });
     Arc::new(move |len| follower.lock().unwrap_or_else(PoisonError::into_inner).grown(len))
 }
@@ -107,7 +107,7 @@ fn start(state: &StateDir) -> std::io::Result<Child> {
 }
 
 /// `mcp-proxy __index STATE_DIR`: brings the index up to date, and ends.
-pub fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
+pub(crate) fn run(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let Some(state) = args.next().and_then(|dir| StateDir::find(Some(Path::new(&dir)))) else {
         return ExitCode::from(exit::USAGE);
     };

@@ -23,7 +23,7 @@ use crate::report::say;
 use crate::run::{IDLE_GRACE, not_recorded, not_started, upstream};
 
 /// How the conversation with the server ended.
-pub struct Ended {
+pub(crate) struct Ended {
     pub interrupted: bool,
     /// Why nothing can have come of it, if so.
     pub failure: Option<Failure>,
@@ -34,7 +34,7 @@ pub struct Ended {
 }
 
 /// The proxy's ends of two pipes, and the client's. Must be called inside a tokio runtime.
-pub fn pipes(message_bytes_max: usize) -> io::Result<((Pipe, Pipe), Duplex)> {
+pub(crate) fn pipes(message_bytes_max: usize) -> io::Result<((Pipe, Pipe), Duplex)> {
     let (from_client, to_proxy) = pipe_with(PipeFlags::CLOEXEC)?;
     let (from_proxy, to_client) = pipe_with(PipeFlags::CLOEXEC)?;
     let proxy = (Pipe::owned(from_client)?, Pipe::owned(to_client)?);
@@ -42,7 +42,7 @@ pub fn pipes(message_bytes_max: usize) -> io::Result<((Pipe, Pipe), Duplex)> {
 }
 
 /// The same, with the client's ends as streams that any client library takes.
-pub fn streams() -> io::Result<((Pipe, Pipe), (Receiver, Sender))> {
+pub(crate) fn streams() -> io::Result<((Pipe, Pipe), (Receiver, Sender))> {
     let (from_client, to_proxy) = pipe_with(PipeFlags::CLOEXEC)?;
     let (from_proxy, to_client) = pipe_with(PipeFlags::CLOEXEC)?;
     let proxy = (Pipe::owned(from_client)?, Pipe::owned(to_client)?);
@@ -51,7 +51,7 @@ pub fn streams() -> io::Result<((Pipe, Pipe), (Receiver, Sender))> {
 
 /// Stands between the client at the other end of `pipes` and `server` until either is done. After a
 /// signal the client has `signal_patience` to leave by itself. Must be called inside a local runtime.
-pub async fn stand_between(
+pub(crate) async fn stand_between(
     pipes: (Pipe, Pipe),
     server: ServerSide,
     pipeline: Pipeline,

@@ -4,12 +4,12 @@
 mod ahead;
 mod exchanges;
 mod header;
-pub mod hold;
-pub mod json;
-pub mod lines;
+pub(crate) mod hold;
+pub(crate) mod json;
+pub(crate) mod lines;
 mod mirror;
-pub mod payload;
-pub mod ruling;
+pub(crate) mod payload;
+pub(crate) mod ruling;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,14 +23,14 @@ use crate::report::{ColorChoice, Page, Style, say};
 use ahead::Ahead;
 use exchanges::Exchanges;
 use header::Header;
-pub use header::print_header;
-pub use lines::Lines;
+pub(crate) use header::print_header;
+pub(crate) use lines::Lines;
 
 /// Interval between two looks at a session that is being recorded: as fast as people read, and no load.
 const FOLLOW_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Args)]
-pub struct InspectArgs {
+pub(crate) struct InspectArgs {
     /// A session file, or a recorded session by its id, the beginning of it, or its name [default: `last`,
     /// the newest]
     session: Option<String>,
@@ -50,7 +50,7 @@ pub struct InspectArgs {
     follow: bool,
 }
 
-pub fn inspect(args: &InspectArgs, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
+pub(crate) fn inspect(args: &InspectArgs, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
     let filter = args.filter.as_deref().map(Filter::parse).transpose()?;
     let entries = match (&args.session_file, &args.session) {
         (Some(file), _) => Entries::open(file, Some(state))?,

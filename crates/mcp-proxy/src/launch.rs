@@ -2,7 +2,7 @@
 //! rule, and the facts that it goes by. A client may hand over a terminal, so that being on one is not
 //! enough: drawing on it would ruin what the client shows, or stop us.
 
-pub mod by_hand;
+pub(crate) mod by_hand;
 
 use std::ffi::OsStr;
 use std::io::IsTerminal;
@@ -22,7 +22,7 @@ const HEARD_MAX: usize = 64 * 1024;
 
 /// What a proxy begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Launch {
+pub(crate) enum Launch {
     Draw,
     /// Carries messages. `heard` is what came over standard input already.
     Headless {
@@ -32,7 +32,7 @@ pub enum Launch {
 
 /// What the rule goes by, save for what is heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub(crate) struct Facts {
     /// What the command line asks for.
     pub ui: Option<Ui>,
     /// Whether the command line says that clients come over standard input.
@@ -41,7 +41,7 @@ pub struct Facts {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Terminals {
+pub(crate) struct Terminals {
     pub stdin: bool,
     pub stdout: bool,
     /// They show what we write, and do not stop us for it.
@@ -62,7 +62,7 @@ enum Rule {
 }
 
 /// Finds out, which takes as long as a terminal has to be listened to.
-pub fn decide(ui: Option<Ui>, stdin_is_client: bool) -> Result<Launch, Failure> {
+pub(crate) fn decide(ui: Option<Ui>, stdin_is_client: bool) -> Result<Launch, Failure> {
     let facts = Facts { ui, stdin_is_client, terminals: Terminals::of_this_process() };
     Ok(match rule(facts) {
         Rule::Draw => Launch::Draw,
@@ -86,7 +86,7 @@ fn rule(Facts { ui, stdin_is_client, terminals }: Facts) -> Rule {
 }
 
 impl Terminals {
-    pub fn of_this_process() -> Self {
+    pub(crate) fn of_this_process() -> Self {
         Self {
             stdin: std::io::stdin().is_terminal(),
             stdout: std::io::stdout().is_terminal(),
@@ -95,7 +95,7 @@ impl Terminals {
         }
     }
 
-    pub fn can_be_drawn_on(self) -> bool {
+    pub(crate) fn can_be_drawn_on(self) -> bool {
         self.stdin && self.stdout && !self.dumb
     }
 }
@@ -110,7 +110,7 @@ fn is_foreground() -> bool {
 }
 
 /// What is said where something would have to be drawn, and cannot be.
-pub fn no_terminal(what: &str) -> Failure {
+pub(crate) fn no_terminal(what: &str) -> Failure {
     Failure::usage(format!(
         "{what} needs a terminal on standard input and output; `mcp-proxy tail` prints messages anywhere"
     ))

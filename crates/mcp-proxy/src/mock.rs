@@ -27,7 +27,7 @@ use fallback::Fallback;
 #[command(
     override_usage = "mcp-proxy mock [OPTIONS] SESSION\n       mcp-proxy mock [OPTIONS] SESSION --fallback --target-command CMD\n       mcp-proxy mock [OPTIONS] SESSION --fallback --target-url URL"
 )]
-pub struct MockArgs {
+pub(crate) struct MockArgs {
     #[command(flatten)]
     chosen: ChosenArgs,
     /// Where clients connect: `stdio`, a port on 127.0.0.1, or an IP address with a port [default:
@@ -55,7 +55,7 @@ pub struct MockArgs {
     quiet: bool,
 }
 
-pub fn mock(args: &MockArgs, state: StateDir) -> Result<ExitCode, Failure> {
+pub(crate) fn mock(args: &MockArgs, state: StateDir) -> Result<ExitCode, Failure> {
     let client = client(args)?;
     let chosen = args.chosen.read(&state, |_| ())?;
     if chosen.transcript.calls().next().is_none() {

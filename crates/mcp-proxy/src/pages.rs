@@ -1,9 +1,9 @@
 //! Pages of the documents that hints send people to. They are in the program, because an installed one has no `docs`.
 
-pub const CONFIGURATION: &str = include_str!("../../../docs/config.md");
-pub const ERRORS: &str = include_str!("../../../docs/errors.md");
-pub const OPERATIONS: &str = include_str!("../../../docs/operations.md");
-pub const RULES: &str = include_str!("../../../docs/policy.md");
+pub(crate) const CONFIGURATION: &str = include_str!("../../../docs/config.md");
+pub(crate) const ERRORS: &str = include_str!("../../../docs/errors.md");
+pub(crate) const OPERATIONS: &str = include_str!("../../../docs/operations.md");
+pub(crate) const RULES: &str = include_str!("../../../docs/policy.md");
 
 #[cfg(test)]
 mod tests {

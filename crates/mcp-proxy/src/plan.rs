@@ -16,7 +16,7 @@ use crate::failure::{Failure, exit, quoted};
 use crate::gateway::Settings;
 use crate::gateway::flags::check_names;
 
-pub struct Plan {
+pub(crate) struct Plan {
     pub client: Listen,
     pub server: ServerSide,
     /// What clients of a listener must show.
@@ -101,7 +101,7 @@ impl ServerSide {
 
 impl Plan {
     /// `mcp-proxy proxy …`
-    pub fn of_proxy(args: &ProxyArgs) -> Result<Self, Failure> {
+    pub(crate) fn of_proxy(args: &ProxyArgs) -> Result<Self, Failure> {
         let server = match (args.transport, &args.target_command, &args.target_url) {
             (_, Some(_), Some(_)) => {
                 return Err(Failure::usage("--target-command and --target-url do not go together")
@@ -144,7 +144,7 @@ impl Plan {
         Ok(Self { token, rewrite_resource: args.rewrite_resource, ..Self::new(client, server) })
     }
 
-    pub fn new(client: Listen, server: ServerSide) -> Self {
+    pub(crate) fn new(client: Listen, server: ServerSide) -> Self {
         Self {
             client,
             server,
@@ -159,7 +159,7 @@ impl Plan {
 
     /// The same where the terminal is drawn on: clients do not come over it. Those that would have are
     /// listened for, at a port that nobody has to know if nobody named it.
-    pub fn drawn(mut self, listen_port: Option<u16>) -> Self {
+    pub(crate) fn drawn(mut self, listen_port: Option<u16>) -> Self {
         if self.client == Listen::Stdio {
             self.client = Listen::At(local(listen_port));
             self.or_any_port = listen_port.is_none();
@@ -168,7 +168,7 @@ impl Plan {
     }
 
     /// A listener in front of a command of our own.
-    pub fn in_front_of(words: &[OsString], client: Listen, token_file: Option<&Path>) -> Result<Self, Failure> {
+    pub(crate) fn in_front_of(words: &[OsString], client: Listen, token_file: Option<&Path>) -> Result<Self, Failure> {
         let token = token(client, token_file)?;
         let shown = shell_words::join(words.iter().map(|word| word.to_string_lossy()));
         let (program, rest) = words.split_first().expect("the command is ours, and not empty");
@@ -177,7 +177,7 @@ impl Plan {
     }
 
     /// `mcp-proxy run …`
-    pub fn of_run(args: &RunArgs) -> Result<Self, Failure> {
+    pub(crate) fn of_run(args: &RunArgs) -> Result<Self, Failure> {
         let words: Vec<OsString> = std::env::args_os().collect();
         check_names(&args.command, &words)?;
         let server = match &args.url {
@@ -197,7 +197,7 @@ impl Plan {
 
 impl Plan {
     /// `--target …`, which is a command, or an address if it looks like one.
-    pub fn of_target(target: &str, args: &RecordingArgs) -> Result<Self, Failure> {
+    pub(crate) fn of_target(target: &str, args: &RecordingArgs) -> Result<Self, Failure> {
         let is_address = ["http://", "https://"].iter().any(|scheme| target.starts_with(scheme));
         let server = match is_address {
             true => url_side(target, Transport::StreamableHttp, args)?,
@@ -241,7 +241,7 @@ fn check_rewrite(client: Listen, server: &ServerSide, has_token: bool) -> Result
 
 impl TargetArgs {
     /// The server that is meant, if one is.
-    pub fn server(
+    pub(crate) fn server(
         &self,
         transport: Option<UrlTransportArg>,
         args: &RecordingArgs,
@@ -261,7 +261,7 @@ impl TargetArgs {
     }
 }
 
-pub fn words_side(words: &[OsString], args: &RecordingArgs) -> Result<ServerSide, Failure> {
+pub(crate) fn words_side(words: &[OsString], args: &RecordingArgs) -> Result<ServerSide, Failure> {
     let shown = shell_words::join(words.iter().map(|word| word.to_string_lossy()));
     command_side(words, shown, args)
 }
@@ -286,7 +286,7 @@ fn command_side(words: &[OsString], shown: String, args: &RecordingArgs) -> Resu
     Ok(ServerSide::Command { command, shown })
 }
 
-pub fn url_side(url: &str, transport: Transport, args: &RecordingArgs) -> Result<ServerSide, Failure> {
+pub(crate) fn url_side(url: &str, transport: Transport, args: &RecordingArgs) -> Result<ServerSide, Failure> {
     if !args.env.is_empty() {
         return Err(Failure::usage("--env is for a server that is a command, not for an address"));
     }
@@ -303,7 +303,7 @@ pub fn url_side(url: &str, transport: Transport, args: &RecordingArgs) -> Result
 }
 
 /// The first line of a file.
-pub fn read_token(path: &Path) -> Result<String, Failure> {
+pub(crate) fn read_token(path: &Path) -> Result<String, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::new(exit::USAGE, format!("cannot read the token from {}: {error}", quoted(path))))?;
     let token = text.lines().next().unwrap_or_default().trim();

@@ -19,8 +19,8 @@ use std::sync::Arc;
 use clap::Subcommand;
 use mcp_store::StateDir;
 
-pub use govern::{GovernArgs, Governing, Site};
-pub use watch::{Stamp, stamp};
+pub(crate) use govern::{GovernArgs, Governing, Site};
+pub(crate) use watch::{Stamp, stamp};
 
 use crate::config::{Located, Reading};
 use crate::failure::Failure;
@@ -28,7 +28,7 @@ use crate::report::{ColorChoice, Page};
 use service::Naming;
 
 #[derive(Subcommand)]
-pub enum PolicyCommand {
+pub(crate) enum PolicyCommand {
     /// Say whether rules files are right, and what they say
     Check(check::CheckArgs),
     /// Say what a tool does, which rules match a call of it, and which decides
@@ -38,18 +38,18 @@ pub enum PolicyCommand {
 }
 
 /// Rules that stand in another file, under `policy`. What is wrong with them is noted.
-pub fn read_inline(policy: &Located, reading: &mut Reading<'_>) -> Option<()> {
+pub(crate) fn read_inline(policy: &Located, reading: &mut Reading<'_>) -> Option<()> {
     native::read(policy, Naming::default(), reading).map(drop)
 }
 
 /// Whether a rules file can be used in front of these servers of a gateway, what it says, and what to note.
-pub fn summary_of(path: &Path, servers: &[Arc<str>]) -> Result<(String, Vec<String>), Failure> {
+pub(crate) fn summary_of(path: &Path, servers: &[Arc<str>]) -> Result<(String, Vec<String>), Failure> {
     let read = file::read(path, Naming { servers, ..Naming::default() })?;
     Ok((check::summary(&read), read.remarks))
 }
 
 /// `mcp-proxy policy …`
-pub fn policy(
+pub(crate) fn policy(
     command: &PolicyCommand,
     state: &dyn Fn() -> Result<StateDir, Failure>,
     color: ColorChoice,

@@ -21,7 +21,7 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub(crate) enum Unit {
     Messages,
     Sessions,
     Bytes,
@@ -33,7 +33,7 @@ pub enum Unit {
 
 /// Who waits for long work: hears how far it has come and what it has to say, and may stop it.
 #[derive(Clone, Debug)]
-pub enum Waiter {
+pub(crate) enum Waiter {
     /// Whoever typed a command.
     Command,
     /// A face. What work has to say beside its outcome has no place on its screen.
@@ -42,7 +42,7 @@ pub enum Waiter {
 
 impl Waiter {
     /// Begins work, as [`Progress::begin`] does for a command.
-    pub fn begin(&self, what: &'static str, unit: Unit, total: Option<u64>) -> Progress {
+    pub(crate) fn begin(&self, what: &'static str, unit: Unit, total: Option<u64>) -> Progress {
         match self {
             Self::Command => Progress::begin(what, unit, total),
             Self::Face(work) => {
@@ -52,7 +52,7 @@ impl Waiter {
         }
     }
 
-    pub fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         match self {
             Self::Command => say(text),
             Self::Face(_) => {}
@@ -60,7 +60,7 @@ impl Waiter {
     }
 
     /// Whether nobody wants the work any longer.
-    pub fn has_left(&self) -> bool {
+    pub(crate) fn has_left(&self) -> bool {
         match self {
             Self::Command => is_interrupted(),
             Self::Face(work) => work.is_cancelled(),
@@ -83,7 +83,7 @@ impl From<Interrupted> for Failure {
 /// once.
 ///
 /// What is shown vanishes when this is dropped; what is to stay, a command says itself.
-pub struct Progress(Shown);
+pub(crate) struct Progress(Shown);
 
 enum Shown {
     Bar(Bar),
@@ -93,12 +93,12 @@ enum Shown {
 impl Progress {
     /// Work of a command. `what` is what people read: `indexing`, `exporting`. Without a total there is no
     /// bar, only a count.
-    pub fn begin(what: &'static str, unit: Unit, total: Option<u64>) -> Self {
+    pub(crate) fn begin(what: &'static str, unit: Unit, total: Option<u64>) -> Self {
         Self(Shown::Bar(Bar::begin(what, unit, total)))
     }
 
     /// Work that cannot tell how far it is, and leaves nothing behind: Ctrl-C ends the program.
-    pub fn waiting(what: &'static str) -> Waiting {
+    pub(crate) fn waiting(what: &'static str) -> Waiting {
         let bar = Bar::begin(what, Unit::Bytes, None);
         bar.bar.set_style(style_of("{msg} {spinner}"));
         let (over, is_over) = std::sync::mpsc::sync_channel::<()>(0);
@@ -117,7 +117,7 @@ impl Progress {
     }
 
     /// So much more is done.
-    pub fn advance(&self, by: u64) -> Result<(), Interrupted> {
+    pub(crate) fn advance(&self, by: u64) -> Result<(), Interrupted> {
         match &self.0 {
             Shown::Bar(bar) => bar.bar.inc(by),
             Shown::Told(work) => {
@@ -129,7 +129,7 @@ impl Progress {
     }
 
     /// So much is done in all.
-    pub fn reach(&self, position: u64) -> Result<(), Interrupted> {
+    pub(crate) fn reach(&self, position: u64) -> Result<(), Interrupted> {
         match &self.0 {
             Shown::Bar(bar) => bar.bar.set_position(position),
             Shown::Told(work) => work.set(position, work.done().1),
@@ -138,7 +138,7 @@ impl Progress {
     }
 
     /// Shows what there is to show, and tells whether to stop.
-    pub fn check(&self) -> Result<(), Interrupted> {
+    pub(crate) fn check(&self) -> Result<(), Interrupted> {
         match &self.0 {
             Shown::Bar(bar) => bar.check(),
             Shown::Told(work) => go_on(!work.is_cancelled()),
@@ -146,7 +146,7 @@ impl Progress {
     }
 
     /// Says a line above the bar, which would otherwise be drawn through it.
-    pub fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         if let Shown::Bar(bar) = &self.0 {
             bar.bar.suspend(|| say(text));
         }
@@ -182,7 +182,7 @@ impl Bar {
 }
 
 /// Shown until it is dropped.
-pub struct Waiting {
+pub(crate) struct Waiting {
     over: Option<std::sync::mpsc::SyncSender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -203,7 +203,7 @@ impl Drop for Bar {
 }
 
 /// Whether Ctrl-C was pressed since work began that can be stopped.
-pub fn is_interrupted() -> bool {
+pub(crate) fn is_interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 

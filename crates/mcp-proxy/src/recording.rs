@@ -17,7 +17,11 @@ use crate::plan::ServerSide;
 use crate::report::say;
 
 /// Opens the recording, and the session file if one is wanted.
-pub fn begin(args: &RecordingArgs, server: &ServerSide, state: Result<StateDir, Failure>) -> Result<Recorder, Failure> {
+pub(crate) fn begin(
+    args: &RecordingArgs,
+    server: &ServerSide,
+    state: Result<StateDir, Failure>,
+) -> Result<Recorder, Failure> {
     let session_file = args.session_file.as_ref().map(std::path::absolute).transpose()?;
     if args.no_record && session_file.is_none() {
         if args.evidence == EvidenceArg::Strict {
@@ -95,7 +99,10 @@ fn open_recorder(
     Ok(Recorder::begin(header, place, options)?)
 }
 
-pub fn write_session_files(sessions: Vec<(SessionHeader, PathBuf)>, args: &RecordingArgs) -> Result<(), Failure> {
+pub(crate) fn write_session_files(
+    sessions: Vec<(SessionHeader, PathBuf)>,
+    args: &RecordingArgs,
+) -> Result<(), Failure> {
     for (header, segment) in sessions {
         let Some(file) = header.session_file else { continue };
         let write = || -> Result<(), StoreError> { session_file::write(&file, &Session::open_segment(&segment)?) };

@@ -36,7 +36,7 @@ use crate::report::ColorChoice;
 #[command(
     override_usage = "mcp-proxy replay [OPTIONS] [SESSION] --target-command CMD\n       mcp-proxy replay [OPTIONS] [SESSION] --target-url URL\n       mcp-proxy replay [OPTIONS] [SESSION] -- CMD [ARGS]...\n       mcp-proxy replay --live [OPTIONS] [INSTANCE] MESSAGE"
 )]
-pub struct ReplayArgs {
+pub(crate) struct ReplayArgs {
     #[command(flatten)]
     chosen: ChosenArgs,
     /// With --live: the message by its number, such as `#12`, if an instance stands before it
@@ -119,7 +119,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// What came of a replay, for every kind of report.
-pub struct Played {
+pub(crate) struct Played {
     pub recorded: SessionHeader,
     pub conversation: u32,
     pub target: String,
@@ -135,7 +135,7 @@ pub struct Played {
 }
 
 impl Played {
-    pub fn is_drifted(&self) -> bool {
+    pub(crate) fn is_drifted(&self) -> bool {
         let tally = self.outcomes.tally();
         let heard_else =
             self.compares_notifications && self.outcomes.heard.values().any(|count| count.now != count.recorded);
@@ -143,7 +143,7 @@ impl Played {
     }
 }
 
-pub fn replay(args: &ReplayArgs, state: StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(crate) fn replay(args: &ReplayArgs, state: StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     if args.live {
         let live = Live {
             words: args.chosen.session.iter().chain(&args.message).cloned().collect(),

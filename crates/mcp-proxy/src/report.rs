@@ -9,16 +9,16 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use mcp_wire::visible::visible_lines;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-pub use kept::{Kept, keep, say_kept};
-pub use structured::{Level, structured};
+pub(crate) use kept::{Kept, keep, say_kept};
+pub(crate) use structured::{Level, structured};
 
 /// Says something on standard error, or later while something draws there.
-pub fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     structured::said(text).iter().for_each(|line| keep_or_say(line));
 }
 
 /// The same of what somebody waits for, whatever is left out otherwise.
-pub fn announce(text: &str) {
+pub(crate) fn announce(text: &str) {
     keep_or_say(&structured::announced(text));
 }
 
@@ -61,21 +61,21 @@ fn say_within(text: &str, patience: Timespec) {
 
 /// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum ColorChoice {
+pub(crate) enum ColorChoice {
     Auto,
     Always,
     Never,
 }
 
 /// The answer of a command, on standard output.
-pub struct Page {
+pub(crate) struct Page {
     out: BufWriter<io::StdoutLock<'static>>,
     color: bool,
 }
 
 /// What a piece of text means; shown by colour only in addition to words.
 #[derive(Clone, Copy)]
-pub enum Style {
+pub(crate) enum Style {
     Heading,
     Faint,
     Good,
@@ -87,7 +87,7 @@ pub enum Style {
 }
 
 impl Page {
-    pub fn new(color: ColorChoice) -> Self {
+    pub(crate) fn new(color: ColorChoice) -> Self {
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let color = match color {
@@ -99,11 +99,11 @@ impl Page {
     }
 
     /// Prints a line of our own making; what came from a peer has been made visible by then.
-    pub fn line(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out, "{text}")
     }
 
-    pub fn styled(&self, style: Style, text: &str) -> String {
+    pub(crate) fn styled(&self, style: Style, text: &str) -> String {
         if !self.color {
             return text.to_owned();
         }
@@ -119,16 +119,16 @@ impl Page {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    pub fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.out.write_all(bytes)
     }
 
     /// Shows what has been printed so far.
-    pub fn flush(&mut self) -> io::Result<()> {
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
-    pub fn end(mut self) -> io::Result<()> {
+    pub(crate) fn end(mut self) -> io::Result<()> {
         self.out.flush()
     }
 }
@@ -147,7 +147,7 @@ impl Write for Page {
 const LAST_COLUMN_LEAST: usize = 16;
 
 /// The width of the terminal on standard output, if that is one.
-pub fn terminal_width() -> Option<usize> {
+pub(crate) fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();
     let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten()?;
     Some(usize::from(size.ws_col)).filter(|width| *width > 0)
@@ -155,7 +155,7 @@ pub fn terminal_width() -> Option<usize> {
 
 /// The beginning of a line's last column, as far as the terminal has room behind `used` columns. In a pipe, all of
 /// it.
-pub fn rest_of_line(text: &str, used: usize, width: Option<usize>) -> String {
+pub(crate) fn rest_of_line(text: &str, used: usize, width: Option<usize>) -> String {
     let room = width.map(|width| width.saturating_sub(used).max(LAST_COLUMN_LEAST));
     match room.and_then(|room| text.char_indices().nth(room).map(|_| room)) {
         Some(room) => text.chars().take(room - 1).chain(['…']).collect(),
@@ -164,7 +164,7 @@ pub fn rest_of_line(text: &str, used: usize, width: Option<usize>) -> String {
 }
 
 /// A duration as people say it.
-pub fn duration(ns: u64) -> String {
+pub(crate) fn duration(ns: u64) -> String {
     match ns {
         0..1_000_000 => format!("{}\u{b5}s", ns / 1_000),
         1_000_000..10_000_000 => format!("{:.1}ms", ns as f64 / 1e6),
@@ -174,7 +174,7 @@ pub fn duration(ns: u64) -> String {
 }
 
 /// A size as people say it.
-pub fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1_024 => format!("{bytes} B"),
         1_024..1_048_576 => format!("{:.1} KB", bytes as f64 / 1_024.0),

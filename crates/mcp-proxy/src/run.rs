@@ -39,7 +39,7 @@ use crate::screen::{Drawn, Screen};
 
 /// Time for a server to end by itself once its input is closed, without open calls and with. Calls on a listener
 /// get the latter when it ends.
-pub const IDLE_GRACE: Duration = Duration::from_secs(2);
+pub(crate) const IDLE_GRACE: Duration = Duration::from_secs(2);
 const CALL_GRACE: Duration = Duration::from_secs(10);
 /// The signals by which a server is ended that did not end by itself.
 const SIGTERM: i32 = 15;
@@ -48,7 +48,11 @@ const SIGKILL: i32 = 9;
 const TYPE_HERE: &str = "standard input is a terminal; type JSON-RPC messages, one a line, and end with Ctrl-D";
 
 /// `mcp-proxy proxy`
-pub fn proxy(args: &ProxyArgs, state: Result<StateDir, Failure>, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(crate) fn proxy(
+    args: &ProxyArgs,
+    state: Result<StateDir, Failure>,
+    color: ColorChoice,
+) -> Result<ExitCode, Failure> {
     let mut plan = Plan::of_proxy(args)?;
     let instance = Some((&args.hold, &args.govern));
     match launch::decide(args.ui, args.listen == Some(Listen::Stdio))? {
@@ -65,7 +69,7 @@ pub fn proxy(args: &ProxyArgs, state: Result<StateDir, Failure>, color: ColorCho
 }
 
 /// `mcp-proxy run`
-pub fn run(args: &RunArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
+pub(crate) fn run(args: &RunArgs, state: Result<StateDir, Failure>) -> Result<ExitCode, Failure> {
     let words: Vec<OsString> = std::env::args_os().collect();
     // Options may have secrets, which do not belong into a log.
     let is_seen = std::io::stderr().is_terminal();
@@ -76,7 +80,7 @@ pub fn run(args: &RunArgs, state: Result<StateDir, Failure>) -> Result<ExitCode,
 
 /// Stands between the two sides of a plan. Without `instance` nobody can attach, nothing is held and nothing
 /// governed.
-pub fn carry_out(
+pub(crate) fn carry_out(
     plan: Plan,
     args: &RecordingArgs,
     instance: Option<(&HoldArgs, &GovernArgs)>,
@@ -236,7 +240,7 @@ async fn bridge_stdio(
     Ok(code)
 }
 
-pub fn upstream(target: Target, args: &RecordingArgs) -> Result<Rc<Upstream>, Failure> {
+pub(crate) fn upstream(target: Target, args: &RecordingArgs) -> Result<Rc<Upstream>, Failure> {
     let tls = target
         .tls
         .then(|| tls::client_config(args.ca_file.as_deref()))
@@ -343,7 +347,7 @@ fn client_pipes(heard: Vec<u8>) -> std::io::Result<(Pipe, Pipe)> {
     Ok((stdin.after(heard), stdout))
 }
 
-pub fn not_recorded(failed: &StoreFailed) -> Failure {
+pub(crate) fn not_recorded(failed: &StoreFailed) -> Failure {
     Failure::caused_by(exit::CANNOT_RUN, failed).hint("free some space, or give --on-store-failure forward")
 }
 
@@ -377,7 +381,7 @@ async fn relay_stdio(
     }
 }
 
-pub fn not_started(program: &str, error: &std::io::Error) -> Failure {
+pub(crate) fn not_started(program: &str, error: &std::io::Error) -> Failure {
     let failure = Failure::new(exit::CANNOT_RUN, format!("cannot start `{program}`: {}", plainly(error)));
     if error.kind() == std::io::ErrorKind::NotFound {
         return failure.hint("give the program's full path; clients often run without the PATH of your shell");

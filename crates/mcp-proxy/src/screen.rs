@@ -26,7 +26,7 @@ use crate::{face, shelf};
 const LEAVES_WITHIN: Duration = Duration::from_secs(2);
 
 /// What a face looks like unless somebody says otherwise.
-pub fn options(color: ColorChoice, doors: Vec<String>) -> Options {
+pub(crate) fn options(color: ColorChoice, doors: Vec<String>) -> Options {
     Options {
         color: match color {
             ColorChoice::Auto => Color::Auto,
@@ -45,14 +45,14 @@ pub fn options(color: ColorChoice, doors: Vec<String>) -> Options {
 }
 
 /// How clients get in, to be copied into their configs.
-pub fn doors(state: &StateDir, short_id: &str, listens_at: SocketAddr) -> Vec<String> {
+pub(crate) fn doors(state: &StateDir, short_id: &str, listens_at: SocketAddr) -> Vec<String> {
     let own = StateDir::find(None).is_some_and(|own| own.root() == state.root());
     let program = if own { String::new() } else { format!(" --state-dir {}", quoted(state.root())) };
     vec![format!("mcp-proxy{program} connect {short_id}"), format!("http://{listens_at}{ENDPOINT}")]
 }
 
 /// A face that is about to draw. What is said meanwhile is said when it is done.
-pub struct Screen {
+pub(crate) struct Screen {
     color: ColorChoice,
     state: StateDir,
     library: Arc<dyn Library>,
@@ -60,19 +60,19 @@ pub struct Screen {
 }
 
 /// A face that draws.
-pub struct Drawn {
+pub(crate) struct Drawn {
     over: Receiver<()>,
     before: Option<Termios>,
 }
 
 impl Screen {
-    pub fn new(color: ColorChoice, state: &StateDir) -> Self {
+    pub(crate) fn new(color: ColorChoice, state: &StateDir) -> Self {
         Self { color, state: state.clone(), library: shelf::library(state), kept: report::keep() }
     }
 
     /// Draws as soon as `socket` is there. What the user wants in the end comes as a [`Parting`]; nothing
     /// comes if the face fails, and then the proxy goes on without it.
-    pub fn start(
+    pub(crate) fn start(
         self,
         socket: oneshot::Receiver<PathBuf>,
         short_id: &str,
@@ -130,7 +130,7 @@ impl Drop for Over {
 impl Drawn {
     /// Waits until the face has left the terminal, as it does when the instance has ended. One that does
     /// not is left behind, and the terminal is put in order without it.
-    pub fn end(self) {
+    pub(crate) fn end(self) {
         if self.over.recv_timeout(LEAVES_WITHIN).is_ok() {
             return;
         }

@@ -3,7 +3,7 @@
 mod import;
 mod indexing;
 mod prune;
-pub mod search;
+pub(crate) mod search;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ use crate::progress::Progress;
 use crate::report::{self, ColorChoice, Page, Style, say};
 
 #[derive(Subcommand)]
-pub enum SessionsCommand {
+pub(crate) enum SessionsCommand {
     /// List the sessions, newest first
     List {
         /// One JSON object a line
@@ -57,9 +57,9 @@ pub enum SessionsCommand {
     Reindex,
 }
 
-pub use prune::age;
+pub(crate) use prune::age;
 
-pub fn sessions(command: &SessionsCommand, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(crate) fn sessions(command: &SessionsCommand, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     let reading = Progress::waiting("reading sessions");
     let catalogue = Catalogue::open(state)?;
     drop(reading);

@@ -55,7 +55,7 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// Opens the cache, with what people should be told if it could not be used as it was.
-    pub fn open(&self, state: &StateDir) -> Result<(Connection, Vec<String>), StoreError> {
+    pub(crate) fn open(&self, state: &StateDir) -> Result<(Connection, Vec<String>), StoreError> {
         state.check()?;
         let path = (self.path)(state);
         let error = match self.connect(&path) {
@@ -72,12 +72,12 @@ impl Cache {
     }
 
     /// One that no file has.
-    pub fn open_in_memory(&self) -> Result<Connection, rusqlite::Error> {
+    pub(crate) fn open_in_memory(&self) -> Result<Connection, rusqlite::Error> {
         self.prepare(Connection::open_in_memory()?)
     }
 
     /// Begins to write, unless a program of another version has replaced the tables since they were opened.
-    pub fn write<'a>(&self, connection: &'a mut Connection) -> Result<Transaction<'a>, rusqlite::Error> {
+    pub(crate) fn write<'a>(&self, connection: &'a mut Connection) -> Result<Transaction<'a>, rusqlite::Error> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         if version(&transaction)? != self.version {
             let why = format!("another version of this program has replaced the {}", self.name);
@@ -86,7 +86,7 @@ impl Cache {
         Ok(transaction)
     }
 
-    pub fn remove(&self, state: &StateDir) -> Result<(), StoreError> {
+    pub(crate) fn remove(&self, state: &StateDir) -> Result<(), StoreError> {
         state.check()?;
         remove(&(self.path)(state));
         Ok(())

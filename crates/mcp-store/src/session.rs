@@ -193,7 +193,7 @@ pub(crate) struct Conversations {
 }
 
 impl Conversations {
-    pub fn add(&mut self, conversation: u32) {
+    pub(crate) fn add(&mut self, conversation: u32) {
         if self.first == 0 {
             self.first = conversation;
         }

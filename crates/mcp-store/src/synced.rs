@@ -15,7 +15,7 @@ pub type OnSynced = Arc<dyn Fn(u64) + Send + std::marker::Sync>;
 
 /// Sees to it that what was written reaches the disk soon, off the path.
 #[derive(Debug)]
-pub struct Sync {
+pub(crate) struct Sync {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -29,7 +29,7 @@ struct Shared {
 }
 
 impl Sync {
-    pub fn start(thread_name: &str, file: File, on_synced: Option<OnSynced>) -> io::Result<Self> {
+    pub(crate) fn start(thread_name: &str, file: File, on_synced: Option<OnSynced>) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -39,7 +39,7 @@ impl Sync {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    pub fn take_error(&self) -> Option<io::Error> {
+    pub(crate) fn take_error(&self) -> Option<io::Error> {
         match self.shared.errno.load(Ordering::Acquire) {
             0 => None,
             errno => {
@@ -49,7 +49,7 @@ impl Sync {
         }
     }
 
-    pub fn soon(&self) {
+    pub(crate) fn soon(&self) {
         // Only the first write after a sync pays for a wake-up.
         if !self.shared.dirty.swap(true, Ordering::AcqRel)
             && let Some(thread) = &self.thread

@@ -30,7 +30,7 @@ use crate::state::tools::Tools;
 use crate::state::traffic::Traffic;
 use crate::state::waterfall::Waterfall;
 
-pub struct App {
+pub(crate) struct App {
     pub common: Common,
     pub keymap: Keymap,
     pub traffic: Traffic,
@@ -63,7 +63,7 @@ pub struct App {
 const FILTER_AFTER: u64 = 120;
 
 impl App {
-    pub fn new(common: Common, keymap: Keymap) -> Self {
+    pub(crate) fn new(common: Common, keymap: Keymap) -> Self {
         Self {
             common,
             keymap,
@@ -89,11 +89,11 @@ impl App {
     }
 
     /// What is wanted of the world outside since this was asked last.
-    pub fn take_effects(&mut self) -> Vec<Effect> {
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
         self.common.take_effects()
     }
 
-    pub fn key(&mut self, key: Key) {
+    pub(crate) fn key(&mut self, key: Key) {
         match std::mem::take(&mut self.common.overlay) {
             Overlay::None => self.screen_key(key),
             Overlay::Prompt(prompt) => self.prompt_key(prompt, key),
@@ -105,7 +105,7 @@ impl App {
         self.follow_up();
     }
 
-    pub fn paste(&mut self, text: &str) {
+    pub(crate) fn paste(&mut self, text: &str) {
         match &mut self.common.overlay {
             Overlay::Prompt(prompt) => {
                 prompt.paste(text);
@@ -133,7 +133,7 @@ impl App {
         }
     }
 
-    pub fn command(&mut self, command: Command) {
+    pub(crate) fn command(&mut self, command: Command) {
         if let Some(screen) = command.screen() {
             return self.show(screen);
         }
@@ -157,7 +157,7 @@ impl App {
         }
     }
 
-    pub fn show(&mut self, screen: Screen) {
+    pub(crate) fn show(&mut self, screen: Screen) {
         self.common.screen = screen;
         let common = &mut self.common;
         match screen {
@@ -238,7 +238,7 @@ impl App {
     }
 
     /// A line of the screen's own list was clicked.
-    pub fn select_line(&mut self, line: usize) {
+    pub(crate) fn select_line(&mut self, line: usize) {
         match self.common.screen {
             Screen::Held => self.held.select_line(line, &mut self.common),
             Screen::Repeater => self.repeater.is_on_answer = false,
@@ -253,7 +253,7 @@ impl App {
     }
 
     /// Whether the pane beside the list has the keys, where a screen has such a pane.
-    pub fn is_beside(&mut self) -> Option<&mut bool> {
+    pub(crate) fn is_beside(&mut self) -> Option<&mut bool> {
         match self.common.screen {
             Screen::Traffic => Some(&mut self.detail.has_keys),
             Screen::Held => Some(&mut self.held.is_on_message),
@@ -265,12 +265,12 @@ impl App {
         }
     }
 
-    pub fn choose(&mut self, choice: Choice) {
+    pub(crate) fn choose(&mut self, choice: Choice) {
         self.chosen(choice);
     }
 
     /// After something was done that no key asked for.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         self.follow_up();
     }
 
@@ -296,7 +296,7 @@ impl App {
     }
 
     /// Time has passed: milliseconds since the beginning.
-    pub fn tick(&mut self, now: u64) {
+    pub(crate) fn tick(&mut self, now: u64) {
         self.common.tick(now);
         if self.filter_due.take_if(|due| *due <= now).is_some() {
             self.apply_typed_filter();
@@ -312,7 +312,7 @@ impl App {
     }
 
     /// When [`App::tick`] is due at the latest, in milliseconds from now.
-    pub fn tick_within(&self) -> u64 {
+    pub(crate) fn tick_within(&self) -> u64 {
         let is_moving = self.common.screen == Screen::Waterfall && self.waterfall.has_open();
         let is_counting = !self.common.held().is_empty() || self.common.job.is_some() || is_moving;
         let usual = if is_counting { 250 } else { 500 };

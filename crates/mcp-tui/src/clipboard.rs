@@ -9,11 +9,11 @@ use mcp_wire::visible::is_deceptive;
 use crate::text::human_size;
 
 /// Terminals drop longer sequences, some without a word.
-pub const COPIED_BYTES_MAX: usize = 100_000;
+pub(crate) const COPIED_BYTES_MAX: usize = 100_000;
 
 /// The sequence (OSC 52) that makes a terminal copy a text. Inside tmux it is wrapped, for tmux to hand it
 /// on; `is_tmux` is whether `TMUX` is set. What is too long is refused, in words.
-pub fn copy_sequence(text: &str, is_tmux: bool) -> Result<String, String> {
+pub(crate) fn copy_sequence(text: &str, is_tmux: bool) -> Result<String, String> {
     if text.len() > COPIED_BYTES_MAX {
         let most = human_size(COPIED_BYTES_MAX as u64);
         return Err(format!("more than {most} is too much for a terminal to copy: export it instead"));
@@ -23,14 +23,14 @@ pub fn copy_sequence(text: &str, is_tmux: bool) -> Result<String, String> {
 }
 
 /// A command that sends a message to a server over HTTP.
-pub fn as_curl(message: &str, url: &str) -> String {
+pub(crate) fn as_curl(message: &str, url: &str) -> String {
     let headers = "-H 'content-type: application/json' -H 'accept: application/json, text/event-stream'";
     format!("curl -sS -X POST {headers} --data-raw {} --url {}", quoted(message), quoted(url))
 }
 
 /// A command that gives a message to a server that reads standard input. `command` is the server's, as
 /// a shell takes it.
-pub fn as_printf(message: &str, command: &str) -> String {
+pub(crate) fn as_printf(message: &str, command: &str) -> String {
     format!("printf '%s\\n' {} | {}", quoted(message), on_one_line(command))
 }
 

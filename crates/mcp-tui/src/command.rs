@@ -102,7 +102,7 @@ macro_rules! commands {
         pub enum Command { $($command,)* }
 
         /// In the order in which help shows them.
-        pub const COMMANDS: &[Entry] = &[$(
+        pub(crate) const COMMANDS: &[Entry] = &[$(
             Entry { command: Command::$command, name: $name, keys: $keys, scope: $scope, does: $does },
         )*];
     };

@@ -14,16 +14,16 @@ use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-pub use learn::learn;
-pub use words::Word;
+pub(crate) use learn::learn;
+pub(crate) use words::Word;
 
 use crate::text::human_size;
 use ignore::Pattern;
 use layout::Laid;
 
 /// Messages with more bytes or lines are not compared line by line.
-pub const BYTES_MAX: usize = 2_000_000;
-pub const LINES_MAX: usize = 20_000;
+pub(crate) const BYTES_MAX: usize = 2_000_000;
+pub(crate) const LINES_MAX: usize = 20_000;
 /// Lines searched on the other side for the one with the same key.
 const LOOK_AHEAD: usize = 64;
 /// Fewer equal lines are shown rather than counted.
@@ -31,7 +31,7 @@ const FOLDED_MIN: usize = 2;
 
 /// What two messages have in common, and what not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Diff {
+pub(crate) struct Diff {
     pub rows: Vec<Row>,
     /// Rows that differ.
     pub differing: usize,
@@ -45,7 +45,7 @@ pub struct Diff {
 
 /// One row, for both sides at once. On one column a changed row is two lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Row {
+pub(crate) enum Row {
     Same { left: Line, right: Line, is_ignored: bool },
     Changed { left: Line, right: Line },
     Left(Line),
@@ -53,7 +53,7 @@ pub enum Row {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub(crate) struct Line {
     /// From 1.
     pub number: usize,
     pub words: Vec<Word>,
@@ -61,13 +61,13 @@ pub struct Line {
 
 /// What is drawn of the rows when long stretches of equal ones are folded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub(crate) enum Shown {
     Row(usize),
     Folded(Range<usize>),
 }
 
 /// Compares two messages, leaving out the values at these paths: `$.result.ts`, `$..*_id`, `$.list[*].at`.
-pub fn diff_json(left: &str, right: &str, ignore: &[String]) -> Diff {
+pub(crate) fn diff_json(left: &str, right: &str, ignore: &[String]) -> Diff {
     let (patterns, unread): (Vec<_>, Vec<_>) =
         ignore.iter().map(|path| Pattern::parse(path).ok_or(path)).partition(Result::is_ok);
     let patterns: Vec<Pattern> = patterns.into_iter().flatten().collect();
@@ -82,7 +82,7 @@ pub fn diff_json(left: &str, right: &str, ignore: &[String]) -> Diff {
 
 impl Diff {
     /// The rows with equal ones folded, but for `context` lines around what differs. 3 is usual.
-    pub fn folded(&self, context: usize) -> Vec<Shown> {
+    pub(crate) fn folded(&self, context: usize) -> Vec<Shown> {
         let mut shown = Vec::new();
         let mut equal_from = 0;
         for row in 0..=self.rows.len() {
@@ -100,7 +100,7 @@ impl Diff {
 }
 
 impl Row {
-    pub fn is_same(&self) -> bool {
+    pub(crate) fn is_same(&self) -> bool {
         matches!(self, Self::Same { .. })
     }
 }

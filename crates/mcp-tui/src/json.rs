@@ -22,21 +22,21 @@ use mcp_wire::visible::is_deceptive;
 
 use crate::text::is_unseen;
 
-pub use parse::Fault;
+pub(crate) use parse::Fault;
 #[cfg(test)]
 use parse::NODES_MAX;
 pub(crate) use path::{push_item, push_member};
 pub(crate) use pretty::Place;
-pub use pretty::{Pretty, pretty_text};
-pub use tree::{Label, Row, Tree};
-pub use wrap::Wrap;
+pub(crate) use pretty::{Pretty, pretty_text};
+pub(crate) use tree::{Label, Row, Tree};
+pub(crate) use wrap::Wrap;
 
 /// A value of a document, by its place in reading order.
-pub type NodeId = u32;
+pub(crate) type NodeId = u32;
 
 /// What a stretch of shown text is. Which colour that has is the theme's business.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Key,
     String,
     Number,
@@ -50,7 +50,7 @@ pub enum Kind {
 
 /// A stretch of clean text of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub(crate) struct Span {
     pub kind: Kind,
     pub text: String,
 }
@@ -62,7 +62,7 @@ impl Span {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub(crate) enum Shape {
     Object,
     Array,
     String,
@@ -75,7 +75,7 @@ pub enum Shape {
 
 /// A document that was read. Values are numbered in reading order, the root is 0.
 #[derive(Debug)]
-pub struct Document {
+pub(crate) struct Document {
     text: Arc<str>,
     nodes: Vec<Node>,
 }
@@ -101,39 +101,39 @@ const NONE: u32 = u32::MAX;
 
 impl Document {
     /// Reads JSON text. It need not be a message; it must be one value and nothing after it.
-    pub fn parse(text: impl Into<Arc<str>>) -> Result<Self, Fault> {
+    pub(crate) fn parse(text: impl Into<Arc<str>>) -> Result<Self, Fault> {
         let text = text.into();
         let nodes = parse::nodes(&text)?;
         Ok(Self { text, nodes })
     }
 
     /// The text as it came.
-    pub fn text(&self) -> &Arc<str> {
+    pub(crate) fn text(&self) -> &Arc<str> {
         &self.text
     }
 
     /// How many values there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
     /// It had more values than can be folded; the last node is the rest of the text.
-    pub fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.nodes.last().is_some_and(|node| node.shape == Shape::Rest)
     }
 
-    pub fn shape(&self, node: NodeId) -> Shape {
+    pub(crate) fn shape(&self, node: NodeId) -> Shape {
         self.node(node).shape
     }
 
     /// The value as it was spelled.
-    pub fn source(&self, node: NodeId) -> &str {
+    pub(crate) fn source(&self, node: NodeId) -> &str {
         let Node { start, end, .. } = *self.node(node);
         &self.text[start as usize..end as usize]
     }
 
     /// The key as it was spelled, with its quotes.
-    pub fn key_source(&self, node: NodeId) -> Option<&str> {
+    pub(crate) fn key_source(&self, node: NodeId) -> Option<&str> {
         let start = self.node(node).key;
         (start != NONE).then(|| {
             let start = start as usize;
@@ -142,21 +142,21 @@ impl Document {
     }
 
     /// The key, decoded. What is no text, as half a surrogate pair, stays as it was spelled.
-    pub fn key(&self, node: NodeId) -> Option<Cow<'_, str>> {
+    pub(crate) fn key(&self, node: NodeId) -> Option<Cow<'_, str>> {
         self.key_source(node).map(decoded)
     }
 
     /// What a string says, decoded: for copying it, or for reading the JSON inside.
-    pub fn string(&self, node: NodeId) -> Option<Cow<'_, str>> {
+    pub(crate) fn string(&self, node: NodeId) -> Option<Cow<'_, str>> {
         (self.shape(node) == Shape::String).then(|| decoded(self.source(node)))
     }
 
-    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+    pub(crate) fn parent(&self, node: NodeId) -> Option<NodeId> {
         let parent = self.node(node).parent;
         (parent != NONE).then_some(parent)
     }
 
-    pub fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+    pub(crate) fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
         let mut next = node + 1;
         let after = self.node(node).after;
         std::iter::from_fn(move || {
@@ -168,23 +168,23 @@ impl Document {
         })
     }
 
-    pub fn children_count(&self, node: NodeId) -> usize {
+    pub(crate) fn children_count(&self, node: NodeId) -> usize {
         self.node(node).children as usize
     }
 
     /// The member of an object by its name; the first, if it is repeated.
-    pub fn member(&self, node: NodeId, name: &str) -> Option<NodeId> {
+    pub(crate) fn member(&self, node: NodeId, name: &str) -> Option<NodeId> {
         self.children(node).find(|child| self.key(*child).is_some_and(|key| key == name))
     }
 
     /// The path to a value, as filters spell it: `$.params.list[0]`. It is not clean: names stand in it
     /// as they are, so that a filter finds them.
-    pub fn path(&self, node: NodeId) -> String {
+    pub(crate) fn path(&self, node: NodeId) -> String {
         path::path(self, node)
     }
 
     /// Which of its parent's children it is, from 0.
-    pub fn order(&self, node: NodeId) -> usize {
+    pub(crate) fn order(&self, node: NodeId) -> usize {
         self.node(node).order as usize
     }
 
@@ -195,12 +195,12 @@ impl Document {
 
     /// Values that have these words in them or in their key, in reading order, [`FOUND_MAX`] at most. Case
     /// matters once the needle has a capital.
-    pub fn find(&self, needle: &str) -> Vec<NodeId> {
+    pub(crate) fn find(&self, needle: &str) -> Vec<NodeId> {
         find::find(self, needle)
     }
 
     /// A value on one line, with what is long cut to about `chars_max`.
-    pub fn preview(&self, node: NodeId, chars_max: usize) -> Vec<Span> {
+    pub(crate) fn preview(&self, node: NodeId, chars_max: usize) -> Vec<Span> {
         preview::spans(self, node, chars_max)
     }
 
@@ -222,13 +222,13 @@ fn decoded(source: &str) -> Cow<'_, str> {
 }
 
 /// JSON text on several lines for editing, spelling and order kept, save that everything in it can be seen.
-pub fn pretty_of(text: &str) -> String {
+pub(crate) fn pretty_of(text: &str) -> String {
     spelled_out(Document::parse(text).map_or_else(|_| text.to_owned(), |document| pretty_text(&document)))
 }
 
 /// The same JSON with an escape for every character that nobody would see, or that a terminal would act on.
 /// They stand in strings only, so that it says the same.
-pub fn spelled_out(json: String) -> String {
+pub(crate) fn spelled_out(json: String) -> String {
     let is_hidden =
         |c: char| is_deceptive(c) || is_unseen(c, None) || c.is_control() && !matches!(c, '\n' | '\r' | '\t');
     if !json.contains(is_hidden) {

@@ -20,7 +20,7 @@ const NEWS_MAX: usize = 256;
 /// Hits of a search, and decisions of the audit, in one list.
 const LISTED_MAX: usize = 1_000;
 
-pub struct Link {
+pub(crate) struct Link {
     instance: Option<Instance>,
     library: Arc<dyn Library>,
     /// What is shown in place of the instance.
@@ -46,7 +46,11 @@ struct Wanted {
 }
 
 impl Link {
-    pub fn new(address: Option<Address>, library: Arc<dyn Library>, who: String) -> (Self, mpsc::Receiver<News>) {
+    pub(crate) fn new(
+        address: Option<Address>,
+        library: Arc<dyn Library>,
+        who: String,
+    ) -> (Self, mpsc::Receiver<News>) {
         let (news, heard) = mpsc::channel(NEWS_MAX);
         let instance = address.map(|address| {
             let (wanted, watched) = watch::channel(Wanted::default());
@@ -58,17 +62,17 @@ impl Link {
         (Self { instance, library, recording: None, shown: Arc::default(), news }, heard)
     }
 
-    pub fn has_instance(&self) -> bool {
+    pub(crate) fn has_instance(&self) -> bool {
         self.instance.is_some()
     }
 
     /// From now on pages are those of a recording, or of the instance again.
-    pub fn show(&mut self, recording: Option<Arc<dyn Recording>>) {
+    pub(crate) fn show(&mut self, recording: Option<Arc<dyn Recording>>) {
         self.recording = recording;
         self.shown.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn carry_out(&mut self, effect: Effect) {
+    pub(crate) fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::Watch { filter } => self.watch(filter),
             Effect::Page { ticket, query } => {
@@ -212,12 +216,12 @@ impl Link {
     }
 
     /// Opens what was named on the command line.
-    pub fn open(&mut self, session: SessionRef) {
+    pub(crate) fn open(&mut self, session: SessionRef) {
         self.carry_out(Effect::Open(session));
     }
 
     /// Lets go of the lease, so that what is held need not wait until we are missed.
-    pub async fn leave(&self) {
+    pub(crate) async fn leave(&self) {
         if let Some(instance) = &self.instance
             && instance.token().is_some()
         {

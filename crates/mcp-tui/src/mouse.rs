@@ -11,7 +11,7 @@ use crate::state::menu::Chosen;
 
 /// What was drawn in some place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hit {
+pub(crate) enum Hit {
     /// The list of messages.
     List,
     Detail,
@@ -32,7 +32,7 @@ pub enum Hit {
 /// Lines that one turn of the wheel moves.
 const WHEEL: usize = 3;
 
-pub fn mouse(app: &mut App, event: MouseEvent) {
+pub(crate) fn mouse(app: &mut App, event: MouseEvent) {
     let at = Position::new(event.column, event.row);
     // What was drawn last lies on top.
     let hit = app.hits.iter().rev().find(|(area, _)| area.contains(at)).copied();

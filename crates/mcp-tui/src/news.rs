@@ -14,13 +14,13 @@ use crate::library::{Comparison, Decision, Export, Exported, Hit, Recording, Ses
 
 /// Who asked for a page, and the number of the asking: what was asked before the last is stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ticket {
+pub(crate) struct Ticket {
     pub asker: Asker,
     pub number: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Asker {
+pub(crate) enum Asker {
     /// The list of messages.
     Traffic,
     /// The next or previous match.
@@ -35,7 +35,7 @@ pub enum Asker {
 
 /// Something to be done outside.
 #[derive(Debug)]
-pub enum Effect {
+pub(crate) enum Effect {
     /// Listen to the instance: only to messages that match.
     Watch {
         filter: Option<String>,
@@ -95,7 +95,7 @@ pub enum Effect {
 
 /// What is done to the instance.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub(crate) enum Act {
     Forward(u64),
     ForwardAll,
     Drop(u64, Drop),
@@ -124,7 +124,7 @@ pub enum Act {
 
 /// What became of an [`Act`].
 #[derive(Clone, Debug)]
-pub enum Acted {
+pub(crate) enum Acted {
     Done,
     /// So many held messages went on.
     Released(u64),
@@ -140,14 +140,14 @@ pub enum Acted {
 
 /// Why something was not done: a code for us, words for people.
 #[derive(Clone, Debug)]
-pub struct Refused {
+pub(crate) struct Refused {
     pub code: Option<Code>,
     pub words: Trouble,
 }
 
 /// What a text is edited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Editing {
+pub(crate) enum Editing {
     /// A held message, to be sent on.
     Modify(u64),
     /// The answer to a held request.
@@ -159,7 +159,7 @@ pub enum Editing {
 }
 
 /// Something that happened outside.
-pub enum News {
+pub(crate) enum News {
     /// What an instance tells, in order.
     Events(Vec<Event>),
     /// Nobody tells anything any more, and why; it is tried again.

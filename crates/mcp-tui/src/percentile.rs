@@ -2,14 +2,14 @@
 
 /// By nearest rank: each is a value that occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Percentiles {
+pub(crate) struct Percentiles {
     pub p50: u64,
     pub p95: u64,
     pub p99: u64,
 }
 
 /// `None` of nothing.
-pub fn percentiles(durations: &[u64]) -> Option<Percentiles> {
+pub(crate) fn percentiles(durations: &[u64]) -> Option<Percentiles> {
     let mut sorted = durations.to_vec();
     sorted.sort_unstable();
     let at = |percent: usize| {

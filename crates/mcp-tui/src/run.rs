@@ -22,7 +22,7 @@ use crate::{Left, TuiError, mouse, view};
 /// Pause between two drawings of events; keys are drawn at once.
 const FRAME: Duration = Duration::from_millis(33);
 
-pub struct Runner {
+pub(crate) struct Runner {
     pub app: App,
     pub link: Link,
     pub news: tokio::sync::mpsc::Receiver<News>,
@@ -63,7 +63,7 @@ impl Endings {
 }
 
 impl Runner {
-    pub async fn run(mut self) -> Result<Left, TuiError> {
+    pub(crate) async fn run(mut self) -> Result<Left, TuiError> {
         let (mut endings, mut stops) = (Endings::new()?, stop::Stops::new()?);
         let mut term = Term::take()?;
         let mut keys = Some(EventStream::new());

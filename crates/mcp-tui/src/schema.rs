@@ -9,7 +9,7 @@ mod skeleton;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
-pub use skeleton::skeleton;
+pub(crate) use skeleton::skeleton;
 
 use crate::json::{push_item, push_member};
 use crate::text::fit;
@@ -27,7 +27,7 @@ const BACKTRACK_MAX: usize = 20_000;
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     Valid,
     /// Where, as a path from the arguments' root, and what is wrong there. Clean.
     Invalid(Vec<(String, String)>),
@@ -38,7 +38,7 @@ pub enum Verdict {
 }
 
 /// Holds arguments against a schema, by the draft that it names or else 2020-12.
-pub fn check(schema_json: &str, arguments_json: &str) -> Verdict {
+pub(crate) fn check(schema_json: &str, arguments_json: &str) -> Verdict {
     if matches!(schema_json.trim(), "" | "null") {
         return Verdict::NoSchema;
     }

@@ -3,22 +3,22 @@
 //! A screen is a struct with `enter`, `command` and whatever news concerns it. What screens share is
 //! [`common::Common`]; what one wants of another goes through it too.
 
-pub mod audit;
-pub mod breakpoints;
-pub mod cache;
-pub mod coach;
-pub mod common;
-pub mod cursor;
-pub mod detail;
-pub mod editor;
-pub mod fate;
-pub mod held;
-pub mod menu;
-pub mod palette;
-pub mod prompt;
-pub mod repeater;
-pub mod servers;
-pub mod sessions;
-pub mod tools;
-pub mod traffic;
-pub mod waterfall;
+pub(crate) mod audit;
+pub(crate) mod breakpoints;
+pub(crate) mod cache;
+pub(crate) mod coach;
+pub(crate) mod common;
+pub(crate) mod cursor;
+pub(crate) mod detail;
+pub(crate) mod editor;
+pub(crate) mod fate;
+pub(crate) mod held;
+pub(crate) mod menu;
+pub(crate) mod palette;
+pub(crate) mod prompt;
+pub(crate) mod repeater;
+pub(crate) mod servers;
+pub(crate) mod sessions;
+pub(crate) mod tools;
+pub(crate) mod traffic;
+pub(crate) mod waterfall;

@@ -15,13 +15,13 @@ use ratatui::layout::{Position, Rect};
 /// Whether there is something to give back. A panic anywhere in the process asks.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-pub struct Term {
+pub(crate) struct Term {
     /// Never dropped: that shows the cursor, as `leave` does, and panics where terminal and standard error are gone.
     pub terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
 }
 
 impl Term {
-    pub fn take() -> io::Result<Self> {
+    pub(crate) fn take() -> io::Result<Self> {
         give_back_on_panic();
         enter()?;
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout())).inspect_err(|_| leave())?;
@@ -29,7 +29,7 @@ impl Term {
     }
 
     /// Does something that needs the terminal as it was, then takes it again.
-    pub fn lend<R>(&mut self, work: impl FnOnce() -> R) -> io::Result<R> {
+    pub(crate) fn lend<R>(&mut self, work: impl FnOnce() -> R) -> io::Result<R> {
         leave();
         let done = work();
         enter()?;
@@ -39,13 +39,13 @@ impl Term {
 
     /// Has everything drawn anew. The terminal is asked nothing, as `Terminal::clear` would ask for the
     /// cursor: the answer comes among the keys, and not at all where nobody gives one.
-    pub fn clear(&mut self) -> io::Result<()> {
+    pub(crate) fn clear(&mut self) -> io::Result<()> {
         let size = self.terminal.size()?;
         self.terminal.resize(Rect::from((Position::ORIGIN, size)))
     }
 
     /// Writes what is no part of the picture, such as a text for the clipboard.
-    pub fn write(&mut self, sequence: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, sequence: &[u8]) -> io::Result<()> {
         let mut stdout = io::stdout();
         stdout.write_all(sequence)?;
         stdout.flush()
@@ -67,7 +67,7 @@ fn enter() -> io::Result<()> {
 }
 
 /// Whether the terminal is ours to draw on.
-pub fn is_taken() -> bool {
+pub(crate) fn is_taken() -> bool {
     IS_TAKEN.load(Ordering::SeqCst)
 }
 

@@ -16,14 +16,14 @@ use crate::theme::{Palette, Theme};
 use crate::{text, view};
 
 /// A name or a text as nobody should write it: it colours, turns, hides, breaks lines and never ends.
-pub const HOSTILE: &str = "a\u{1b}[31mred\u{202e}turned\u{200b}\u{e0041}\r\nnew\tline\u{7}宽宽👩\u{301}\u{301}\u{9b}2J\
+pub(crate) const HOSTILE: &str = "a\u{1b}[31mred\u{202e}turned\u{200b}\u{e0041}\r\nnew\tline\u{7}宽宽👩\u{301}\u{301}\u{9b}2J\
     and on and on and on and on and on and on and on and on and on and on and on and on and on and on and on";
 
-pub const PLAIN: Theme = Theme { palette: Palette::Plain, ascii: false };
-pub const ASCII: Theme = Theme { palette: Palette::Plain, ascii: true };
+pub(crate) const PLAIN: Theme = Theme { palette: Palette::Plain, ascii: false };
+pub(crate) const ASCII: Theme = Theme { palette: Palette::Plain, ascii: true };
 
 /// A terminal that is attached to an instance and has its lease.
-pub fn app() -> App {
+pub(crate) fn app() -> App {
     let mut app = App::new(Common::default(), Keymap::default());
     app.hear(News::Leased(Ok(snapshot().lease.expect("somebody has it").since)));
     app.hear(News::Events(vec![Event::Snapshot(Box::new(snapshot()))]));
@@ -31,7 +31,7 @@ pub fn app() -> App {
     app
 }
 
-pub fn snapshot() -> Snapshot {
+pub(crate) fn snapshot() -> Snapshot {
     let time = "2026-11-17T14:02:11Z".to_owned();
     let lease = Some(Lease { holder: "tui (ann)".into(), since: time.clone(), present: true });
     let instance = Instance {
@@ -76,7 +76,7 @@ pub fn snapshot() -> Snapshot {
 }
 
 /// A message as the client or, if it answers something, the server sent it.
-pub fn message(sequence: u64, raw: &str) -> Message {
+pub(crate) fn message(sequence: u64, raw: &str) -> Message {
     let json: Value = serde_json::from_str(raw).expect("JSON");
     let text = |pointer: &str| json.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let is_answer = json.get("result").is_some() || json.get("error").is_some();
@@ -107,12 +107,12 @@ pub fn message(sequence: u64, raw: &str) -> Message {
 }
 
 /// The same without its content, as lists have what is long.
-pub fn without_raw(mut message: Message) -> Message {
+pub(crate) fn without_raw(mut message: Message) -> Message {
     (message.raw, message.raw_omitted) = (None, true);
     message
 }
 
-pub fn call(sequence: u64, tool: &str, arguments: &str) -> Message {
+pub(crate) fn call(sequence: u64, tool: &str, arguments: &str) -> Message {
     let tool = serde_json::to_string(tool).expect("a string");
     let raw = format!(
         r#"{{"jsonrpc":"2.0","id":{sequence},"method":"tools/call","params":{{"name":{tool},"arguments":{arguments}}}}}"#
@@ -121,7 +121,7 @@ pub fn call(sequence: u64, tool: &str, arguments: &str) -> Message {
 }
 
 /// A message that a breakpoint holds, since 4 of 45 seconds.
-pub fn held(message: Message, why: &str) -> Held {
+pub(crate) fn held(message: Message, why: &str) -> Held {
     Held {
         sequence: message.sequence,
         conversation: message.conversation,
@@ -137,16 +137,16 @@ pub fn held(message: Message, why: &str) -> Held {
 }
 
 /// Presses keys, with blanks between them: `j tab ctrl-s`.
-pub fn press(app: &mut App, keys: &str) {
+pub(crate) fn press(app: &mut App, keys: &str) {
     keys.split_whitespace().for_each(|key| app.key(key.parse().expect("a key")));
 }
 
-pub fn hear(app: &mut App, event: Event) {
+pub(crate) fn hear(app: &mut App, event: Event) {
     app.hear(News::Events(vec![event]));
 }
 
 /// What is drawn, line by line, without blanks at the end of a line.
-pub fn render(app: &mut App, width: u16, height: u16, theme: &Theme) -> String {
+pub(crate) fn render(app: &mut App, width: u16, height: u16, theme: &Theme) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
     terminal.draw(|frame| view::draw(app, frame, theme)).expect("drawn");
     let buffer = terminal.backend().buffer();
@@ -165,7 +165,7 @@ pub fn render(app: &mut App, width: u16, height: u16, theme: &Theme) -> String {
 
 /// Draws it at any size, and sees that nothing of what it shows acts on a terminal.
 #[track_caller]
-pub fn is_drawn_safely(app: &mut App) {
+pub(crate) fn is_drawn_safely(app: &mut App) {
     let drawn = |app: &mut App, width, height, theme| {
         for line in render(app, width, height, &theme).lines() {
             assert_eq!(text::clean(line), line, "at {width} by {height}");

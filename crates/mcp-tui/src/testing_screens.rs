@@ -13,13 +13,13 @@ use crate::theme::{Palette, Theme};
 use crate::view;
 
 /// The session that the instance records.
-pub const SESSION: &str = "7f3a11c2-0000-4000-8000-000000000000";
+pub(crate) const SESSION: &str = "7f3a11c2-0000-4000-8000-000000000000";
 /// Sizes that every screen is drawn in.
-pub const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (60, 16)];
+pub(crate) const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (60, 16)];
 /// What a peer may write where a name is expected.
-pub const HOSTILE: &str = "\u{1b}]52;c;AAAA\u{7}\u{1b}[31m\r\nna\u{202e}me\u{0}\t漢字👩‍👩‍👧\u{301}\u{301}";
+pub(crate) const HOSTILE: &str = "\u{1b}]52;c;AAAA\u{7}\u{1b}[31m\r\nna\u{202e}me\u{0}\t漢字👩‍👩‍👧\u{301}\u{301}";
 
-pub fn app() -> App {
+pub(crate) fn app() -> App {
     let mut app = App::new(Common::default(), Keymap::default());
     app.hear(News::Events(vec![Event::Snapshot(Box::new(snapshot()))]));
     for effect in app.take_effects() {
@@ -45,7 +45,7 @@ fn snapshot() -> Snapshot {
 }
 
 /// A message of which these members matter; so many milliseconds after two minutes past two.
-pub fn message(sequence: u64, at_ms: u64, members: &str) -> Message {
+pub(crate) fn message(sequence: u64, at_ms: u64, members: &str) -> Message {
     let (second, ms) = (at_ms / 1000, at_ms % 1000);
     let text = format!(
         r#"{{"id":"m{sequence}","sequence":{sequence},"timestamp":"2026-11-15T14:02:{second:02}.{ms:03}Z",
@@ -55,7 +55,7 @@ pub fn message(sequence: u64, at_ms: u64, members: &str) -> Message {
 }
 
 /// A request of the client.
-pub fn request(sequence: u64, at_ms: u64, tool: &str) -> Message {
+pub(crate) fn request(sequence: u64, at_ms: u64, tool: &str) -> Message {
     let tool = serde_json::to_string(tool).unwrap();
     message(
         sequence,
@@ -68,7 +68,7 @@ pub fn request(sequence: u64, at_ms: u64, tool: &str) -> Message {
 }
 
 /// Its answer, after so many milliseconds.
-pub fn answer(sequence: u64, of: u64, at_ms: u64, took_ms: u64, result: &str) -> Message {
+pub(crate) fn answer(sequence: u64, of: u64, at_ms: u64, took_ms: u64, result: &str) -> Message {
     message(
         sequence,
         at_ms,
@@ -80,17 +80,17 @@ pub fn answer(sequence: u64, of: u64, at_ms: u64, took_ms: u64, result: &str) ->
     )
 }
 
-pub fn press(app: &mut App, keys: &str) {
+pub(crate) fn press(app: &mut App, keys: &str) {
     for key in keys.split(' ') {
         app.key(key.parse::<Key>().unwrap());
     }
 }
 
-pub fn type_in(app: &mut App, text: &str) {
+pub(crate) fn type_in(app: &mut App, text: &str) {
     text.chars().for_each(|letter| app.key(Key::char(letter)));
 }
 
-pub fn render(app: &mut App, size: (u16, u16), theme: Theme) -> String {
+pub(crate) fn render(app: &mut App, size: (u16, u16), theme: Theme) -> String {
     draw(app, size, theme).backend().to_string()
 }
 
@@ -102,7 +102,7 @@ fn draw(app: &mut App, (width, height): (u16, u16), theme: Theme) -> Terminal<Te
 
 /// A screen in every size, in ASCII, and without colours: one text to compare. It must not come apart in
 /// a window of any size.
-pub fn in_all_sizes(app: &mut App) -> String {
+pub(crate) fn in_all_sizes(app: &mut App) -> String {
     let plain = Theme { palette: Palette::Plain, ascii: false };
     let mut drawn = String::new();
     for size in SIZES {
@@ -116,7 +116,7 @@ pub fn in_all_sizes(app: &mut App) -> String {
     drawn
 }
 
-pub fn in_odd_sizes(app: &mut App) {
+pub(crate) fn in_odd_sizes(app: &mut App) {
     for size in [(1, 1), (2, 2), (5, 3), (3, 40), (500, 1), (20, 6), (31, 9), (500, 200)] {
         for ascii in [false, true] {
             draw(app, size, Theme { ascii, ..Theme::default() });

@@ -14,8 +14,8 @@ use mcp_wire::visible::{is_deceptive, visible};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-pub use ascii::ascii;
-pub use units::{age, clock, human_size, human_time};
+pub(crate) use ascii::ascii;
+pub(crate) use units::{age, clock, human_size, human_time};
 
 /// Characters of one letter. Scripts that stack marks need half as many; a longer stack is not writing, and a cell
 /// would hold kilobytes of it.
@@ -24,7 +24,7 @@ const LETTER_CHARS_MAX: usize = 12;
 const CELL_BYTES_MAX: usize = 64;
 
 /// The text as a person should see it, on one line: line ends and tabs are symbols too.
-pub fn clean(text: &str) -> Cow<'_, str> {
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if is_plain(text) {
         return Cow::Borrowed(text);
     }
@@ -52,7 +52,7 @@ pub fn width(text: &str) -> usize {
 
 /// The text, clean, in no more than `cells`. What is cut off is marked by an ellipsis; with `ascii`, in
 /// ASCII as all glyphs of our own.
-pub fn fit(text: &str, cells: usize, ascii: bool) -> String {
+pub(crate) fn fit(text: &str, cells: usize, ascii: bool) -> String {
     let start = head(text, cells);
     let mut shown = String::new();
     let mut cut = Cut::default();
@@ -91,7 +91,7 @@ struct Cut {
 }
 
 /// Clean text with blanks after it up to `cells`. What is wider stays as it is: [`fit`] it first.
-pub fn pad(text: &str, cells: usize) -> String {
+pub(crate) fn pad(text: &str, cells: usize) -> String {
     let blanks = cells.saturating_sub(width(text));
     let mut padded = String::with_capacity(text.len() + blanks);
     padded.push_str(text);
@@ -158,7 +158,7 @@ fn symbol(c: char, before: Option<char>) -> Option<String> {
 
 /// Characters that draw nothing, beyond those that `visible` knows: fillers, and selectors of a variant,
 /// of which a row can carry a hidden text. One after a sign that has variants is what they are for.
-pub fn is_unseen(c: char, before: Option<char>) -> bool {
+pub(crate) fn is_unseen(c: char, before: Option<char>) -> bool {
     match c as u32 {
         0xfe0e | 0xfe0f => before.is_none_or(|sign| sign.is_alphabetic() || sign.is_whitespace() || is_selector(sign)),
         0x34f | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f | 0x2800 | 0x3164 | 0xffa0 => true,

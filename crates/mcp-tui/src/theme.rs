@@ -5,7 +5,7 @@ use ratatui::style::{Color, Modifier, Style};
 
 /// What something means; how it looks is the theme's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     Text,
     /// Beside the point.
     Faint,
@@ -30,7 +30,7 @@ pub enum Role {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Palette {
+pub(crate) enum Palette {
     #[default]
     Dark,
     Light,
@@ -39,13 +39,13 @@ pub enum Palette {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Theme {
+pub(crate) struct Theme {
     pub palette: Palette,
     pub ascii: bool,
 }
 
 impl Theme {
-    pub fn style(&self, role: Role) -> Style {
+    pub(crate) fn style(&self, role: Role) -> Style {
         let style = match self.palette {
             Palette::Plain => Style::new(),
             Palette::Dark => colour(role, &DARK),
@@ -54,7 +54,7 @@ impl Theme {
         style.add_modifier(modifier(role))
     }
 
-    pub fn glyphs(&self) -> &'static Glyphs {
+    pub(crate) fn glyphs(&self) -> &'static Glyphs {
         if self.ascii { &ASCII } else { &UNICODE }
     }
 }
@@ -118,7 +118,7 @@ fn modifier(role: Role) -> Modifier {
 }
 
 /// Signs of our own. Peers' text never passes through here.
-pub struct Glyphs {
+pub(crate) struct Glyphs {
     pub to_server: &'static str,
     pub to_client: &'static str,
     pub arrow_to_server: &'static str,

@@ -1,25 +1,25 @@
 //! Draws the state. Nothing here changes it, save where something was drawn: the mouse asks for that.
 
-pub mod audit;
-pub mod breakpoints;
-pub mod coach;
-pub mod detail;
-pub mod diff;
-pub mod frame;
-pub mod held;
-pub mod help;
-pub mod hints;
-pub mod overlay;
-pub mod repeater;
-pub mod servers;
-pub mod sessions;
-pub mod table;
+pub(crate) mod audit;
+pub(crate) mod breakpoints;
+pub(crate) mod coach;
+pub(crate) mod detail;
+pub(crate) mod diff;
+pub(crate) mod frame;
+pub(crate) mod held;
+pub(crate) mod help;
+pub(crate) mod hints;
+pub(crate) mod overlay;
+pub(crate) mod repeater;
+pub(crate) mod servers;
+pub(crate) mod sessions;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
-pub mod tools;
-pub mod traffic;
-pub mod waterfall;
-pub mod words;
+pub(crate) mod tools;
+pub(crate) mod traffic;
+pub(crate) mod waterfall;
+pub(crate) mod words;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -33,7 +33,7 @@ const ROWS_FOR_BUTTONS: u16 = 16;
 const ROWS_FOR_FRAME: u16 = 6;
 const ROWS_FOR_KEYS: u16 = 3;
 
-pub fn draw(app: &mut App, frame: &mut Frame<'_>, theme: &Theme) {
+pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>, theme: &Theme) {
     app.hits.clear();
     let area = frame.area();
     if area.width == 0 || area.height == 0 {

@@ -55,11 +55,11 @@ impl ProxyClient {
 }
 
 /// Whether a result says that its tool failed.
-pub fn failed(result: &RawValue) -> bool {
+pub(super) fn failed(result: &RawValue) -> bool {
     member(result, "isError").is_some_and(|value| value.get() == "true")
 }
 
-pub fn json(bytes: &Bytes) -> Result<Box<RawValue>, ClientError> {
+pub(super) fn json(bytes: &Bytes) -> Result<Box<RawValue>, ClientError> {
     serde_json::from_slice(bytes)
         .map_err(|_| ClientError::Unexpected { method: CALL.into(), what: "what is in it is not JSON".into() })
 }

@@ -9,10 +9,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split};
 
-pub const MODERN: &str = "2026-07-28";
+pub(crate) const MODERN: &str = "2026-07-28";
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
-pub enum Answer {
+pub(crate) enum Answer {
     Result(Value),
     Error(i64, &'static str),
     /// Whole messages in its place; `"$id"` stands for the id of the request.
@@ -21,23 +21,23 @@ pub enum Answer {
     HangUp,
 }
 
-pub use Answer::{Error, HangUp, Nothing, Result, Say};
+pub(crate) use Answer::{Error, HangUp, Nothing, Result, Say};
 
 /// Everything that came, in order.
 #[derive(Clone, Default)]
-pub struct Seen(Arc<Mutex<Vec<Value>>>);
+pub(crate) struct Seen(Arc<Mutex<Vec<Value>>>);
 
 impl Seen {
-    pub fn all(&self) -> Vec<Value> {
+    pub(crate) fn all(&self) -> Vec<Value> {
         self.0.lock().unwrap().clone()
     }
 
-    pub fn methods(&self) -> Vec<String> {
+    pub(crate) fn methods(&self) -> Vec<String> {
         self.all().iter().filter_map(|message| Some(message["method"].as_str()?.to_owned())).collect()
     }
 
     /// The params of every request of this method.
-    pub fn params(&self, method: &str) -> Vec<Value> {
+    pub(crate) fn params(&self, method: &str) -> Vec<Value> {
         let all = self.all().into_iter();
         all.filter(|message| message["method"] == method).map(|message| message["params"].clone()).collect()
     }
@@ -45,24 +45,24 @@ impl Seen {
 
 /// Which eras a server knows, and what it says that it has.
 #[derive(Clone, Copy)]
-pub struct Knows {
+pub(crate) struct Knows {
     pub modern: bool,
     pub legacy: bool,
     pub capabilities: &'static [&'static str],
 }
 
-pub const ALL: &[&str] = &["tools", "resources", "prompts"];
-pub const LEGACY: Knows = Knows { modern: false, legacy: true, capabilities: ALL };
-pub const MODERN_ONLY: Knows = Knows { modern: true, legacy: false, capabilities: ALL };
+pub(crate) const ALL: &[&str] = &["tools", "resources", "prompts"];
+pub(crate) const LEGACY: Knows = Knows { modern: false, legacy: true, capabilities: ALL };
+pub(crate) const MODERN_ONLY: Knows = Knows { modern: true, legacy: false, capabilities: ALL };
 /// One with nothing but tools.
-pub const TOOLS: Knows = Knows { modern: false, legacy: true, capabilities: &["tools"] };
+pub(crate) const TOOLS: Knows = Knows { modern: false, legacy: true, capabilities: &["tools"] };
 
-pub fn client(knows: Knows, answer: impl FnMut(&str, &Value) -> Answer + Send + 'static) -> (ProxyClient, Seen) {
+pub(crate) fn client(knows: Knows, answer: impl FnMut(&str, &Value) -> Answer + Send + 'static) -> (ProxyClient, Seen) {
     client_with(Options::default(), knows, answer)
 }
 
 /// A client of such a server. The opening is the server's own business; the rest is for `answer`.
-pub fn client_with(
+pub(crate) fn client_with(
     options: Options,
     knows: Knows,
     mut answer: impl FnMut(&str, &Value) -> Answer + Send + 'static,
@@ -75,7 +75,7 @@ pub fn client_with(
 }
 
 /// The client's ends of a connection to a server that answers by itself even how it is opened.
-pub fn raw(
+pub(crate) fn raw(
     mut answer: impl FnMut(&Value) -> Answer + Send + 'static,
 ) -> (tokio::io::ReadHalf<DuplexStream>, tokio::io::WriteHalf<DuplexStream>, Seen) {
     let (ours, theirs) = duplex(64 * 1024);
@@ -129,14 +129,14 @@ fn opening(knows: Knows, message: &Value) -> Option<Answer> {
     }
 }
 
-pub fn value(raw: &RawValue) -> Value {
+pub(crate) fn value(raw: &RawValue) -> Value {
     serde_json::from_str(raw.get()).expect("a raw value is JSON")
 }
 
-pub fn raw_value(value: &Value) -> Box<RawValue> {
+pub(crate) fn raw_value(value: &Value) -> Box<RawValue> {
     RawValue::from_string(value.to_string()).expect("a value is JSON")
 }
 
-pub fn text(text: &str) -> Value {
+pub(crate) fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }

@@ -19,7 +19,7 @@ use super::{Address, ClientError};
 /// over if it was edited.
 const ANSWER_BYTES_MAX: usize = 3 << 30;
 
-pub async fn send(
+pub(super) async fn send(
     address: &Address,
     method: Method,
     path: &str,
@@ -66,7 +66,7 @@ async fn exchange(
     sender.send_request(request).await.map_err(broken)
 }
 
-pub async fn whole(answer: Response<Incoming>) -> Result<Bytes, ClientError> {
+pub(super) async fn whole(answer: Response<Incoming>) -> Result<Bytes, ClientError> {
     match Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(ClientError::TooMuch),
@@ -74,12 +74,12 @@ pub async fn whole(answer: Response<Incoming>) -> Result<Bytes, ClientError> {
     }
 }
 
-pub fn broken(error: impl std::error::Error + Send + Sync + 'static) -> ClientError {
+pub(super) fn broken(error: impl std::error::Error + Send + Sync + 'static) -> ClientError {
     ClientError::Broken(Box::new(error))
 }
 
 /// The members of a flat object as a query.
-pub fn query(of: &impl Serialize) -> String {
+pub(super) fn query(of: &impl Serialize) -> String {
     let members = serde_json::to_value(of).expect("plain data always serialises");
     let mut query = String::new();
     for (name, value) in members.as_object().into_iter().flatten() {
@@ -91,7 +91,7 @@ pub fn query(of: &impl Serialize) -> String {
 }
 
 /// A text as one segment of a path, or one value of a query.
-pub fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

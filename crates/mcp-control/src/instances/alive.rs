@@ -8,12 +8,12 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use rustix::process::{Pid, test_kill_process};
 
 /// When a process began, in ticks since the system did. `None` where the system does not say it this way.
-pub fn started(pid: u32) -> Option<u64> {
+pub(super) fn started(pid: u32) -> Option<u64> {
     look(pid).map(|(_, started)| started)
 }
 
 /// Whether this very process still runs, and not another that was given its number.
-pub fn is_running(pid: u32, began: Option<u64>) -> bool {
+pub(super) fn is_running(pid: u32, began: Option<u64>) -> bool {
     match (began, look(pid)) {
         (Some(began), Some((state, started))) => began == started && !matches!(state, b'Z' | b'X'),
         // A system that told of it before does so still: it is gone.
@@ -23,7 +23,7 @@ pub fn is_running(pid: u32, began: Option<u64>) -> bool {
 }
 
 /// Whether somebody takes connections here. A queue that is full says yes too, and does not make us wait.
-pub fn listens(socket: &Path) -> bool {
+pub(super) fn listens(socket: &Path) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let Ok(address) = SocketAddrUnix::new(socket) else { return false };
     let Ok(probe) = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None) else { return true };

@@ -30,7 +30,7 @@ impl FindError {
 
 /// The instance to watch: the newest of all for `last` and where none is named, the newest of those with
 /// this name. The second value is how many fit.
-pub fn newest(running: Vec<Running>, wanted: Option<&str>) -> Result<(Running, usize), FindError> {
+pub(super) fn newest(running: Vec<Running>, wanted: Option<&str>) -> Result<(Running, usize), FindError> {
     let named = |instance: &&Running| match wanted {
         None | Some("last") => true,
         Some(name) => instance.description.name.as_deref() == Some(name),
@@ -44,7 +44,7 @@ pub fn newest(running: Vec<Running>, wanted: Option<&str>) -> Result<(Running, u
 }
 
 /// As with recorded sessions: a name that is also the beginning of another id fits both.
-pub fn find(mut running: Vec<Running>, wanted: Option<&str>) -> Result<Running, FindError> {
+pub(super) fn find(mut running: Vec<Running>, wanted: Option<&str>) -> Result<Running, FindError> {
     let Some(wanted) = wanted else {
         return match running.len() {
             0 => Err(FindError::NoneRuns),

@@ -17,26 +17,26 @@ const SOCKET_PATH_MAX: usize = 100;
 const SHORT: &str = "/tmp";
 
 #[derive(Clone, Debug)]
-pub struct Place {
+pub(super) struct Place {
     state: PathBuf,
     run: PathBuf,
 }
 
 impl Place {
-    pub fn below(state: &Path) -> Self {
+    pub(super) fn below(state: &Path) -> Self {
         Self { state: state.to_owned(), run: state.join("run") }
     }
 
     /// The directory of descriptions, and of sockets unless that makes their paths too long.
-    pub fn run(&self) -> &Path {
+    pub(super) fn run(&self) -> &Path {
         &self.run
     }
 
-    pub fn description(&self, id: &Uuid) -> PathBuf {
+    pub(super) fn description(&self, id: &Uuid) -> PathBuf {
         self.run.join(format!("{id}.{DESCRIPTION}"))
     }
 
-    pub fn socket(&self, id: &Uuid) -> Result<PathBuf, InstanceError> {
+    pub(super) fn socket(&self, id: &Uuid) -> Result<PathBuf, InstanceError> {
         let name = format!("{id}.{SOCKET}");
         Ok(match self.short(name.len())? {
             Some((_, short)) => short.join(name),
@@ -45,7 +45,7 @@ impl Place {
     }
 
     /// The directory of sockets, if there is one by now.
-    pub fn sockets(&self) -> Result<Option<PathBuf>, InstanceError> {
+    pub(super) fn sockets(&self) -> Result<Option<PathBuf>, InstanceError> {
         let dir = match self.short(Self::name_len())? {
             Some((_, short)) => short,
             None => self.canonical()?,
@@ -55,7 +55,7 @@ impl Place {
 
     /// Makes the directories if need be, and makes sure that they are ours alone. The mode of one that
     /// exists is never changed: it may be somebody's `/tmp`.
-    pub fn prepare(&self) -> Result<(), InstanceError> {
+    pub(super) fn prepare(&self) -> Result<(), InstanceError> {
         make_private(&self.state)?;
         make_private(&self.run)?;
         if let Some((ours, short)) = self.short(Self::name_len())? {
@@ -66,7 +66,7 @@ impl Place {
     }
 
     /// Makes sure that what exists of the directories is ours alone. Whether anything does.
-    pub fn check(&self) -> Result<bool, InstanceError> {
+    pub(super) fn check(&self) -> Result<bool, InstanceError> {
         if !check_private(&self.state)? || !check_private(&self.run)? {
             return Ok(false);
         }

@@ -36,7 +36,7 @@ pub(crate) struct Request {
 
 impl Requests {
     /// Remembers from now on what `filters` need.
-    pub fn wanted_by<'a>(&mut self, mut filters: impl Iterator<Item = &'a Filter>) {
+    pub(super) fn wanted_by<'a>(&mut self, mut filters: impl Iterator<Item = &'a Filter>) {
         self.wanted = filters.any(|filter| filter.needs().story || filter.needs().scan);
         if !self.wanted {
             self.open = HashMap::default();
@@ -44,12 +44,12 @@ impl Requests {
     }
 
     /// Whether the request `sequence` is remembered.
-    pub fn knows(&self, sequence: Option<u64>) -> bool {
+    pub(super) fn knows(&self, sequence: Option<u64>) -> bool {
         !self.open.is_empty() && sequence.is_some_and(|sequence| self.open.contains_key(&sequence))
     }
 
     /// Takes note of a message. Returns the request that it answers, as far as that is known.
-    pub fn hear(&mut self, message: &ProxyMessage) -> Option<Request> {
+    pub(super) fn hear(&mut self, message: &ProxyMessage) -> Option<Request> {
         if !self.wanted {
             return None;
         }

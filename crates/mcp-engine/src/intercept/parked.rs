@@ -53,7 +53,7 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    pub fn message(&self) -> &ProxyMessage {
+    pub(crate) fn message(&self) -> &ProxyMessage {
         match self {
             Self::Judged(judged) => judged.message(),
             Self::Question(question) => question.message(),
@@ -78,7 +78,7 @@ impl From<Lane<'_>> for KeptLane {
 }
 
 impl KeptLane {
-    pub fn lane(self) -> Lane<'static> {
+    pub(crate) fn lane(self) -> Lane<'static> {
         Lane { transport: self.transport, exchange: self.exchange, ..Lane::PIPE }
     }
 }
@@ -176,7 +176,7 @@ impl Why {
 
 impl Parked {
     /// One that a rule is about.
-    pub fn new(content: Content, speaker: &Speaker, lane: Lane<'_>) -> Self {
+    pub(crate) fn new(content: Content, speaker: &Speaker, lane: Lane<'_>) -> Self {
         let why = match &content {
             Content::Question(question) => question.ruling.name().into(),
             Content::Judged(_) => "".into(),
@@ -197,18 +197,18 @@ impl Parked {
         }
     }
 
-    pub fn message(&self) -> &ProxyMessage {
+    pub(crate) fn message(&self) -> &ProxyMessage {
         self.content.message()
     }
 
-    pub fn question(&self) -> Option<&Question> {
+    pub(crate) fn question(&self) -> Option<&Question> {
         match &self.content {
             Content::Question(question) => Some(question),
             Content::Judged(_) => None,
         }
     }
 
-    pub fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> Held {
         Held {
             upstream: self.server.clone(),
             correlated: self.message().correlated,
@@ -220,7 +220,7 @@ impl Parked {
         }
     }
 
-    pub fn held_ns(&self) -> u64 {
+    pub(crate) fn held_ns(&self) -> u64 {
         self.since.elapsed().as_nanos() as u64
     }
 }

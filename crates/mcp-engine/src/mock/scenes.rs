@@ -17,7 +17,7 @@ const ANSWERS: [&str; 2] = ["params", "inputResponses"];
 const LISTEN: &str = "subscriptions/listen";
 
 #[derive(Default)]
-pub struct Scenes {
+pub(super) struct Scenes {
     /// What the server said before it was spoken to.
     pub opening: Vec<Part>,
     calls: Vec<Scene>,
@@ -30,7 +30,7 @@ pub struct Scenes {
 
 /// A call and what it set off.
 #[derive(Clone)]
-pub struct Scene {
+pub(super) struct Scene {
     /// Its id in the recording, and its line, if it is of the mocked one.
     pub id: Id,
     pub line: Option<usize>,
@@ -41,7 +41,7 @@ pub struct Scene {
 }
 
 #[derive(Clone)]
-pub enum Part {
+pub(super) enum Part {
     Notification(Message),
     Question(Message),
     /// What follows came only after the client had said what stands in this line, too.
@@ -56,7 +56,7 @@ pub enum Part {
     },
 }
 
-pub enum Found {
+pub(super) enum Found {
     Scene(Scene),
     NoMethod,
     NoCall { of_method: usize },
@@ -80,7 +80,7 @@ impl Turns {
 }
 
 impl Scenes {
-    pub fn of(transcript: &Transcript) -> Self {
+    pub(super) fn of(transcript: &Transcript) -> Self {
         let mut scenes = Self::default();
         let mut said = Said::of(transcript);
         scenes.opening = said.opening;
@@ -104,7 +104,7 @@ impl Scenes {
     }
 
     /// Adds what `transcript` has and this does not.
-    pub fn extend(&mut self, transcript: &Transcript) {
+    pub(super) fn extend(&mut self, transcript: &Transcript) {
         let mut other = Self::of(transcript);
         let unknown: Vec<_> = other.exact.drain().filter(|(key, _)| !self.exact.contains_key(key)).collect();
         for ((method, params), turns) in unknown {
@@ -117,7 +117,7 @@ impl Scenes {
         }
     }
 
-    pub fn learn(&mut self, request: &Message, answer: &Message) {
+    pub(super) fn learn(&mut self, request: &Message, answer: &Message) {
         let parts = vec![Part::Answer(answer.bytes().clone())];
         let (method, id) = (request.method().unwrap_or_default(), request.id().unwrap_or(Id::Integer(0)));
         self.enter(request, &method, Scene { id, line: None, subscribes: false, answered: usize::MAX, parts });
@@ -166,7 +166,7 @@ impl Scenes {
     }
 
     /// The call that is meant: an equal one in its turn, and the last of them over and over.
-    pub fn find(&mut self, request: &Message) -> Found {
+    pub(super) fn find(&mut self, request: &Message) -> Found {
         let method = request.method().unwrap_or_default().into_owned();
         let key = |without: &[&str]| (method.clone(), params_key(request, without));
         let taken = self.exact.get_mut(&key(&[META])).and_then(Turns::take);
@@ -185,7 +185,7 @@ impl Scenes {
 
     /// The line of the next notification of this method, and what followed it. Nothing, once there were
     /// as many.
-    pub fn take_notification(&mut self, method: &str) -> Option<(usize, Vec<Part>)> {
+    pub(super) fn take_notification(&mut self, method: &str) -> Option<(usize, Vec<Part>)> {
         self.notifications.get_mut(method)?.pop_front()
     }
 }

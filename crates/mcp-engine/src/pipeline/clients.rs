@@ -21,35 +21,35 @@ pub(super) struct Clients {
 
 impl Clients {
     /// A client has come.
-    pub fn begin(&mut self, part: Part) -> Conversation {
+    pub(super) fn begin(&mut self, part: Part) -> Conversation {
         let number = self.number();
         Conversation::part_of(number, part).counted(&self.connected)
     }
 
     /// A number for the next conversation.
-    pub fn number(&mut self) -> u32 {
+    pub(super) fn number(&mut self) -> u32 {
         self.conversations += 1;
         self.conversations
     }
 
     /// Conversations so far.
-    pub fn conversations(&self) -> u32 {
+    pub(super) fn conversations(&self) -> u32 {
         self.conversations
     }
 
     /// Clients that are connected now, where they come to a listener.
-    pub fn connected(&self) -> usize {
+    pub(super) fn connected(&self) -> usize {
         Arc::strong_count(&self.connected) - 1
     }
 
     /// The newest clients by their conversations, the last one last.
-    pub fn newest(&self) -> Vec<(u32, Speaker)> {
+    pub(super) fn newest(&self) -> Vec<(u32, Speaker)> {
         self.newest.iter().cloned().collect()
     }
 
     /// Learns from a message who speaks.
     #[cold]
-    pub fn meet(&mut self, conversation: &mut Conversation, message: &ProxyMessage) {
+    pub(super) fn meet(&mut self, conversation: &mut Conversation, message: &ProxyMessage) {
         conversation.opening = match conversation.opening {
             Opening::Awaited if conversation.speaker.introduce(&message.message) => Opening::Asked(message.sequence),
             Opening::Asked(_) => {
@@ -63,7 +63,7 @@ impl Clients {
     }
 
     /// Learns who speaks now, where each request says so. Rules go by that.
-    pub fn meet_again(&mut self, conversation: &mut Conversation, message: &ProxyMessage) {
+    pub(super) fn meet_again(&mut self, conversation: &mut Conversation, message: &ProxyMessage) {
         if conversation.opening != Opening::EachTime
             || message.from != Side::Client
             || message.message.kind() != Kind::Request

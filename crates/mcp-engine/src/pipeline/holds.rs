@@ -299,7 +299,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    pub fn onward() -> Self {
+    pub(super) fn onward() -> Self {
         Self { goes_on: true, ..Self::default() }
     }
 }

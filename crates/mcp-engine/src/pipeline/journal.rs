@@ -48,7 +48,7 @@ pub(super) struct Stamp {
 
 impl Stamp {
     /// Gives a message its envelope: number, time, and the request it answers.
-    pub fn on(
+    pub(super) fn on(
         self,
         conversation: &mut Conversation,
         from: Side,

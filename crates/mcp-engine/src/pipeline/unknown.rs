@@ -79,7 +79,7 @@ impl Unknown {
     }
 
     /// The server's message with the client's names restored, if it has stand-ins.
-    pub fn named_again(&mut self, message: &ProxyMessage) -> Option<Message> {
+    pub(super) fn named_again(&mut self, message: &ProxyMessage) -> Option<Message> {
         let bytes = message.message.bytes();
         let has_any = memmem::find(bytes, self.prefix.as_bytes()).is_some();
         let mut renamed = has_any.then(|| bytes.to_vec());
@@ -110,7 +110,7 @@ impl Unknown {
     }
 
     /// A conversation is over.
-    pub fn forget(&mut self, conversation: u32) {
+    pub(super) fn forget(&mut self, conversation: u32) {
         self.calls.retain(|call| call.conversation != conversation);
     }
 }

@@ -68,7 +68,7 @@ pub(super) enum Opinion {
 
 impl Governed {
     /// `gateway` are the servers that there are besides the only one.
-    pub fn new(rules: Arc<Rules>, gateway: &[Arc<str>]) -> Self {
+    pub(super) fn new(rules: Arc<Rules>, gateway: &[Arc<str>]) -> Self {
         let keys = judged_keys(&rules);
         let servers = [Server::default()].into_iter().chain(gateway.iter().map(Server::new)).collect();
         Self {
@@ -81,32 +81,32 @@ impl Governed {
         }
     }
 
-    pub fn replace(&mut self, rules: Arc<Rules>) {
+    pub(super) fn replace(&mut self, rules: Arc<Rules>) {
         self.keys = judged_keys(&rules);
         self.rules = rules;
         self.servers.iter_mut().for_each(|server| server.table = Table::default());
     }
 
-    pub fn meet_server(&mut self, id: &Arc<str>) {
+    pub(super) fn meet_server(&mut self, id: &Arc<str>) {
         self.servers.push(Server::new(id));
     }
 
-    pub fn unwrap(&mut self, upstream: Upstream, tool: &Arc<str>) {
+    pub(super) fn unwrap(&mut self, upstream: Upstream, tool: &Arc<str>) {
         self.servers[upstream.index()].unwraps = Some(Arc::clone(tool));
     }
 
-    pub fn rules(&self) -> &Arc<Rules> {
+    pub(super) fn rules(&self) -> &Arc<Rules> {
         &self.rules
     }
 
     /// What the server says of the tool that a request is about.
-    pub fn annotations(&self, upstream: Upstream, method: &str, tool: Option<&str>) -> Annotations {
+    pub(super) fn annotations(&self, upstream: Upstream, method: &str, tool: Option<&str>) -> Annotations {
         let tool = tool.filter(|_| Concern::of(method) == Concern::Tool);
         tool.map(|tool| self.servers[upstream.index()].tools.of(tool)).unwrap_or_default()
     }
 
     #[inline]
-    pub fn judge(&mut self, message: ProxyMessage, speaker: &Speaker) -> Verdict {
+    pub(super) fn judge(&mut self, message: ProxyMessage, speaker: &Speaker) -> Verdict {
         // Whatever goes wrong while a message is judged, it was not permitted.
         let judged = catch_unwind(AssertUnwindSafe(|| match message.message.kind() {
             #[cfg(test)]
@@ -173,7 +173,7 @@ impl Governed {
 
     /// What was noticed about a message, or why it can be read two ways. What a server says of itself is
     /// nothing that rules are about, so it need only be clear what kind of message it is.
-    pub fn fit(&self, message: &ProxyMessage) -> Result<Fit, String> {
+    pub(super) fn fit(&self, message: &ProxyMessage) -> Result<Fit, String> {
         fit(message, &self.keys)
     }
 
@@ -227,7 +227,7 @@ impl Governed {
 
     /// Whether calls of a tool, or other uses of something that is listed, are denied whatever their
     /// arguments.
-    pub fn hides(&mut self, upstream: Upstream, method: &str, name: &str, speaker: &Speaker) -> bool {
+    pub(super) fn hides(&mut self, upstream: Upstream, method: &str, name: &str, speaker: &Speaker) -> bool {
         let (client, revision) = (speaker.client.as_ref(), speaker.revision.as_deref());
         let known = Known { from: Side::Client, is_request: true, method, tool: Some(name), client, revision };
         let Server { id, table, tools, .. } = &mut self.servers[upstream.index()];

@@ -70,7 +70,7 @@ pub(super) fn members<'a>(
 
 impl List {
     /// What an item is called by whoever uses it; `None` where that cannot be read.
-    pub fn names<'a>(
+    pub(super) fn names<'a>(
         &self,
         bytes: &'a [u8],
         item: Range<usize>,

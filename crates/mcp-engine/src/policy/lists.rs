@@ -30,7 +30,7 @@ pub(crate) struct Hidden {
 
 impl OpenLists {
     /// Takes note of a request that may go on.
-    pub fn hear(&mut self, message: &ProxyMessage, rulings: &Rulings) {
+    pub(super) fn hear(&mut self, message: &ProxyMessage, rulings: &Rulings) {
         if message.from == Side::Server || !rulings.any_about(asks_for_list) {
             return;
         }
@@ -40,7 +40,7 @@ impl OpenLists {
         self.0.insert(message.sequence);
     }
 
-    pub fn is_any_open(&self) -> bool {
+    pub(super) fn is_any_open(&self) -> bool {
         !self.0.is_empty()
     }
 

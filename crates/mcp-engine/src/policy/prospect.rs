@@ -23,7 +23,7 @@ pub(super) struct Prospect<'a> {
 }
 
 impl Prospect<'_> {
-    pub fn without_method(&self) -> Self {
+    pub(super) fn without_method(&self) -> Self {
         Self { method: None, tool: None, operation: None, ..*self }
     }
 }

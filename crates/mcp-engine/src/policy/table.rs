@@ -71,7 +71,7 @@ impl Candidates {
     }
 
     /// The operation that is told and written down: of two spellings, the one that can do more.
-    pub fn operation(&self) -> Option<Operation> {
+    pub(super) fn operation(&self) -> Option<Operation> {
         self.class.0.max(self.respelled.and_then(|(operation, _)| operation))
     }
 
@@ -102,12 +102,12 @@ pub(super) struct Table {
 
 impl Table {
     /// Other rules, or something else was learned of tools.
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.kinds.clear();
     }
 
     /// What was found out for messages of this kind, or is now by `find_out`.
-    pub fn candidates(&mut self, known: &Known<'_>, find_out: impl FnOnce() -> Found) -> &Candidates {
+    pub(super) fn candidates(&mut self, known: &Known<'_>, find_out: impl FnOnce() -> Found) -> &Candidates {
         let lengths = [Some(known.method), known.tool, known.revision].map(|name| name.map_or(0, str::len));
         if lengths.iter().sum::<usize>() > NAMES_BYTES_MAX {
             return self.long.insert(Candidates::new(known, find_out()));

@@ -24,7 +24,7 @@ pub(super) struct Tools {
 
 impl Tools {
     /// What is said of a tool.
-    pub fn of(&self, name: &str) -> Annotations {
+    pub(super) fn of(&self, name: &str) -> Annotations {
         if self.known.is_empty() {
             return Annotations::UNLISTED;
         }
@@ -32,7 +32,7 @@ impl Tools {
     }
 
     /// Takes in what an answer lists. Whether anything is known now that was not.
-    pub fn learn(&mut self, answer: &[u8]) -> bool {
+    pub(super) fn learn(&mut self, answer: &[u8]) -> bool {
         let mut is_news = false;
         each_list(answer, |list, json| {
             if *list == TOOLS {

@@ -38,13 +38,13 @@ const HANDED_BACK: [(Kind, &[&str]); 4] = [
 
 /// Handles by what they were in the recording.
 #[derive(Debug, Default)]
-pub struct Handles {
+pub(super) struct Handles {
     new: HashMap<(Kind, String), Bytes>,
 }
 
 impl Handles {
     /// Takes note of what an answer gives out in place of what the recorded one did.
-    pub fn learn(&mut self, recorded: &[u8], now: &Bytes) {
+    pub(super) fn learn(&mut self, recorded: &[u8], now: &Bytes) {
         for (kind, place) in GIVEN {
             if let (Some(old), Some(new)) = (text_at(recorded, place), member(now, place)) {
                 self.new.insert((kind, old), Bytes::copy_from_slice(new));
@@ -53,7 +53,7 @@ impl Handles {
     }
 
     /// `request` with the new handles in place of the recorded ones.
-    pub fn carried_over(&self, request: Bytes) -> Bytes {
+    pub(super) fn carried_over(&self, request: Bytes) -> Bytes {
         if self.new.is_empty() {
             return request;
         }
@@ -77,7 +77,7 @@ fn text_at(message: &[u8], place: &[&str]) -> Option<String> {
 
 /// Takes out what differs only because a handle is new. That there is one, and that it is a text, still
 /// counts.
-pub fn forgive(differences: &mut Differences) {
+pub(super) fn forgive(differences: &mut Differences) {
     differences.kept.retain(|difference| match &difference.change {
         Change::Changed { recorded, now } => {
             !(is_handle(&difference.path) && recorded.text.starts_with('"') && now.text.starts_with('"'))

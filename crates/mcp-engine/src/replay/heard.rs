@@ -17,7 +17,7 @@ pub struct Count {
 }
 
 #[derive(Default)]
-pub struct Heard {
+pub(super) struct Heard {
     counts: BTreeMap<String, Count>,
     /// The longest that one of a method took to come in the recording, from what led to it.
     delays: BTreeMap<String, u64>,
@@ -29,7 +29,7 @@ pub struct Heard {
 
 impl Heard {
     /// Counts what the recording has before the line at `end`, as far as it was caused by what was sent.
-    pub fn expect_up_to(&mut self, end: usize, transcript: &Transcript, sent: &[bool]) {
+    pub(super) fn expect_up_to(&mut self, end: usize, transcript: &Transcript, sent: &[bool]) {
         for at in self.up_to..end {
             let line = transcript.line(at);
             let Some(cause) = line.cause.filter(|&cause| sent[cause]) else { continue };
@@ -42,19 +42,19 @@ impl Heard {
         self.up_to = self.up_to.max(end);
     }
 
-    pub fn hear(&mut self, method: &str) {
+    pub(super) fn hear(&mut self, method: &str) {
         let name = self.name(method);
         self.counts.entry(name).or_default().now += 1;
     }
 
     /// How long to wait for what has not come yet, at most `most`; nothing if all has.
-    pub fn patience(&self, base: u64, most: u64) -> Option<u64> {
+    pub(super) fn patience(&self, base: u64, most: u64) -> Option<u64> {
         let missing = self.missing();
         missing.map(|name| base.saturating_add(self.delays.get(name).copied().unwrap_or(0)).min(most)).max()
     }
 
     /// What has not come so far is not waited for any more.
-    pub fn give_up(&mut self) {
+    pub(super) fn give_up(&mut self) {
         let missing: Vec<String> = self.missing().cloned().collect();
         self.given_up.extend(missing);
     }
@@ -65,7 +65,7 @@ impl Heard {
         self.counts.iter().filter(is_missing).map(|(name, _)| name)
     }
 
-    pub fn into_counts(self) -> BTreeMap<String, Count> {
+    pub(super) fn into_counts(self) -> BTreeMap<String, Count> {
         self.counts
     }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use bytes::Bytes;
 use mcp_wire::Id;
 
-pub struct Open {
+pub(super) struct Open {
     pub line: usize,
     /// What was sent.
     pub request: Bytes,
@@ -19,14 +19,14 @@ pub struct Open {
 }
 
 impl Open {
-    pub fn is_awaited(&self) -> bool {
+    pub(super) fn is_awaited(&self) -> bool {
         self.until < u64::MAX
     }
 }
 
 /// Open requests by the id they left under.
 #[derive(Default)]
-pub struct OpenCalls {
+pub(super) struct OpenCalls {
     by_id: HashMap<Id, (u64, Open)>,
     by_due: BTreeMap<(u64, u64), Id>,
     expected: BTreeSet<usize>,
@@ -35,7 +35,7 @@ pub struct OpenCalls {
 
 impl OpenCalls {
     /// Returns the request whose place it takes, if there is one.
-    pub fn insert(&mut self, id: Id, open: Open) -> Option<Open> {
+    pub(super) fn insert(&mut self, id: Id, open: Open) -> Option<Open> {
         let before = self.remove(&id);
         self.count += 1;
         self.by_due.insert((open.until, self.count), id.clone());
@@ -44,7 +44,7 @@ impl OpenCalls {
         before
     }
 
-    pub fn remove(&mut self, id: &Id) -> Option<Open> {
+    pub(super) fn remove(&mut self, id: &Id) -> Option<Open> {
         let (number, open) = self.by_id.remove(id)?;
         self.by_due.remove(&(open.until, number));
         if let Some(expected) = open.expected {
@@ -54,21 +54,21 @@ impl OpenCalls {
     }
 
     /// Whether an answer is waited for that came before `line` in the recording.
-    pub fn expects_before(&self, line: usize) -> bool {
+    pub(super) fn expects_before(&self, line: usize) -> bool {
         self.expected.first().is_some_and(|&first| first < line)
     }
 
     /// Whether an answer is waited for under this id.
-    pub fn awaits(&self, id: &Id) -> bool {
+    pub(super) fn awaits(&self, id: &Id) -> bool {
         self.by_id.get(id).is_some_and(|(_, open)| open.is_awaited())
     }
 
     /// When the next one is overdue, if any is waited for.
-    pub fn next_due(&self) -> Option<u64> {
+    pub(super) fn next_due(&self) -> Option<u64> {
         self.by_due.first_key_value().map(|((until, _), _)| *until).filter(|until| *until < u64::MAX)
     }
 
-    pub fn take_overdue(&mut self, now: u64) -> Option<(Id, Open)> {
+    pub(super) fn take_overdue(&mut self, now: u64) -> Option<(Id, Open)> {
         let ((until, _), id) = self.by_due.first_key_value()?;
         if *until > now {
             return None;
@@ -78,7 +78,7 @@ impl OpenCalls {
     }
 
     /// All of them, in the order they left.
-    pub fn take_all(&mut self) -> Vec<(Id, Open)> {
+    pub(super) fn take_all(&mut self) -> Vec<(Id, Open)> {
         let mut all: Vec<_> = std::mem::take(self).by_id.into_iter().collect();
         all.sort_by_key(|(_, (number, _))| *number);
         all.into_iter().map(|(id, (_, open))| (id, open)).collect()

@@ -10,7 +10,7 @@ use crate::envelope::Side;
 use crate::transcript::{META, Transcript, params_key};
 
 #[derive(Default)]
-pub struct Questions {
+pub(super) struct Questions {
     /// Asked with a request of the server's own.
     requests: Vec<Question>,
     /// Asked in a result that wants the call repeated.
@@ -27,7 +27,7 @@ struct Question {
 
 /// What to do about a question.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Response {
+pub(super) enum Response {
     Answer(Bytes),
     /// The client never answered it, so nobody does.
     Silence,
@@ -36,7 +36,7 @@ pub enum Response {
 }
 
 impl Questions {
-    pub fn of(transcript: &Transcript) -> Self {
+    pub(super) fn of(transcript: &Transcript) -> Self {
         let mut questions = Self::default();
         for (at, line) in transcript.lines().iter().enumerate() {
             if line.from == Side::Server && line.is_request() {
@@ -63,7 +63,7 @@ impl Questions {
     }
 
     /// Answers a request of the server's.
-    pub fn respond(&mut self, request: &Message) -> Response {
+    pub(super) fn respond(&mut self, request: &Message) -> Response {
         let Some(id) = request.id() else { return Response::Silence };
         let method = request.method().unwrap_or_default();
         match pick(&mut self.requests, &method, &params_key(request, &[META])) {
@@ -79,7 +79,7 @@ impl Questions {
 
     /// The answers to everything that a result asks for, as an object for the repeated call. `None` if
     /// the recording lacks one of them.
-    pub fn respond_in_round(&mut self, result: &[u8]) -> Option<Vec<u8>> {
+    pub(super) fn respond_in_round(&mut self, result: &[u8]) -> Option<Vec<u8>> {
         let mut responses = Vec::from(b"{");
         for (at, (key, question)) in input_requests(result).into_iter().enumerate() {
             let known = pick(&mut self.rounds, &method_of(question), &params_of(question))?;
@@ -110,14 +110,14 @@ fn pick<'q>(known: &'q mut [Question], method: &str, params: &[u8]) -> Option<&'
 }
 
 /// What a result asks for: the keys it wants the answers under, and the questions.
-pub fn input_requests(answer: &[u8]) -> Vec<(String, &[u8])> {
+pub(super) fn input_requests(answer: &[u8]) -> Vec<(String, &[u8])> {
     let Some(requests) = scan::member_at(answer, ["result", "inputRequests"]) else { return Vec::new() };
     let requests = &answer[requests.range()];
     scan::object_members(requests).map(|(key, span)| (key.into_owned(), &requests[span.range()])).collect()
 }
 
 /// Whether an answer wants the call repeated.
-pub fn wants_input(answer: &[u8]) -> bool {
+pub(super) fn wants_input(answer: &[u8]) -> bool {
     let result_type = scan::member_at(answer, ["result", "resultType"]);
     result_type.is_some_and(|span| &answer[span.range()] == b"\"input_required\"")
 }

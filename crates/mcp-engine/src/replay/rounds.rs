@@ -7,7 +7,7 @@ use mcp_wire::{Id, scan};
 
 /// `request` made into the next round: it hands back the state that `answer` gives (and none if it
 /// gives none), with `responses` to what it asks. Where there are none, those in `request` have to do.
-pub fn next_round(request: &Bytes, answer: &[u8], responses: Option<&[u8]>) -> Bytes {
+pub(super) fn next_round(request: &Bytes, answer: &[u8], responses: Option<&[u8]>) -> Bytes {
     let Some(span) = scan::member_at(request, ["params"]) else { return request.clone() };
     let state = scan::member_at(answer, ["result", "requestState"]).map(|span| &answer[span.range()]);
     let asks = scan::member_at(answer, ["result", "inputRequests"]).is_some();

@@ -12,7 +12,7 @@ use crate::envelope::Side;
 const LISTEN: &str = "subscriptions/listen";
 
 #[derive(Default)]
-pub struct Causes {
+pub(super) struct Causes {
     by_token: HashMap<Id, usize>,
     by_exchange: HashMap<u64, usize>,
     last: Option<usize>,
@@ -20,7 +20,7 @@ pub struct Causes {
 
 impl Causes {
     /// Takes note of the line at `at`, or finds its cause.
-    pub fn of(&mut self, line: &Line, at: usize) -> Option<usize> {
+    pub(super) fn of(&mut self, line: &Line, at: usize) -> Option<usize> {
         if line.is_answer() {
             return None;
         }

@@ -20,7 +20,7 @@ use crate::upstream::UpstreamConnection;
 
 /// A list of one server.
 #[derive(Default)]
-pub struct Listed {
+pub(crate) struct Listed {
     read: RefCell<Option<Rc<Read>>>,
     /// Since when somebody reads it.
     reading: Cell<Option<Instant>>,
@@ -30,7 +30,7 @@ pub struct Listed {
 }
 
 /// A list as it was read.
-pub struct Read {
+pub(crate) struct Read {
     pub items: Vec<Item>,
     /// It need not be read again before this, unless the server says that it changed.
     until: Option<Instant>,
@@ -49,7 +49,7 @@ pub struct Read {
 
 /// Why there is no list of a server.
 #[derive(Clone)]
-pub struct Unread {
+pub(crate) struct Unread {
     /// For the gateway's operator. It may have paths, addresses and the server's words.
     pub why: String,
     /// For clients.
@@ -57,26 +57,26 @@ pub struct Unread {
 }
 
 impl Unread {
-    pub fn gone(refusal: &Refusal) -> Self {
+    pub(crate) fn gone(refusal: &Refusal) -> Self {
         Self { why: refusal.text(), told: "it is not available" }
     }
 
-    pub fn late() -> Self {
+    pub(crate) fn late() -> Self {
         Self::of("it did not answer in time")
     }
 
-    pub fn failed(why: String) -> Self {
+    pub(crate) fn failed(why: String) -> Self {
         Self { why, told: "it answered with an error" }
     }
 
-    pub fn of(told: &'static str) -> Self {
+    pub(crate) fn of(told: &'static str) -> Self {
         Self { why: told.into(), told }
     }
 }
 
 /// Items that are not as the protocol has them.
 #[derive(Default)]
-pub struct Faults {
+pub(crate) struct Faults {
     pub left_out: usize,
     /// Which they are and what is wrong, as many as are said.
     named: Vec<String>,
@@ -102,7 +102,7 @@ impl Faults {
 }
 
 /// Lists by their kinds, as they were read last.
-pub type ListsRead = Vec<(ListKind, Rc<Read>)>;
+pub(crate) type ListsRead = Vec<(ListKind, Rc<Read>)>;
 
 impl Read {
     /// Of a server that has no such list.
@@ -130,23 +130,23 @@ impl Listed {
     }
 
     /// The list, if it need not be read again.
-    pub fn fresh(&self) -> Option<Rc<Read>> {
+    pub(crate) fn fresh(&self) -> Option<Rc<Read>> {
         let read = self.read.borrow().clone()?;
         let is_fresh = read.changes == self.changes.get() && read.until.is_some_and(|until| Instant::now() < until);
         is_fresh.then_some(read)
     }
 
     /// Whether somebody has waited for it for longer than is worth it.
-    pub fn is_stuck(&self, worth: Duration) -> bool {
+    pub(crate) fn is_stuck(&self, worth: Duration) -> bool {
         self.reading.get().is_some_and(|since| since.elapsed() > worth)
     }
 
     /// The list as it was read last.
-    pub fn last(&self) -> Option<Rc<Read>> {
+    pub(crate) fn last(&self) -> Option<Rc<Read>> {
         self.read.borrow().clone()
     }
 
-    pub fn changed(&self) {
+    pub(crate) fn changed(&self) {
         self.changes.set(self.changes.get() + 1);
     }
 }

@@ -28,7 +28,7 @@ const UNREAD_FOR: Duration = Duration::from_secs(2);
 /// Failed calls in a row after which only an answered call makes a server ready again.
 const FAILING_AFTER: u32 = 2;
 
-pub struct Health {
+pub(crate) struct Health {
     /// Counts what was heard.
     heard: Cell<u64>,
     /// The count at the last look, and when it last grew.
@@ -51,7 +51,7 @@ pub struct Health {
 
 /// Whether what a server says lies unread until the only client has taken what is there for it.
 #[derive(Default)]
-pub struct HeldBack {
+pub(crate) struct HeldBack {
     /// Readers that wait for the client.
     readers: Cell<usize>,
     /// When the last of them has read what lay there.
@@ -60,12 +60,12 @@ pub struct HeldBack {
 
 impl HeldBack {
     /// A reader waits for as long as the guard lives.
-    pub fn begin(&self) -> impl Drop {
+    pub(crate) fn begin(&self) -> impl Drop {
         self.readers.set(self.readers.get() + 1);
         HeldBackReader(self)
     }
 
-    pub fn lasts(&self) -> bool {
+    pub(crate) fn lasts(&self) -> bool {
         self.readers.get() > 0 || self.until.get().is_some_and(|until| Instant::now() < until)
     }
 }
@@ -81,7 +81,7 @@ impl Drop for HeldBackReader<'_> {
 
 /// The reason that a call failed on its way.
 #[derive(Clone, Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     text: String,
     /// The HTTP status of a server that needs a login.
     login: Option<u16>,
@@ -89,7 +89,7 @@ pub struct Failure {
 
 impl Failure {
     /// The failure that an error of the proxy's own tells of.
-    pub fn of(error: &Message) -> Option<Self> {
+    pub(crate) fn of(error: &Message) -> Option<Self> {
         let bytes = error.bytes();
         if !reply::says_own_failure(bytes) {
             return None;
@@ -113,7 +113,7 @@ impl From<Refusal> for Failure {
 }
 
 impl Health {
-    pub fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self {
             heard: Cell::new(0),
             seen: Cell::new(0),
@@ -130,24 +130,24 @@ impl Health {
     }
 
     /// Begins with a server that has introduced itself.
-    pub fn begin(&self, next: Instant) {
+    pub(crate) fn begin(&self, next: Instant) {
         self.next.set(next);
         self.recovered();
     }
 
     /// What failed before tells nothing any more.
-    pub fn recovered(&self) {
+    pub(crate) fn recovered(&self) {
         self.failed.set(0);
         self.failure.take();
     }
 
     /// The server said something.
-    pub fn heard(&self) {
+    pub(crate) fn heard(&self) {
         self.heard.set(self.heard.get() + 1);
     }
 
     /// The failure that an error stands for. Any other error was said by the server.
-    pub fn failure_in(&self, error: &Message) -> Option<Failure> {
+    pub(crate) fn failure_in(&self, error: &Message) -> Option<Failure> {
         let refused = self.refused.take().filter(|(id, _)| error.id() == Some(Id::Integer(*id)));
         let failure = Failure::of(error);
         if failure.is_none() {
@@ -156,12 +156,12 @@ impl Health {
         failure.or(refused.map(|(_, failure)| failure))
     }
 
-    pub fn is_refused(&self, id: i64, failure: Failure) {
+    pub(crate) fn is_refused(&self, id: i64, failure: Failure) {
         *self.refused.borrow_mut() = Some((id, failure));
     }
 
     /// A call failed on its way: one of a client's that began at `began`, or one of the gateway's own.
-    pub fn failed(&self, failure: Failure, began: Option<Instant>, now: Instant) {
+    pub(crate) fn failed(&self, failure: Failure, began: Option<Instant>, now: Instant) {
         if let Some(began) = began {
             if self.failed.get() == 0 || began >= self.failed_at.get() {
                 self.failed.set(self.failed.get() + 1);
@@ -173,7 +173,7 @@ impl Health {
     }
 
     /// A call was answered by the server.
-    pub fn worked(&self, is_of_client: bool) {
+    pub(crate) fn worked(&self, is_of_client: bool) {
         if is_of_client {
             self.failed.set(0);
         }
@@ -183,7 +183,7 @@ impl Health {
     }
 
     /// The state of a connection that is ready, and why.
-    pub fn state(&self) -> (ServerState, Option<String>) {
+    pub(crate) fn state(&self) -> (ServerState, Option<String>) {
         let failure = self.failure.borrow();
         match &*failure {
             Some(failure) if failure.login.is_some() => (ServerState::NeedsLogin, Some(failure.text.clone())),

@@ -13,7 +13,7 @@ const SLICE: Duration = Duration::from_secs(10);
 const SLICES: usize = 30;
 
 #[derive(Default)]
-pub struct Stats {
+pub(crate) struct Stats {
     asked: Cell<u64>,
     errors: Cell<u64>,
     now: RefCell<Slice>,
@@ -30,12 +30,12 @@ struct Slice {
 }
 
 impl Stats {
-    pub fn asked(&self) {
+    pub(crate) fn asked(&self) {
         self.asked.set(self.asked.get() + 1);
         self.now.borrow_mut().asked += 1;
     }
 
-    pub fn answered(&self, after: Duration, is_error: bool) {
+    pub(crate) fn answered(&self, after: Duration, is_error: bool) {
         self.errors.set(self.errors.get() + u64::from(is_error));
         let mut now = self.now.borrow_mut();
         now.answered += 1;
@@ -43,7 +43,7 @@ impl Stats {
         now.longest = now.longest.max(after);
     }
 
-    pub fn tick(&self, now: Instant) {
+    pub(crate) fn tick(&self, now: Instant) {
         let began = self.began.get().unwrap_or(now);
         self.began.set(Some(began));
         if now - began < SLICE {
@@ -57,7 +57,7 @@ impl Stats {
         }
     }
 
-    pub fn view(&self) -> CallsView {
+    pub(crate) fn view(&self) -> CallsView {
         let past = self.past.borrow();
         let now = *self.now.borrow();
         let minute = past.iter().rev().take(5).map(|slice| slice.asked).sum::<u64>() + now.asked;

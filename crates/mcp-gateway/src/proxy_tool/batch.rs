@@ -21,7 +21,7 @@ const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What every word of an operation that does not say how far it is counts for, of what is left of it.
 const A_STEP: f64 = 0.1;
 
-pub struct Batch {
+pub(crate) struct Batch {
     outer: Rc<Outer>,
     operations: Vec<Result<Operation, Mistake>>,
     outcomes: RefCell<Vec<Option<Outcome>>>,
@@ -41,12 +41,12 @@ pub struct Batch {
 }
 
 impl Batch {
-    pub fn is_for(&self, id: &Id) -> bool {
+    pub(crate) fn is_for(&self, id: &Id) -> bool {
         self.outer.id == *id
     }
 
     /// The client wants nothing of it any more.
-    pub fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         self.is_given_up.set(true);
     }
 

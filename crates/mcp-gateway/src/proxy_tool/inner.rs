@@ -20,7 +20,7 @@ const TASKS_MAX: usize = 1_024;
 
 /// What one client's uses of the tool have under way.
 #[derive(Default)]
-pub struct Inners {
+pub(crate) struct Inners {
     open: RefCell<HashMap<Id, Inner, RandomState>>,
     last: Cell<u64>,
     /// Batches that are not done.
@@ -43,16 +43,16 @@ enum What {
 }
 
 impl Inners {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.open.borrow().is_empty()
     }
 
     /// The client's own request behind an id of ours.
-    pub fn asked_as(&self, id: &Id) -> Option<Id> {
+    pub(crate) fn asked_as(&self, id: &Id) -> Option<Id> {
         self.open.borrow().get(id).map(|inner| inner.outer.id.clone())
     }
 
-    pub fn part_of(&self, id: &Id) -> Option<(Rc<Batch>, usize)> {
+    pub(crate) fn part_of(&self, id: &Id) -> Option<(Rc<Batch>, usize)> {
         match &self.open.borrow().get(id)?.what {
             What::Part(batch, at) => Some((Rc::clone(batch), *at)),
             What::Alone(_) | What::GivenUp => None,
@@ -60,14 +60,14 @@ impl Inners {
     }
 
     /// Remembers a batch for as long as there is one.
-    pub fn begun(&self, batch: &Rc<Batch>) {
+    pub(crate) fn begun(&self, batch: &Rc<Batch>) {
         let mut batches = self.batches.borrow_mut();
         batches.retain(|batch| batch.strong_count() > 0);
         batches.push(Rc::downgrade(batch));
     }
 
     /// The client is gone.
-    pub fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         self.batches.take().iter().filter_map(Weak::upgrade).for_each(|batch| batch.give_up());
         self.open.borrow_mut().clear();
     }

@@ -27,7 +27,7 @@ const INDEXES_MAX: usize = 8;
 
 /// Indexes over lists, by what stands in those.
 #[derive(Default)]
-pub struct Indexes {
+pub(crate) struct Indexes {
     kept: VecDeque<(u128, Rc<Index>)>,
     seeds: [RandomState; 2],
 }

@@ -152,7 +152,7 @@ pub(super) struct Ours {
 
 impl Ours {
     /// The scheme may come back in another case, as readers of addresses are free to spell it.
-    pub fn read(uri: &str) -> Option<Self> {
+    pub(super) fn read(uri: &str) -> Option<Self> {
         let after = |start: &str| {
             let head = uri.get(..start.len())?;
             head.eq_ignore_ascii_case(start).then(|| &uri[start.len()..])

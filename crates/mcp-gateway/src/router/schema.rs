@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// Holds a message's `result` or `params` to what the schema of a revision calls `name`.
 #[track_caller]
-pub fn check(revision: &str, name: &str, value: &Value) {
+pub(super) fn check(revision: &str, name: &str, value: &Value) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/mcp-schema").join(revision);
     let Ok(text) = std::fs::read_to_string(file.join("schema.json")) else {
         let _ = writeln!(std::io::stderr(), "SKIPPED in part: the official schemas are not beside the project");

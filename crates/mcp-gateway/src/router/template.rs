@@ -2,7 +2,7 @@
 
 /// Says yes to a few more than would: what may stand in place of an expression is not looked at. The literal parts
 /// have to be there, in their order, and the first and the last at the ends.
-pub fn may_expand_to(template: &str, address: &str) -> bool {
+pub(super) fn may_expand_to(template: &str, address: &str) -> bool {
     let mut parts = template.split('{');
     let Some(mut rest) = parts.next().and_then(|first| address.strip_prefix(first)) else { return false };
     let literals: Vec<&str> = parts.filter_map(|part| part.split_once('}').map(|(_, literal)| literal)).collect();

@@ -26,7 +26,7 @@ const SERVERS_KNOW_WITHIN: Duration = Duration::from_secs(10);
 
 /// What a client wants to hear of.
 #[derive(Default)]
-pub struct Listening {
+pub(crate) struct Listening {
     /// Resources, by server and the server's own name of them.
     pub(crate) uris: RefCell<BTreeSet<(usize, String)>>,
     /// Those that it asked for and was not answered about.
@@ -37,7 +37,7 @@ pub struct Listening {
     count: Cell<u64>,
 }
 
-pub struct Listen {
+pub(crate) struct Listen {
     number: u64,
     pub(crate) id: Id,
     pub(crate) lists: Vec<ListKind>,

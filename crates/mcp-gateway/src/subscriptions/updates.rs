@@ -19,7 +19,7 @@ const UNTOLD_MAX: usize = 1_000;
 const UNTOLD_BYTES_MAX: usize = 1024 * 1024;
 
 /// A resource that a client asked to hear of and was not answered about.
-pub struct Awaited {
+pub(crate) struct Awaited {
     pub number: u64,
     pub place: (usize, String),
     pub untold: Untold,
@@ -27,7 +27,7 @@ pub struct Awaited {
 
 /// Notifications that wait for a client to be answered, each once, and the messages that they came of.
 #[derive(Default)]
-pub struct Untold {
+pub(crate) struct Untold {
     rest: Vec<(u64, Bytes)>,
     bytes: usize,
 }

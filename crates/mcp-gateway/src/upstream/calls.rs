@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::client::GatewayClient;
 
 /// A call that a server has not answered.
-pub struct Call {
+pub(crate) struct Call {
     pub caller: Caller,
     pub began: Instant,
     /// It is given up at the first, which progress puts off, and at the second in any case.
@@ -26,20 +26,20 @@ pub struct Call {
 
 impl Call {
     /// How long it had, if it is given up at `now`.
-    pub fn limit(&self, now: Instant) -> Duration {
+    pub(crate) fn limit(&self, now: Instant) -> Duration {
         let end = if now >= self.latest { self.latest } else { self.until };
         end.saturating_duration_since(self.began)
     }
 }
 
-pub enum Caller {
+pub(crate) enum Caller {
     Client(ClientCall),
     /// Ourselves. Where nobody waits for it any more, its answer is of no use.
     Own(oneshot::Sender<Bytes>),
 }
 
 /// What is to be known of a client's call when its answer comes.
-pub struct ClientCall {
+pub(crate) struct ClientCall {
     pub client: Weak<GatewayClient>,
     pub id: OwnId,
     pub token: Option<OwnId>,
@@ -53,13 +53,13 @@ pub struct ClientCall {
 
 /// An id as its sender spelled it.
 #[derive(Clone, Debug)]
-pub enum OwnId {
+pub(crate) enum OwnId {
     Integer(i64),
     Spelled(Box<[u8]>),
 }
 
 impl OwnId {
-    pub fn new(json: &[u8]) -> Self {
+    pub(crate) fn new(json: &[u8]) -> Self {
         match Id::from_json(json) {
             Id::Integer(integer) => Self::Integer(integer),
             Id::Text(_) | Id::Other(_) => Self::Spelled(json.into()),
@@ -67,14 +67,14 @@ impl OwnId {
         }
     }
 
-    pub fn bytes(&self) -> Bytes {
+    pub(crate) fn bytes(&self) -> Bytes {
         match self {
             Self::Integer(integer) => integer.to_string().into(),
             Self::Spelled(json) => Bytes::copy_from_slice(json),
         }
     }
 
-    pub fn id(&self) -> Id {
+    pub(crate) fn id(&self) -> Id {
         match self {
             Self::Integer(integer) => Id::Integer(*integer),
             Self::Spelled(json) => Id::from_json(json),
@@ -84,14 +84,14 @@ impl OwnId {
 
 /// The methods whose answers hold something that has to be named anew, and the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Method {
+pub(crate) enum Method {
     CallTool,
     Known(&'static str),
     Other(Box<str>),
 }
 
 impl Method {
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         const KNOWN: [&str; 9] = [
             "prompts/get",
             "resources/read",
@@ -110,7 +110,7 @@ impl Method {
         }
     }
 
-    pub fn as_str(&self) -> &str {
+    pub(crate) fn as_str(&self) -> &str {
         match self {
             Self::CallTool => "tools/call",
             Self::Known(name) => name,
@@ -120,10 +120,10 @@ impl Method {
 }
 
 /// A place among the calls that a client may have open.
-pub struct InFlight(Rc<Cell<usize>>);
+pub(crate) struct InFlight(Rc<Cell<usize>>);
 
 impl InFlight {
-    pub fn new(count: &Rc<Cell<usize>>) -> Self {
+    pub(crate) fn new(count: &Rc<Cell<usize>>) -> Self {
         count.set(count.get() + 1);
         Self(Rc::clone(count))
     }
@@ -136,7 +136,7 @@ impl Drop for InFlight {
 }
 
 #[derive(Default)]
-pub struct Calls {
+pub(crate) struct Calls {
     open: HashMap<i64, Call, RandomState>,
     /// Those of clients.
     of_clients: usize,
@@ -146,12 +146,12 @@ pub struct Calls {
 }
 
 impl Calls {
-    pub fn next_id(&mut self) -> i64 {
+    pub(crate) fn next_id(&mut self) -> i64 {
         self.last += 1;
         self.last
     }
 
-    pub fn insert(&mut self, id: i64, caller: Caller, began: Instant, (timeout, cap): (Duration, Duration)) {
+    pub(crate) fn insert(&mut self, id: i64, caller: Caller, began: Instant, (timeout, cap): (Duration, Duration)) {
         if matches!(caller, Caller::Client(_)) {
             if self.of_clients == 0 {
                 self.clients_since_none = Some(began);
@@ -161,29 +161,29 @@ impl Calls {
         self.open.insert(id, Call { caller, began, until: began + timeout, latest: began + cap });
     }
 
-    pub fn take(&mut self, id: i64) -> Option<Call> {
+    pub(crate) fn take(&mut self, id: i64) -> Option<Call> {
         let call = self.open.remove(&id)?;
         self.of_clients -= usize::from(matches!(call.caller, Caller::Client(_)));
         Some(call)
     }
 
     /// The id of the call that is open, if it is the only one.
-    pub fn only(&self) -> Option<i64> {
+    pub(crate) fn only(&self) -> Option<i64> {
         let mut ids = self.open.keys();
         ids.next().copied().filter(|_| ids.next().is_none())
     }
 
-    pub fn of_clients(&self) -> usize {
+    pub(crate) fn of_clients(&self) -> usize {
         self.of_clients
     }
 
     /// Since when calls of clients have been open without a gap; none if none is open.
-    pub fn busy_since(&self) -> Option<Instant> {
+    pub(crate) fn busy_since(&self) -> Option<Instant> {
         self.clients_since_none.filter(|_| self.of_clients > 0)
     }
 
     /// The time since `since` counts against no open call.
-    pub fn put_off(&mut self, since: Instant, now: Instant) {
+    pub(crate) fn put_off(&mut self, since: Instant, now: Instant) {
         let by = now.saturating_duration_since(since);
         let put_off = |began: &mut Instant| *began = (*began + by).min(now);
         for call in self.open.values_mut() {
@@ -194,12 +194,12 @@ impl Calls {
         self.clients_since_none.iter_mut().for_each(put_off);
     }
 
-    pub fn get(&self, id: i64) -> Option<&Call> {
+    pub(crate) fn get(&self, id: i64) -> Option<&Call> {
         self.open.get(&id)
     }
 
     /// The call of a client under our `id`, if it is still open; what is heard of it puts its end off.
-    pub fn heard_of(&mut self, id: i64, timeout: Duration) -> Option<&ClientCall> {
+    pub(crate) fn heard_of(&mut self, id: i64, timeout: Duration) -> Option<&ClientCall> {
         let call = self.open.get_mut(&id)?;
         call.until = (Instant::now() + timeout).min(call.latest);
         match &call.caller {
@@ -208,7 +208,7 @@ impl Calls {
         }
     }
 
-    pub fn clients(&self) -> impl Iterator<Item = (i64, &ClientCall)> {
+    pub(crate) fn clients(&self) -> impl Iterator<Item = (i64, &ClientCall)> {
         self.open.iter().filter_map(|(id, call)| match &call.caller {
             Caller::Client(call) => Some((*id, call)),
             Caller::Own(_) => None,
@@ -216,12 +216,12 @@ impl Calls {
     }
 
     /// When each open call of a client began.
-    pub fn clients_since(&self) -> impl Iterator<Item = Instant> {
+    pub(crate) fn clients_since(&self) -> impl Iterator<Item = Instant> {
         self.open.values().filter(|call| matches!(call.caller, Caller::Client(_))).map(|call| call.began)
     }
 
     /// Takes out the calls that took too long, save those for which `is_excused` counts.
-    pub fn overdue(&mut self, now: Instant, is_excused: impl Fn(&ClientCall) -> bool) -> Vec<(i64, Call)> {
+    pub(crate) fn overdue(&mut self, now: Instant, is_excused: impl Fn(&ClientCall) -> bool) -> Vec<(i64, Call)> {
         let is_overdue = |call: &Call| {
             let waits = matches!(&call.caller, Caller::Client(call) if is_excused(call));
             now >= call.latest || now >= call.until && !waits
@@ -231,7 +231,7 @@ impl Calls {
     }
 
     /// A request that is not answered before it is over.
-    pub fn keep_open(&mut self, id: i64) {
+    pub(crate) fn keep_open(&mut self, id: i64) {
         /// Time limit of a request that stays open by design, such as `subscriptions/listen`: longer than any
         /// process runs.
         const FOR_LONG: Duration = Duration::from_secs(366 * 24 * 60 * 60);
@@ -241,7 +241,7 @@ impl Calls {
     }
 
     /// Takes out everything.
-    pub fn drain(&mut self) -> Vec<Call> {
+    pub(crate) fn drain(&mut self) -> Vec<Call> {
         self.of_clients = 0;
         self.open.drain().map(|(_, call)| call).collect()
     }

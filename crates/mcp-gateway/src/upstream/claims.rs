@@ -17,7 +17,7 @@ use crate::upstream::UpstreamConnection;
 const CLAIMS_MAX: usize = 1_024;
 
 #[derive(Default)]
-pub struct Claims {
+pub(crate) struct Claims {
     open: RefCell<Vec<Claim>>,
     /// No other connection came about, so this one has to do.
     is_stuck: Cell<bool>,
@@ -33,7 +33,7 @@ struct Claim {
 
 impl Claims {
     /// A call was cancelled or timed out.
-    pub fn add(&self, id: i64, client: u32) {
+    pub(crate) fn add(&self, id: i64, client: u32) {
         let mut claims = self.open.borrow_mut();
         if claims.len() >= CLAIMS_MAX {
             claims.remove(0);
@@ -42,20 +42,20 @@ impl Claims {
     }
 
     /// The server answered the call after all.
-    pub fn settle(&self, id: i64) {
+    pub(crate) fn settle(&self, id: i64) {
         self.open.borrow_mut().retain(|claim| claim.id != id);
     }
 
-    pub fn expire(&self, now: Instant, after: Duration) {
+    pub(crate) fn expire(&self, now: Instant, after: Duration) {
         self.open.borrow_mut().retain(|claim| now.saturating_duration_since(claim.since) < after);
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.open.borrow().is_empty()
     }
 
     /// Whether another client than this has one.
-    pub fn are_another(&self, client: u32) -> bool {
+    pub(crate) fn are_another(&self, client: u32) -> bool {
         self.open.borrow().iter().any(|claim| claim.client != client)
     }
 

@@ -21,17 +21,17 @@ use tokio::sync::Notify;
 use tokio::task::{LocalEnterGuard, LocalSet, spawn_local, yield_now};
 use tokio::time::timeout;
 
-pub use client::Client;
-pub use server::{Heard, Server, ServerPlan, server};
+pub(crate) use client::Client;
+pub(crate) use server::{Heard, Server, ServerPlan, server};
 
 /// The largest message of the play.
-pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// For a message that is waited for: longer than the gateway waits for its servers before it answers without them.
 const PATIENCE: Duration = Duration::from_secs(6);
 /// Turns after which nothing is under way that needs no time.
 const TURNS: usize = 200;
 
-pub struct Playbook {
+pub(crate) struct Playbook {
     pub gateway: Rc<Gateway>,
     runtime: Rc<Runtime>,
     board: Board,
@@ -44,16 +44,16 @@ pub struct Playbook {
 
 impl Playbook {
     /// A gateway of servers that have one tool each, `x`.
-    pub fn servers<const N: usize>(names: [&str; N]) -> Self {
+    pub(crate) fn servers<const N: usize>(names: [&str; N]) -> Self {
         Self::of(names.map(server))
     }
 
-    pub fn of<const N: usize>(plans: [ServerPlan; N]) -> Self {
+    pub(crate) fn of<const N: usize>(plans: [ServerPlan; N]) -> Self {
         Self::with(plans, |_| {})
     }
 
     /// The same with settings that differ from the usual ones.
-    pub fn with<const N: usize>(plans: [ServerPlan; N], set: impl FnOnce(&mut Settings<()>)) -> Self {
+    pub(crate) fn with<const N: usize>(plans: [ServerPlan; N], set: impl FnOnce(&mut Settings<()>)) -> Self {
         let tasks = Rc::new(LocalSet::new());
         let context = tasks.enter();
         let told: Rc<RefCell<Vec<String>>> = Rc::default();
@@ -89,69 +89,69 @@ impl Playbook {
     }
 
     #[track_caller]
-    pub fn server(&self, name: &str) -> Rc<Server> {
+    pub(crate) fn server(&self, name: &str) -> Rc<Server> {
         Rc::clone(self.servers.iter().find(|server| server.name() == name).expect("it takes part"))
     }
 
     /// A client of an older revision, which has shaken hands.
-    pub async fn client(&self) -> Client {
+    pub(crate) async fn client(&self) -> Client {
         self.client_that(json!({})).await
     }
 
     /// The same with these capabilities.
-    pub async fn client_that(&self, can: Value) -> Client {
+    pub(crate) async fn client_that(&self, can: Value) -> Client {
         Client::open(self, false, can).await
     }
 
     /// The same over HTTP, where each request has a stream of its own.
-    pub async fn web_client_that(&self, can: Value) -> Client {
+    pub(crate) async fn web_client_that(&self, can: Value) -> Client {
         Client::open(self, true, can).await
     }
 
     /// A client that says with each request who it is.
-    pub fn modern_client(&self) -> Client {
+    pub(crate) fn modern_client(&self) -> Client {
         self.modern_client_that(json!({}))
     }
 
-    pub fn modern_client_that(&self, can: Value) -> Client {
+    pub(crate) fn modern_client_that(&self, can: Value) -> Client {
         Client::modern(self, can)
     }
 
     /// A client that has said nothing yet.
-    pub fn newcomer(&self) -> Client {
+    pub(crate) fn newcomer(&self) -> Client {
         Client::join(self, None, None)
     }
 
     /// Lets time pass. No clock is waited for, because time is paused.
-    pub async fn passes(&self, time: Duration) {
+    pub(crate) async fn passes(&self, time: Duration) {
         self.tasks.run_until(tokio::time::sleep(time)).await;
         self.settles().await;
     }
 
     /// Lets everything happen that needs no time.
-    pub async fn settles(&self) {
+    pub(crate) async fn settles(&self) {
         settle(&self.tasks).await;
     }
 
-    pub async fn ends(&self) {
+    pub(crate) async fn ends(&self) {
         self.tasks.run_until(self.gateway.end()).await;
         self.settles().await;
     }
 
-    pub async fn orders(&self, server: &str, what: ServerOrder) {
+    pub(crate) async fn orders(&self, server: &str, what: ServerOrder) {
         let number = self.board.order(Order { server: server.into(), what }).expect("there is such a server");
         self.tasks.run_until(self.board.obeyed(number)).await;
         self.settles().await;
     }
 
     /// How the gateway shows a server, after its next tick.
-    pub async fn shows(&self, server: &str) -> ServerView {
+    pub(crate) async fn shows(&self, server: &str) -> ServerView {
         self.passes(Duration::from_millis(300)).await;
         self.board.servers().into_iter().find(|view| view.id == server).expect("it is shown")
     }
 
     /// Whether the gateway's log has such words.
-    pub fn has_told(&self, words: &str) -> bool {
+    pub(crate) fn has_told(&self, words: &str) -> bool {
         self.told.borrow().iter().any(|text| text.contains(words))
     }
 }
@@ -233,7 +233,7 @@ fn line(message: &Value) -> Bytes {
 }
 
 /// A request, or a notification if it has no `id`.
-pub fn message(id: Option<Value>, method: &str, params: Value) -> Value {
+pub(crate) fn message(id: Option<Value>, method: &str, params: Value) -> Value {
     let mut message = json!({ "jsonrpc": "2.0", "method": method });
     if let Some(id) = id {
         message["id"] = id;
@@ -244,12 +244,12 @@ pub fn message(id: Option<Value>, method: &str, params: Value) -> Value {
     message
 }
 
-pub fn text(text: &str) -> Value {
+pub(crate) fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
 /// The names of a list.
-pub fn names(answer: &Value, kind: &str, key: &str) -> Vec<String> {
+pub(crate) fn names(answer: &Value, kind: &str, key: &str) -> Vec<String> {
     let items = answer["result"][kind].as_array().unwrap_or_else(|| panic!("no {kind}: {answer}"));
     items.iter().map(|item| item[key].as_str().expect("it has a name").to_owned()).collect()
 }

@@ -20,7 +20,7 @@ pub(super) struct Given<'a>(Members<'a>);
 
 impl<'a> Given<'a> {
     /// `what` has these parameters, and `known` are their names.
-    pub fn read(json: &'a [u8], what: &str, known: &[&str]) -> Result<Self, Mistake> {
+    pub(super) fn read(json: &'a [u8], what: &str, known: &[&str]) -> Result<Self, Mistake> {
         let Some(members) = Members::of(json) else {
             return wrong(format_args!("{what} must be an object; given: {}", shown(json)));
         };
@@ -38,19 +38,19 @@ impl<'a> Given<'a> {
         Ok(Self(members))
     }
 
-    pub fn get(&self, name: &str) -> Option<&[u8]> {
+    pub(super) fn get(&self, name: &str) -> Option<&[u8]> {
         self.0.get(name).filter(|json| *json != b"null")
     }
 
-    pub fn has(&self, name: &str) -> bool {
+    pub(super) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
-    pub fn text(&self, name: &str) -> Result<Option<Cow<'_, str>>, Mistake> {
+    pub(super) fn text(&self, name: &str) -> Result<Option<Cow<'_, str>>, Mistake> {
         self.maybe(name, "text", scan::decode_string)
     }
 
-    pub fn flag(&self, name: &str) -> Result<Option<bool>, Mistake> {
+    pub(super) fn flag(&self, name: &str) -> Result<Option<bool>, Mistake> {
         self.maybe(name, "true or false", |json| match json {
             b"true" => Some(true),
             b"false" => Some(false),
@@ -59,7 +59,7 @@ impl<'a> Given<'a> {
     }
 
     /// A whole number in these bounds; models write such as texts, too.
-    pub fn number(&self, name: &str, least: usize, most: usize) -> Result<Option<usize>, Mistake> {
+    pub(super) fn number(&self, name: &str, least: usize, most: usize) -> Result<Option<usize>, Mistake> {
         let bounds = match most {
             usize::MAX => format!("a whole number, {least} or more"),
             most => format!("a whole number from {least} to {most}"),
@@ -72,7 +72,7 @@ impl<'a> Given<'a> {
         })
     }
 
-    pub fn texts(&self, name: &str) -> Result<Vec<String>, Mistake> {
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, Mistake> {
         let read = |json| Some(items(json).map(|item| scan::decode_string(item).map(Cow::into_owned)));
         let texts = self.maybe(name, "a list of texts", |json| {
             is_list(json).then(|| read(json)).flatten()?.collect::<Option<Vec<_>>>()
@@ -81,7 +81,7 @@ impl<'a> Given<'a> {
     }
 
     /// What `read` makes of a parameter, which must be `what` for it.
-    pub fn maybe<'s, T>(
+    pub(super) fn maybe<'s, T>(
         &'s self,
         name: &str,
         what: &str,

@@ -84,7 +84,7 @@ pub(super) struct Template<'a>(Vec<Part<'a>>);
 
 impl<'a> Template<'a> {
     /// None if nothing in it is to be filled in, or it is no template.
-    pub fn of(text: &'a str) -> Option<Self> {
+    pub(super) fn of(text: &'a str) -> Option<Self> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((literal, after)) = rest.split_once('{') {
@@ -106,7 +106,7 @@ impl<'a> Template<'a> {
     }
 
     /// Puts the values in; `values` is an object.
-    pub fn fill(&self, values: &Members<'_>) -> Result<String, Mistake> {
+    pub(super) fn fill(&self, values: &Members<'_>) -> Result<String, Mistake> {
         if self.variables().count() > VARIABLES_MAX {
             return wrong(format_args!("the template `path` has more than {VARIABLES_MAX} variables"));
         }

@@ -27,7 +27,7 @@ struct Document {
 }
 
 /// Changes what the file says. It is whole at any time, and nobody's change is lost.
-pub fn change<R>(path: &Path, change: impl FnOnce(&mut Vec<Entry>) -> R) -> Result<R, AnswersError> {
+pub(super) fn change<R>(path: &Path, change: impl FnOnce(&mut Vec<Entry>) -> R) -> Result<R, AnswersError> {
     let fault = |source| AnswersError::Write { path: quoted(path), source };
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let handle = File::open(dir).map_err(fault)?;

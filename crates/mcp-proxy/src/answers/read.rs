@@ -14,7 +14,7 @@ const ENTRY_KEYS: [&str; 7] = ["rule", "method", "subject", "server", "permissio
 const WORDS: [(&str, Word); 2] = [("allow", Word::Allow), ("deny", Word::Deny)];
 
 /// What is in the file; nothing where there is none.
-pub fn read(path: &Path) -> Result<Vec<Entry>, Failure> {
+pub(super) fn read(path: &Path) -> Result<Vec<Entry>, Failure> {
     if std::fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(Vec::new());
     }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::policy::{Stamp, stamp};
 use crate::report::say;
 
-pub struct AnswersWatch {
+pub(crate) struct AnswersWatch {
     file: AnswersFile,
     /// The file as it was when it was last read.
     known: Option<Stamp>,
@@ -18,18 +18,18 @@ pub struct AnswersWatch {
 }
 
 impl AnswersWatch {
-    pub fn new(file: AnswersFile) -> Self {
+    pub(crate) fn new(file: AnswersFile) -> Self {
         Self { file, known: None, moving: None }
     }
 
-    pub fn read(&mut self) -> Result<Vec<Answered>, Failure> {
+    pub(crate) fn read(&mut self) -> Result<Vec<Answered>, Failure> {
         // Before it is read, so that no change is missed.
         self.known = stamp(&self.file.path);
         self.file.read()
     }
 
     /// Has what the file says count, if that is new.
-    pub fn look_after(&mut self, commands: &CommandSender, quiet: bool) {
+    pub(crate) fn look_after(&mut self, commands: &CommandSender, quiet: bool) {
         match self.look() {
             None => {}
             Some(Ok(written)) => {

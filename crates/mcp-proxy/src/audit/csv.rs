@@ -14,7 +14,7 @@ use crate::report::{ColorChoice, Page};
 const HEADING: &str = "id,time,session,sequence,client,server,direction,method,tool,operation,verdict,rule,rules,actor,\
                        why,held_ms,outcome,code,latency_ms,answer_session,answer_sequence";
 
-pub fn print(choice: &Choice, ledger: &Ledger) -> Result<ExitCode, Failure> {
+pub(super) fn print(choice: &Choice, ledger: &Ledger) -> Result<ExitCode, Failure> {
     let mut page = Page::new(ColorChoice::Never);
     // The line break that the format asks for.
     page.raw(format!("{HEADING}\r\n").as_bytes())?;

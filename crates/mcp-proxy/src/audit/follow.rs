@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// forgotten. Notifications never have an outcome.
 const OPEN_MAX: usize = 65_536;
 
-pub fn follow(
+pub(super) fn follow(
     choice: &Choice,
     state: &StateDir,
     ledger: &Ledger,

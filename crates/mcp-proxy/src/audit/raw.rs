@@ -12,7 +12,7 @@ use super::{Choice, by_age};
 use crate::failure::Failure;
 use crate::report::{ColorChoice, Page};
 
-pub fn print(choice: &Choice, ledger: &Ledger, logs: &[LogFiles]) -> Result<ExitCode, Failure> {
+pub(super) fn print(choice: &Choice, ledger: &Ledger, logs: &[LogFiles]) -> Result<ExitCode, Failure> {
     let meant = if choice.means_everything() { None } else { Some(numbers(choice, ledger)?) };
     let mut page = Page::new(ColorChoice::Never);
     for log in by_age(logs) {

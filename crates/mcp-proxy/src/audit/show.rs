@@ -11,7 +11,7 @@ use super::find_instance;
 use crate::failure::{Failure, quoted};
 use crate::report::{ColorChoice, Page, Style, duration};
 
-pub fn show(id: &str, ledger: &Ledger, logs: &[LogFiles], color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(super) fn show(id: &str, ledger: &Ledger, logs: &[LogFiles], color: ColorChoice) -> Result<ExitCode, Failure> {
     let wrong = || {
         Failure::usage(format!("`{}` is not the id of a decision", visible(id)))
             .hint("it is INSTANCE/NUMBER, as `mcp-proxy audit` lists it")

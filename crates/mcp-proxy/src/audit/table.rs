@@ -25,13 +25,13 @@ const VERDICT: usize = 6;
 /// Who lets pass what is done with a gateway's own tool.
 const GATEWAY: &str = "gateway";
 
-pub struct Table {
+pub(crate) struct Table {
     widths: [usize; COLUMNS.len()],
 }
 
 impl Table {
     /// As wide as these need it.
-    pub fn fitting(entries: &[Entry]) -> Self {
+    pub(crate) fn fitting(entries: &[Entry]) -> Self {
         let mut widths = COLUMNS.map(|(name, ..)| name.len());
         for entry in entries {
             if let Entry::Decision(row) = entry {
@@ -43,21 +43,21 @@ impl Table {
     }
 
     /// For what is yet to come.
-    pub fn open() -> Self {
+    pub(crate) fn open() -> Self {
         Self { widths: COLUMNS.map(|(_, width, _)| width) }
     }
 
-    pub fn print(&self, page: &mut Page, entries: &[Entry]) -> std::io::Result<()> {
+    pub(crate) fn print(&self, page: &mut Page, entries: &[Entry]) -> std::io::Result<()> {
         self.print_heading(page)?;
         entries.iter().try_for_each(|entry| self.print_entry(page, entry))
     }
 
-    pub fn print_heading(&self, page: &mut Page) -> std::io::Result<()> {
+    pub(crate) fn print_heading(&self, page: &mut Page) -> std::io::Result<()> {
         let heading = self.joined(&COLUMNS.map(|(name, ..)| name.to_owned()), |_, cell| cell);
         page.line(&page.styled(Style::Heading, &heading))
     }
 
-    pub fn print_entry(&self, page: &mut Page, entry: &Entry) -> std::io::Result<()> {
+    pub(crate) fn print_entry(&self, page: &mut Page, entry: &Entry) -> std::io::Result<()> {
         let line = match entry {
             Entry::Decision(row) => self.joined(&cells(row), |column, cell| {
                 if column == VERDICT { page.styled(verdict_style(row.record.verdict()), &cell) } else { cell }
@@ -72,7 +72,7 @@ impl Table {
     }
 
     /// A call whose decision was shown before has come back.
-    pub fn print_outcome(&self, page: &mut Page, row: &DecisionRow, time_ns: u64) -> std::io::Result<()> {
+    pub(crate) fn print_outcome(&self, page: &mut Page, row: &DecisionRow, time_ns: u64) -> std::io::Result<()> {
         let Some(outcome) = &row.outcome else { return Ok(()) };
         let (id, time) = (short_id(&row.instance, row.record.seq), time(time_ns));
         let style = if outcome.status == "ok" { Style::Good } else { Style::Bad };
@@ -127,7 +127,7 @@ fn what(row: &DecisionRow) -> String {
 
 /// What it is about; of a gateway's own tool, which only leads to others, also what was done with it:
 /// `proxy: list prompt`.
-pub fn tool(row: &DecisionRow) -> Option<String> {
+pub(crate) fn tool(row: &DecisionRow) -> Option<String> {
     let tool = visible(row.record.tool.as_deref()?);
     Some(match row.record.why.as_deref().filter(|_| row.record.actor.as_deref() == Some(GATEWAY)) {
         Some(does) => format!("{tool}: {}", visible(does)),
@@ -136,7 +136,7 @@ pub fn tool(row: &DecisionRow) -> Option<String> {
 }
 
 /// `ok`, `error -32602`
-pub fn words(outcome: &OutcomeRow) -> String {
+pub(crate) fn words(outcome: &OutcomeRow) -> String {
     let status = visible(&outcome.status);
     match outcome.code {
         Some(code) => format!("{status} {code}"),
@@ -153,11 +153,11 @@ fn verdict_style(verdict: &str) -> Style {
 }
 
 /// As much of an id as tells it apart from others, and as `audit show` takes it.
-pub fn short_id(instance: &Uuid, seq: u64) -> String {
+pub(crate) fn short_id(instance: &Uuid, seq: u64) -> String {
     format!("{}/{seq}", &instance.to_string()[..8])
 }
 
-pub fn time(time_ns: u64) -> String {
+pub(crate) fn time(time_ns: u64) -> String {
     timestamp(time_ns).strftime("%Y-%m-%d %H:%M:%S%.3f").to_string()
 }
 

@@ -16,7 +16,7 @@ use crate::progress::{Progress, Unit};
 use crate::report::{ColorChoice, Page, Style, say};
 
 /// Verifies all `logs`, or the one of `chosen`.
-pub fn verify(
+pub(super) fn verify(
     logs: &[LogFiles],
     chosen: Option<Uuid>,
     ledger: &Ledger,

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::sessions::age;
 
 /// Nanoseconds since 1970. A day begins at midnight, UTC, as all times are shown.
-pub fn parse(text: &str, now_ns: u64) -> Result<u64, Failure> {
+pub(super) fn parse(text: &str, now_ns: u64) -> Result<u64, Failure> {
     if let Ok(ago) = age(text) {
         return Ok(now_ns.saturating_sub(ago));
     }

@@ -10,7 +10,7 @@ use mcp_client::Type;
 use crate::cli::{RecordingArgs, UrlTransportArg, pair};
 
 #[derive(Args)]
-pub struct ServerArgs {
+pub(super) struct ServerArgs {
     /// The server of this name in the configuration, or in the files of clients such as ~/.cursor/mcp.json
     #[arg(long, value_name = "NAME", conflicts_with_all = ["url", "command"])]
     pub server: Option<String>,

@@ -10,10 +10,10 @@ use super::words::{self, Word, Written};
 use crate::failure::Failure;
 
 /// Each argument with its JSON, which keeps its digits.
-pub type Members = Vec<(String, String)>;
+pub(super) type Members = Vec<(String, String)>;
 
 /// `key=value…`, in the light of what the capability takes.
-pub fn of_words(words: &[Word], known: &Known) -> Result<Members, Failure> {
+pub(super) fn of_words(words: &[Word], known: &Known) -> Result<Members, Failure> {
     let parameters = schema::parameters(known.kind, &known.item);
     words.iter().map(|word| of_word(word, known.kind, &parameters)).collect()
 }
@@ -52,7 +52,7 @@ fn quoted_text(text: &str) -> String {
 }
 
 /// An object in its own order.
-pub struct Object(pub Members);
+pub(super) struct Object(pub Members);
 
 impl<'de> serde::Deserialize<'de> for Object {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -77,7 +77,7 @@ impl<'de> serde::Deserialize<'de> for Object {
 }
 
 /// What is missing, and what nobody would take, is said before anything is sent.
-pub fn check(members: &Members, known: &Known, path: &str) -> Result<(), Failure> {
+pub(super) fn check(members: &Members, known: &Known, path: &str) -> Result<(), Failure> {
     let parameters = schema::parameters(known.kind, &known.item);
     let is_given = |parameter: &&Parameter| members.iter().any(|(key, _)| *key == parameter.name);
     let missing: Vec<String> = parameters
@@ -103,7 +103,7 @@ pub fn check(members: &Members, known: &Known, path: &str) -> Result<(), Failure
 }
 
 /// What is sent although nothing says that it is taken, and is more likely a slip.
-pub fn doubts(members: &Members, known: &Known, path: &str) -> Vec<String> {
+pub(super) fn doubts(members: &Members, known: &Known, path: &str) -> Vec<String> {
     let parameters = schema::parameters(known.kind, &known.item);
     if parameters.is_empty() || schema::is_open(&known.item) {
         return Vec::new();
@@ -129,7 +129,7 @@ fn nearest<'a>(key: &str, parameters: &'a [Parameter]) -> Option<&'a str> {
 }
 
 /// The arguments as one object.
-pub fn object(members: &Members) -> Option<Box<RawValue>> {
+pub(super) fn object(members: &Members) -> Option<Box<RawValue>> {
     let members: Vec<String> =
         members.iter().map(|(key, json)| format!("{}:{json}", Value::from(key.as_str()))).collect();
     RawValue::from_string(format!("{{{}}}", members.join(","))).ok()

@@ -21,7 +21,7 @@ use crate::report::{ColorChoice, Page, say};
 #[command(
     override_usage = "mcp-proxy call [OPTIONS] PATH [KEY=VALUE]... -- CMD [ARGS]...\n       mcp-proxy call [OPTIONS] PATH [KEY=VALUE]... --url URL\n       mcp-proxy call [OPTIONS] PATH [KEY=VALUE]... --config FILE --server NAME"
 )]
-pub struct CallArgs {
+pub(crate) struct CallArgs {
     /// The name of a tool or prompt, or the address of a resource or the template of one
     path: String,
     /// An argument: key=value is text or JSON as the capability wants it, key:=JSON always JSON; key=@FILE and
@@ -60,7 +60,7 @@ struct Called {
     is_error: bool,
 }
 
-pub fn call(args: &CallArgs, state: StateOf<'_>, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(crate) fn call(args: &CallArgs, state: StateOf<'_>, color: ColorChoice) -> Result<ExitCode, Failure> {
     let given = match &args.args {
         Some(json) => Given::Whole(words::of_json(json)?),
         None => Given::Words(words::read(&args.arguments)?),

@@ -7,7 +7,7 @@ use mcp_proxy_tool::select::{Filter, Paging};
 use serde_json::value::RawValue;
 
 #[derive(Args)]
-pub struct FilterArgs {
+pub(super) struct FilterArgs {
     /// Only what goes with these words, best first
     #[arg(long, value_name = "WORDS")]
     query: Option<String>,
@@ -42,7 +42,7 @@ fn distance(item: &RawValue, words: &str) -> u8 {
 
 impl FilterArgs {
     /// What is wanted of a list, and how many of what goes with the words there are.
-    pub fn pick(&self, mut listing: Listing) -> (Listing, usize) {
+    pub(super) fn pick(&self, mut listing: Listing) -> (Listing, usize) {
         let filter = Filter { prefix: self.prefix.clone(), tags: self.tag.clone(), ..Filter::default() };
         let mut items = std::mem::take(&mut listing.items);
         items.retain(|item| filter.matches(item.get().as_bytes()));

@@ -19,7 +19,7 @@ use crate::report::{ColorChoice, Page, Style};
 #[command(
     override_usage = "mcp-proxy info [OPTIONS] PATH -- CMD [ARGS]...\n       mcp-proxy info [OPTIONS] PATH --url URL\n       mcp-proxy info [OPTIONS] PATH --config FILE --server NAME"
 )]
-pub struct InfoArgs {
+pub(crate) struct InfoArgs {
     /// The name of a tool or prompt, or the address of a resource
     path: String,
     /// What it is [default: what the server has of that name]
@@ -30,12 +30,12 @@ pub struct InfoArgs {
 }
 
 /// A capability that was looked up.
-pub struct Known {
+pub(super) struct Known {
     pub kind: Type,
     pub item: Box<RawValue>,
 }
 
-pub fn info(args: &InfoArgs, state: StateOf<'_>, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(crate) fn info(args: &InfoArgs, state: StateOf<'_>, color: ColorChoice) -> Result<ExitCode, Failure> {
     let kind = args.kind.map(Type::from);
     let known =
         target::with_client(&args.server, state, async |client: &ProxyClient| find(client, kind, &args.path).await)?;
@@ -49,7 +49,7 @@ pub fn info(args: &InfoArgs, state: StateOf<'_>, color: ColorChoice) -> Result<E
 }
 
 /// Looks for something of that name: a tool, then a prompt, then a resource, unless it is said what it is.
-pub async fn find(client: &ProxyClient, kind: Option<Type>, path: &str) -> Result<Known, Failure> {
+pub(super) async fn find(client: &ProxyClient, kind: Option<Type>, path: &str) -> Result<Known, Failure> {
     let kinds = match kind {
         Some(kind) => vec![kind],
         None if path.contains("://") => vec![Type::Resource],

@@ -33,7 +33,7 @@ const FILES: [&str; 18] = [
 ];
 
 /// The server of this name, and the file that has it.
-pub fn find(name: &str, world: &World) -> Result<(ServerSettings, PathBuf), Failure> {
+pub(super) fn find(name: &str, world: &World) -> Result<(ServerSettings, PathBuf), Failure> {
     let mut found: Vec<(ServerSettings, PathBuf)> = Vec::new();
     let (mut others, mut unread) = (Vec::new(), Vec::new());
     for file in FILES.iter().map(|file| expand_home(Path::new(file))).filter(|file| file.is_file()) {

@@ -20,7 +20,7 @@ use crate::report::{ColorChoice, Page, Style, say, terminal_width};
 #[command(
     override_usage = "mcp-proxy list [OPTIONS] -- CMD [ARGS]...\n       mcp-proxy list [OPTIONS] --url URL\n       mcp-proxy list [OPTIONS] --config FILE --server NAME"
 )]
-pub struct ListArgs {
+pub(crate) struct ListArgs {
     /// List only this [default: all there is]
     #[arg(long = "type", value_enum, value_name = "TYPE")]
     kind: Option<TypeArg>,
@@ -37,7 +37,7 @@ struct Section {
     total: usize,
 }
 
-pub fn list(args: &ListArgs, state: StateOf<'_>, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(crate) fn list(args: &ListArgs, state: StateOf<'_>, color: ColorChoice) -> Result<ExitCode, Failure> {
     let kinds = match args.kind {
         Some(kind) => vec![kind.into()],
         None => Type::ALL.to_vec(),

@@ -9,7 +9,7 @@ use crate::report::say;
 const DECLINED: i64 = -1;
 
 /// Declines, and says what was asked. No capability is declared, so only servers ask that do not look.
-pub struct Declines;
+pub(super) struct Declines;
 
 impl Questions for Declines {
     fn answer(&self, method: &str, params: Option<&RawValue>) -> Result<String, RpcError> {

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 const VALUES_MAX: usize = 20;
 
 #[derive(Default)]
-pub struct Parameter {
+pub(super) struct Parameter {
     pub name: String,
     /// The JSON types that it may have; empty where the schema does not say.
     pub types: Vec<String>,
@@ -25,7 +25,7 @@ pub struct Parameter {
 }
 
 /// What it takes, in the order of the definition as far as that has one.
-pub fn parameters(kind: Type, item: &RawValue) -> Vec<Parameter> {
+pub(super) fn parameters(kind: Type, item: &RawValue) -> Vec<Parameter> {
     let item: Value = serde_json::from_str(item.get()).unwrap_or_default();
     match kind {
         Type::Tool => of_schema(&item["inputSchema"], &item["inputSchema"], true),
@@ -35,13 +35,13 @@ pub fn parameters(kind: Type, item: &RawValue) -> Vec<Parameter> {
 }
 
 /// Whether a tool takes nothing but what its schema names.
-pub fn is_closed(item: &RawValue) -> bool {
+pub(super) fn is_closed(item: &RawValue) -> bool {
     let item: Value = serde_json::from_str(item.get()).unwrap_or_default();
     item["inputSchema"]["additionalProperties"] == false
 }
 
 /// Whether its schema says that it takes more than it names.
-pub fn is_open(item: &RawValue) -> bool {
+pub(super) fn is_open(item: &RawValue) -> bool {
     let item: Value = serde_json::from_str(item.get()).unwrap_or_default();
     item["inputSchema"]["additionalProperties"] == true || item["inputSchema"]["additionalProperties"].is_object()
 }
@@ -146,7 +146,7 @@ fn types(property: &Value) -> Vec<String> {
 }
 
 /// What JSON Schema calls the type of a value.
-pub fn type_of(value: &Value) -> &'static str {
+pub(super) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -160,7 +160,7 @@ pub fn type_of(value: &Value) -> &'static str {
 
 impl Parameter {
     /// What it may be, in words: `array of string (a | b), required, default a`.
-    pub fn shown_types(&self) -> String {
+    pub(super) fn shown_types(&self) -> String {
         let mut shown = self.types.join(" or ");
         if !self.items.is_empty() {
             shown.push_str(&format!(" of {}", self.items.join(" or ")));
@@ -175,7 +175,7 @@ impl Parameter {
     }
 
     /// Whether a value of this type may be meant.
-    pub fn takes(&self, name: &str) -> bool {
+    pub(super) fn takes(&self, name: &str) -> bool {
         self.types.iter().any(|known| known == name || known == "number" && name == "integer")
     }
 }

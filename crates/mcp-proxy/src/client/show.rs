@@ -8,20 +8,20 @@ use serde_json::value::RawValue;
 
 use crate::report::{Page, size};
 
-pub fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     visible(text).to_string()
 }
 
-pub fn shown_lines(text: &str) -> String {
+pub(super) fn shown_lines(text: &str) -> String {
     visible_lines(text).to_string()
 }
 
-pub fn first_line(text: &str) -> String {
+pub(super) fn first_line(text: &str) -> String {
     shown(text.trim_start().lines().next().unwrap_or_default().trim_end())
 }
 
 /// The native result of a capability's own method.
-pub fn result(kind: Type, result: &RawValue, page: &mut Page) -> std::io::Result<()> {
+pub(super) fn result(kind: Type, result: &RawValue, page: &mut Page) -> std::io::Result<()> {
     match kind {
         Type::Tool => {
             let items = items(result, "content");

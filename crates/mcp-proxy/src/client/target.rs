@@ -31,7 +31,7 @@ use crate::report::say;
 const PARTING: Duration = Duration::from_secs(3);
 
 /// Where recordings are kept, if there is such a place; asked again for each way that is tried.
-pub type StateOf<'a> = &'a dyn Fn() -> Result<StateDir, Failure>;
+pub(super) type StateOf<'a> = &'a dyn Fn() -> Result<StateDir, Failure>;
 
 /// One way to come to the server.
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ enum Came<T> {
 }
 
 /// Does `work` with a client of the server, in whatever way the server can be spoken with.
-pub fn with_client<T>(
+pub(super) fn with_client<T>(
     args: &ServerArgs,
     state: StateOf<'_>,
     work: impl AsyncFn(&ProxyClient) -> Result<T, Failure>,

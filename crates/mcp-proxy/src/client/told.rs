@@ -10,7 +10,7 @@ use super::show::shown;
 use crate::failure::{Failure, exit};
 use crate::report::{ColorChoice, Page};
 
-pub fn failure(error: &ClientError) -> Failure {
+pub(super) fn failure(error: &ClientError) -> Failure {
     match error {
         ClientError::Rpc(answered) => of_answer(answered).with_answer(written(answered)),
         ClientError::NotOpened(inner) => {
@@ -32,25 +32,25 @@ pub fn failure(error: &ClientError) -> Failure {
 }
 
 /// A server ended as it began.
-pub fn ended(status: &str) -> Failure {
+pub(super) fn ended(status: &str) -> Failure {
     Failure::new(exit::CANNOT_RUN, "the server did not introduce itself")
         .because(&format!("the server ended before it answered ({status})"))
 }
 
 /// The servers whose capabilities are missing in lists, if there are any.
-pub fn absent<'a>(lists: impl IntoIterator<Item = &'a Listing>) -> Option<String> {
+pub(super) fn absent<'a>(lists: impl IntoIterator<Item = &'a Listing>) -> Option<String> {
     let absent: BTreeSet<&str> = lists.into_iter().flat_map(|list| &list.absent).map(String::as_str).collect();
     (!absent.is_empty()).then(|| absent.into_iter().map(shown).collect::<Vec<_>>().join(", "))
 }
 
 /// A server that turns everybody away has another address, as far as can be told.
-pub fn turned_away(status: u16) -> Failure {
+pub(super) fn turned_away(status: u16) -> Failure {
     Failure::new(exit::CANNOT_RUN, format!("the server answered with HTTP status {status}"))
         .hint("is the path of the address right? try /mcp")
 }
 
 /// What came of a request as scripts read it, where the server answered with an error.
-pub fn json(failure: &Failure) -> std::io::Result<()> {
+pub(super) fn json(failure: &Failure) -> std::io::Result<()> {
     let Some(error) = failure.answer() else { return Ok(()) };
     let mut page = Page::new(ColorChoice::Never);
     page.line(&inert(&format!("{{\"error\":{error}}}")))?;

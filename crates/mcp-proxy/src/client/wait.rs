@@ -12,7 +12,7 @@ use crate::report::say;
 const WHOLE: f64 = 100.0;
 
 /// Progress is asked for: as lines with --verbose, as a bar where standard error is a terminal.
-pub fn showing(args: &ServerArgs) -> Use {
+pub(super) fn showing(args: &ServerArgs) -> Use {
     if args.recording.quiet {
         return Use::default();
     }

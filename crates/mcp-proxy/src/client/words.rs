@@ -11,12 +11,12 @@ use crate::config::expand_home;
 use crate::failure::{Failure, quoted};
 
 /// One argument, of which only the capability can say more.
-pub struct Word {
+pub(super) struct Word {
     pub key: String,
     pub value: Written,
 }
 
-pub enum Written {
+pub(super) enum Written {
     /// Text, or JSON if the capability wants that.
     Plain(String),
     /// The same, from a file.
@@ -24,7 +24,7 @@ pub enum Written {
     Json(Box<RawValue>),
 }
 
-pub fn read(words: &[String]) -> Result<Vec<Word>, Failure> {
+pub(super) fn read(words: &[String]) -> Result<Vec<Word>, Failure> {
     let mut read: Vec<Word> = Vec::new();
     let mut files = Files::default();
     for word in words {
@@ -50,13 +50,13 @@ fn read_word(word: &str, files: &mut Files) -> Result<Word, Failure> {
     Ok(Word { key: key.to_owned(), value })
 }
 
-pub fn json(key: &str, text: &str) -> Result<Box<RawValue>, Failure> {
+pub(super) fn json(key: &str, text: &str) -> Result<Box<RawValue>, Failure> {
     RawValue::from_string(text.trim().to_owned())
         .map_err(|error| Failure::usage(format!("the value of `{key}` is not JSON: {error}")))
 }
 
 /// `--args`: JSON, a file of it, or standard input.
-pub fn of_json(given: &str) -> Result<Members, Failure> {
+pub(super) fn of_json(given: &str) -> Result<Members, Failure> {
     let text = match given.strip_prefix('@') {
         Some(file) => Files::default().read(file)?,
         None if given == "-" => Files::default().read("-")?,

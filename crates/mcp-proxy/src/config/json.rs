@@ -24,7 +24,7 @@ const OPTIONS: ParseOptions = ParseOptions {
 };
 
 /// `None` if there is nothing but comments.
-pub fn parse(text: &str) -> Result<Option<Located>, Mistake> {
+pub(super) fn parse(text: &str) -> Result<Option<Located>, Mistake> {
     match parse_to_ast(text, &CollectOptions::default(), &OPTIONS) {
         Ok(parsed) => Ok(parsed.value.map(located)),
         Err(error) => Err(mistake(text, error.kind(), span(error.range()))),

@@ -96,7 +96,7 @@ impl Extend<Mistake> for Mistakes {
 
 /// Something that was written, as it is quoted: cut, and not if it seems to be a secret. Somebody may
 /// have given us the wrong file.
-pub fn said(written: &str) -> String {
+pub(crate) fn said(written: &str) -> String {
     if has_secret(written) {
         return "what is there (it seems to be a secret)".into();
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Where the bytes `inner` of `reads` stand in `source`, which spells that text at `span`, quotes
 /// included. The whole of it, if that cannot be told.
-pub fn within(source: &str, span: Range<usize>, reads: &str, inner: Range<usize>) -> Range<usize> {
+pub(crate) fn within(source: &str, span: Range<usize>, reads: &str, inner: Range<usize>) -> Range<usize> {
     let spelled = &source[span.clone()];
     let found = match opening(spelled) {
         0 => spelled.starts_with(reads).then_some(inner),

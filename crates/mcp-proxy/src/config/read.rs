@@ -9,39 +9,39 @@ use super::source::Source;
 use super::tree::{Located, Member, Value};
 
 /// A tree that is being read.
-pub struct Reading<'a> {
+pub(crate) struct Reading<'a> {
     pub source: &'a Source,
     pub mistakes: Mistakes,
 }
 
 impl<'a> Reading<'a> {
-    pub fn new(source: &'a Source) -> Self {
+    pub(crate) fn new(source: &'a Source) -> Self {
         Self { source, mistakes: Mistakes::default() }
     }
 
     /// `what` it is, such as "a rule", is said where it is no table.
-    pub fn table<'t>(&mut self, located: &'t Located, what: &str) -> Option<&'t [Member]> {
+    pub(crate) fn table<'t>(&mut self, located: &'t Located, what: &str) -> Option<&'t [Member]> {
         match &located.value {
             Value::Table(members) => Some(members),
             other => self.wrong(located, what, "a table", other),
         }
     }
 
-    pub fn list<'t>(&mut self, located: &'t Located, what: &str) -> Option<&'t [Located]> {
+    pub(crate) fn list<'t>(&mut self, located: &'t Located, what: &str) -> Option<&'t [Located]> {
         match &located.value {
             Value::List(items) => Some(items),
             other => self.wrong(located, what, "a list", other),
         }
     }
 
-    pub fn text<'t>(&mut self, located: &'t Located, what: &str) -> Option<&'t str> {
+    pub(crate) fn text<'t>(&mut self, located: &'t Located, what: &str) -> Option<&'t str> {
         match &located.value {
             Value::Text(text) => Some(text),
             other => self.wrong(located, what, "text", other),
         }
     }
 
-    pub fn flag(&mut self, located: &Located, what: &str) -> Option<bool> {
+    pub(crate) fn flag(&mut self, located: &Located, what: &str) -> Option<bool> {
         match &located.value {
             Value::Flag(flag) => Some(*flag),
             other => self.wrong(located, what, "true or false", other),
@@ -49,7 +49,7 @@ impl<'a> Reading<'a> {
     }
 
     /// One of a few words. `what` they are, such as "verdict", is said where it is another.
-    pub fn word<T: Copy>(&mut self, located: &Located, what: &str, choices: &[(&str, T)]) -> Option<T> {
+    pub(crate) fn word<T: Copy>(&mut self, located: &Located, what: &str, choices: &[(&str, T)]) -> Option<T> {
         let written = self.text(located, what)?;
         if let Some((_, choice)) = choices.iter().find(|(word, _)| *word == written) {
             return Some(*choice);
@@ -62,7 +62,7 @@ impl<'a> Reading<'a> {
     }
 
     /// A number of seconds, or text with a unit: `30`, `"30s"`, `"1.5m"`.
-    pub fn duration(&mut self, located: &Located, what: &str) -> Option<Duration> {
+    pub(crate) fn duration(&mut self, located: &Located, what: &str) -> Option<Duration> {
         let duration = match &located.value {
             Value::Number(seconds) => in_units(seconds, 1.0),
             Value::Text(text) => with_unit(text),
@@ -76,7 +76,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Notes unknown members. A comment is none.
-    pub fn only(&mut self, members: &[Member], known: &[&str]) {
+    pub(crate) fn only(&mut self, members: &[Member], known: &[&str]) {
         let is_known = |member: &Member| known.contains(&member.key.as_str()) || member.is_comment();
         for member in members.iter().filter(|member| !is_known(member)) {
             let what = format!("unknown key {}", said(&member.key));
@@ -92,12 +92,12 @@ impl<'a> Reading<'a> {
 }
 
 /// The member of this name. One that comes twice is a mistake that has been noted.
-pub fn member<'t>(members: &'t [Member], key: &str) -> Option<&'t Member> {
+pub(crate) fn member<'t>(members: &'t [Member], key: &str) -> Option<&'t Member> {
     members.iter().find(|member| member.key == key)
 }
 
 /// Each member, of a key that comes twice the first.
-pub fn each(members: &[Member]) -> impl Iterator<Item = &Member> {
+pub(crate) fn each(members: &[Member]) -> impl Iterator<Item = &Member> {
     let mut seen = HashSet::new();
     members.iter().filter(move |member| seen.insert(&member.key))
 }

@@ -159,7 +159,7 @@ fn find_repeated(located: &Located, mistakes: &mut Mistakes) {
 }
 
 /// `~` is the user's home, also where no shell has read it. Without HOME it is that of the user database.
-pub fn expand_home(path: &Path) -> PathBuf {
+pub(crate) fn expand_home(path: &Path) -> PathBuf {
     match (path.strip_prefix("~"), std::env::home_dir()) {
         (Ok(rest), Some(home)) if home.is_absolute() => home.join(rest),
         _ => path.to_owned(),

@@ -7,7 +7,7 @@ use super::mistake::Mistake;
 use super::tree::{Located, Member, Value};
 
 /// The tree, and everything that is wrong with the text.
-pub fn parse(text: &str) -> Result<Located, Vec<Mistake>> {
+pub(super) fn parse(text: &str) -> Result<Located, Vec<Mistake>> {
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
         let span = table.span();

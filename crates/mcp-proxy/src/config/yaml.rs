@@ -9,7 +9,7 @@ use super::mistake::Mistake;
 use super::tree::{Located, Member, Value};
 
 /// `None` if there is nothing but comments.
-pub fn parse(text: &str) -> Result<Option<Located>, Mistake> {
+pub(super) fn parse(text: &str) -> Result<Option<Located>, Mistake> {
     let mut builder = Builder::default();
     for next in Parser::new_from_str(text) {
         let (event, span) = next.map_err(|error| {

@@ -31,7 +31,7 @@ const NOTES_MAX: usize = 64;
 
 /// Send a held message on as it came
 #[utoipa::path(post, path = "/v1/held/{sequence}/forward", tag = "act", params(("sequence" = u64, Path), Hand), responses((status = 200, body = Released), (status = "default", body = ApiError)))]
-pub async fn forward(
+pub(super) async fn forward(
     State(shared): State<Shared>,
     Sequence(sequence): Sequence,
     Query(hand): Query<Hand>,
@@ -44,7 +44,11 @@ pub async fn forward(
 
 /// Send everything on that is held
 #[utoipa::path(post, path = "/v1/held/forward", tag = "act", params(Hand), responses((status = 200, body = Released), (status = "default", body = ApiError)))]
-pub async fn forward_all(State(shared): State<Shared>, Query(hand): Query<Hand>, body: Body) -> Answer<Released> {
+pub(super) async fn forward_all(
+    State(shared): State<Shared>,
+    Query(hand): Query<Hand>,
+    body: Body,
+) -> Answer<Released> {
     no_body(body).await?;
     let by = shared.leases.permit(&hand)?.name;
     let released = shared.order(move |pipeline| pipeline.decisions().release_all(&by)).await?;
@@ -53,7 +57,7 @@ pub async fn forward_all(State(shared): State<Shared>, Query(hand): Query<Hand>,
 
 /// Do not send a held message on
 #[utoipa::path(post, path = "/v1/held/{sequence}/drop", tag = "act", params(("sequence" = u64, Path), Hand), request_body = Option<Drop>, responses((status = 200, body = Released), (status = "default", body = ApiError)))]
-pub async fn drop_held(
+pub(super) async fn drop_held(
     State(shared): State<Shared>,
     Sequence(sequence): Sequence,
     Query(hand): Query<Hand>,
@@ -66,7 +70,7 @@ pub async fn drop_held(
 
 /// Send a held message on with other content
 #[utoipa::path(post, path = "/v1/held/{sequence}/modify", tag = "act", params(("sequence" = u64, Path), Hand), request_body = Modify, responses((status = 200, body = Released), (status = "default", body = ApiError)))]
-pub async fn modify(
+pub(super) async fn modify(
     State(shared): State<Shared>,
     Sequence(sequence): Sequence,
     Query(hand): Query<Hand>,
@@ -78,7 +82,7 @@ pub async fn modify(
 
 /// Answer a held request in its peer's place
 #[utoipa::path(post, path = "/v1/held/{sequence}/answer", tag = "act", params(("sequence" = u64, Path), Hand), request_body = mcp_control::api::Answer, responses((status = 200, body = Released), (status = "default", body = ApiError)))]
-pub async fn answer(
+pub(super) async fn answer(
     State(shared): State<Shared>,
     Sequence(sequence): Sequence,
     Query(hand): Query<Hand>,
@@ -90,7 +94,7 @@ pub async fn answer(
 
 /// Hold everything, or nothing but what breakpoints match
 #[utoipa::path(put, path = "/v1/mode", tag = "act", params(Hand), request_body = ModeChange, responses((status = 200, body = Released), (status = "default", body = ApiError)))]
-pub async fn mode(
+pub(super) async fn mode(
     State(shared): State<Shared>,
     Query(hand): Query<Hand>,
     Small(change): Small<ModeChange>,
@@ -102,7 +106,7 @@ pub async fn mode(
 
 /// Hold what matches a filter
 #[utoipa::path(post, path = "/v1/breakpoints", tag = "act", params(Hand), request_body = NewBreakpoint, responses((status = 200, body = Named), (status = "default", body = ApiError)))]
-pub async fn add_breakpoint(
+pub(super) async fn add_breakpoint(
     State(shared): State<Shared>,
     Query(hand): Query<Hand>,
     Small(new): Small<NewBreakpoint>,
@@ -123,7 +127,7 @@ pub async fn add_breakpoint(
 
 /// Remove a breakpoint
 #[utoipa::path(delete, path = "/v1/breakpoints/{name}", tag = "act", params(("name" = String, Path), Hand), responses((status = 200, body = Named), (status = "default", body = ApiError)))]
-pub async fn remove_breakpoint(
+pub(super) async fn remove_breakpoint(
     State(shared): State<Shared>,
     name: Name,
     Query(hand): Query<Hand>,
@@ -144,7 +148,7 @@ pub async fn remove_breakpoint(
 /// It is judged and recorded like any other, under an id of its own; the answer says what it answers, and the
 /// client sees neither.
 #[utoipa::path(post, path = "/v1/messages/{sequence}/replay", tag = "act", params(("sequence" = u64, Path), Hand), request_body = Option<Replay>, responses((status = 200, body = Replayed), (status = "default", body = ApiError)))]
-pub async fn replay(
+pub(super) async fn replay(
     State(shared): State<Shared>,
     Sequence(sequence): Sequence,
     Query(hand): Query<Hand>,
@@ -169,7 +173,7 @@ pub async fn replay(
 
 /// Mark a message, or note something beside it
 #[utoipa::path(put, path = "/v1/messages/{sequence}/mark", tag = "act", params(("sequence" = u64, Path), Hand), request_body = Mark, responses((status = 200, body = Mark), (status = "default", body = ApiError)))]
-pub async fn mark(
+pub(super) async fn mark(
     State(shared): State<Shared>,
     Sequence(sequence): Sequence,
     Query(hand): Query<Hand>,
@@ -195,7 +199,7 @@ pub async fn mark(
 
 /// Note something about the session
 #[utoipa::path(patch, path = "/v1/notes", tag = "act", params(Hand), request_body = Notes, responses((status = 200, body = Notes), (status = "default", body = ApiError)))]
-pub async fn notes(
+pub(super) async fn notes(
     State(shared): State<Shared>,
     Query(hand): Query<Hand>,
     Small(notes): Small<Notes>,
@@ -220,7 +224,11 @@ pub async fn notes(
 
 /// Write what was recorded so far to a session file
 #[utoipa::path(post, path = "/v1/save", tag = "act", params(Hand), request_body = Save, responses((status = 200, body = Saved), (status = "default", body = ApiError)))]
-pub async fn save(State(shared): State<Shared>, Query(hand): Query<Hand>, Small(save): Small<Save>) -> Answer<Saved> {
+pub(super) async fn save(
+    State(shared): State<Shared>,
+    Query(hand): Query<Hand>,
+    Small(save): Small<Save>,
+) -> Answer<Saved> {
     shared.leases.permit(&hand)?;
     let file = PathBuf::from(&save.file);
     if !file.is_absolute() || file.file_name().is_none() {
@@ -258,7 +266,10 @@ fn write(parts: &[Part], file: &FilePath) -> Result<Saved, StoreError> {
 
 /// Ask for the control lease
 #[utoipa::path(post, path = "/v1/lease", tag = "lease", request_body = LeaseRequest, responses((status = 200, body = LeaseGrant), (status = "default", body = ApiError)))]
-pub async fn take_lease(State(shared): State<Shared>, Small(request): Small<LeaseRequest>) -> Answer<LeaseGrant> {
+pub(super) async fn take_lease(
+    State(shared): State<Shared>,
+    Small(request): Small<LeaseRequest>,
+) -> Answer<LeaseGrant> {
     let grant = shared.leases.grant(&request)?;
     shared.face_changed().await?;
     Ok(Json(grant))
@@ -266,7 +277,11 @@ pub async fn take_lease(State(shared): State<Shared>, Small(request): Small<Leas
 
 /// Give up the control lease
 #[utoipa::path(delete, path = "/v1/lease", tag = "lease", params(Hand), responses((status = 200, body = LeaseState), (status = "default", body = ApiError)))]
-pub async fn give_up_lease(State(shared): State<Shared>, Query(hand): Query<Hand>, body: Body) -> Answer<LeaseState> {
+pub(super) async fn give_up_lease(
+    State(shared): State<Shared>,
+    Query(hand): Query<Hand>,
+    body: Body,
+) -> Answer<LeaseState> {
     no_body(body).await?;
     let token = hand.lease.ok_or_else(|| Refusal::bad("`lease` says which lease is given up"))?;
     if !shared.leases.give_up(&token)? {
@@ -283,7 +298,7 @@ fn check_length(what: &str, text: Option<&str>, max: usize) -> Result<(), Refusa
     }
 }
 
-pub fn no_message(sequence: u64) -> Refusal {
+pub(super) fn no_message(sequence: u64) -> Refusal {
     Refusal::not_found(format!("there is no message #{sequence}"))
 }
 

@@ -12,7 +12,7 @@ use crate::report::{duration, say};
 const WAITING_MAX: usize = 64;
 
 /// Where questions come in, and what has them said.
-pub fn voice(instance: &str) -> (impl Fn(Held) + Send + 'static, mpsc::Receiver<String>) {
+pub(crate) fn voice(instance: &str) -> (impl Fn(Held) + Send + 'static, mpsc::Receiver<String>) {
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
     let instance = instance.to_owned();
     let tell = move |held: Held| drop(sender.try_send(line(&instance, &held)));
@@ -20,7 +20,7 @@ pub fn voice(instance: &str) -> (impl Fn(Held) + Send + 'static, mpsc::Receiver<
 }
 
 /// Says each line until there are no more.
-pub async fn say_all(mut lines: mpsc::Receiver<String>) {
+pub(super) async fn say_all(mut lines: mpsc::Receiver<String>) {
     while let Some(line) = lines.recv().await {
         say(&line);
     }

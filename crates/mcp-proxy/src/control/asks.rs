@@ -22,7 +22,7 @@ const MESSAGE_CHARS_MAX: usize = 1_000;
 
 /// Let a message go on that a rule asks about
 #[utoipa::path(post, path = "/v1/held/{sequence}/approve", tag = "act", params(("sequence" = u64, Path), Hand), request_body = Option<Approve>, responses((status = 200, body = Released), (status = "default", body = ApiError)))]
-pub async fn approve(
+pub(super) async fn approve(
     State(shared): State<Shared>,
     Sequence(sequence): Sequence,
     Query(hand): Query<Hand>,
@@ -37,7 +37,7 @@ pub async fn approve(
 
 /// Do not let a message go on that a rule asks about
 #[utoipa::path(post, path = "/v1/held/{sequence}/deny", tag = "act", params(("sequence" = u64, Path), Hand), request_body = Option<Deny>, responses((status = 200, body = Released), (status = "default", body = ApiError)))]
-pub async fn deny(
+pub(super) async fn deny(
     State(shared): State<Shared>,
     Sequence(sequence): Sequence,
     Query(hand): Query<Hand>,

@@ -14,7 +14,7 @@ use super::shared::Shared;
 ///
 /// The heads as they were recorded, which is with secrets masked.
 #[utoipa::path(get, path = "/v1/messages/{sequence}/exchange", tag = "look", params(("sequence" = u64, Path)), responses((status = 200, body = api::Exchange), (status = "default", body = ApiError)))]
-pub async fn exchange(State(shared): State<Shared>, Sequence(sequence): Sequence) -> Answer<api::Exchange> {
+pub(crate) async fn exchange(State(shared): State<Shared>, Sequence(sequence): Sequence) -> Answer<api::Exchange> {
     if !shared.is_recorded {
         return Err(Refusal::not_found("nothing is recorded, so nothing is known of HTTP exchanges"));
     }
@@ -25,7 +25,7 @@ pub async fn exchange(State(shared): State<Shared>, Sequence(sequence): Sequence
     }
 }
 
-pub fn told(ExchangeOf { number, event_id, exchange }: ExchangeOf) -> api::Exchange {
+pub(crate) fn told(ExchangeOf { number, event_id, exchange }: ExchangeOf) -> api::Exchange {
     let (started_ns, request) = exchange.request.unzip();
     let (answered_ns, answer) = exchange.answer.unzip();
     let (ended_ns, ending) = exchange.end.unzip();

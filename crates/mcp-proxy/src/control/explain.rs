@@ -22,7 +22,7 @@ const LISTED_MAX: usize = 200;
 ///
 /// By the rules that count now; `rules_changed` says that it was judged by others.
 #[utoipa::path(get, path = "/v1/messages/{sequence}/explain", tag = "look", params(("sequence" = u64, Path)), responses((status = 200, body = Explanation), (status = "default", body = ApiError)))]
-pub async fn explain(State(shared): State<Shared>, Sequence(sequence): Sequence) -> Answer<Explanation> {
+pub(super) async fn explain(State(shared): State<Shared>, Sequence(sequence): Sequence) -> Answer<Explanation> {
     let found = history::one(&shared, sequence).await?;
     let (told, _) = found.ok_or_else(|| super::act::no_message(sequence))?;
     let (message, conversation) = (told.message.clone(), told.recorded.conversation);

@@ -20,7 +20,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Pages that are logged in at once; the one that logged in first is forgotten.
 const COOKIES_MAX: usize = 16;
 
-pub struct Gate {
+pub(super) struct Gate {
     port: u16,
     secrets: Mutex<Secrets>,
 }
@@ -40,7 +40,7 @@ enum Shown {
 
 impl Gate {
     /// A gate for this port, and the token that opens it.
-    pub fn new(port: u16) -> (Self, String) {
+    pub(super) fn new(port: u16) -> (Self, String) {
         let token = random();
         let secrets = Mutex::new(Secrets { token: Some(token.clone()), cookies: Vec::new() });
         (Self { port, secrets }, token)
@@ -48,7 +48,7 @@ impl Gate {
 
     /// Lets a request through, or says why not. `/v1/login` is for those who have nothing to show yet:
     /// whether it has shown something is returned.
-    pub fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<bool, Refusal> {
+    pub(super) fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<bool, Refusal> {
         if let Some(twice) = ONCE.iter().find(|name| headers.get_all(*name).iter().nth(1).is_some()) {
             return Err(Refusal::bad(format!("the header `{twice}` stands there twice")));
         }
@@ -121,7 +121,7 @@ impl Gate {
     }
 
     /// Trades the token for a cookie, once.
-    pub fn log_in(&self, shown: &str) -> Result<HeaderValue, Refusal> {
+    pub(super) fn log_in(&self, shown: &str) -> Result<HeaderValue, Refusal> {
         let mut secrets = self.secrets.lock().unwrap_or_else(PoisonError::into_inner);
         if !secrets.token.as_ref().is_some_and(|token| is_same(shown.as_bytes(), token)) {
             let what = "this token is not the one shown on start, or was used already";
@@ -148,7 +148,7 @@ fn is_same(shown: &[u8], secret: &str) -> bool {
 }
 
 /// 244 random bits.
-pub fn random() -> String {
+pub(super) fn random() -> String {
     format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
 }
 

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 /// What a recording says of the message that an event tells. `earlier` messages of this run came before
 /// those of its session.
-pub fn recorded(event: Event, session: &Uuid, earlier: u64, transport_of_faults: Transport) -> Recorded {
+pub(super) fn recorded(event: Event, session: &Uuid, earlier: u64, transport_of_faults: Transport) -> Recorded {
     let id = |sequence: u64| message_id(session, sequence.saturating_sub(earlier));
     match event {
         Event::Message {

@@ -14,7 +14,7 @@ use super::reply::Refusal;
 use super::shared::Shared;
 use super::tell;
 
-pub use parts::{Part, Parts, Segments};
+pub(crate) use parts::{Part, Parts, Segments};
 
 /// Messages on a page, unless fewer or more are asked for, and at most.
 const LIMIT: u32 = 100;
@@ -22,7 +22,7 @@ const LIMIT_MAX: u32 = 1_000;
 
 /// Messages, each with how many of this run came before its session.
 #[derive(Default)]
-pub struct Found {
+pub(crate) struct Found {
     pub messages: Vec<(Told, u64)>,
     /// Where to go on in either direction.
     pub older: Option<u64>,
@@ -31,7 +31,7 @@ pub struct Found {
 }
 
 /// What is asked for, within its bounds.
-pub struct Wanted {
+pub(crate) struct Wanted {
     from: From,
     limit: usize,
     filter: Option<Filter>,
@@ -45,7 +45,7 @@ enum From {
 }
 
 impl Wanted {
-    pub fn of(query: &PageQuery, filter: Option<Filter>) -> Result<Self, Refusal> {
+    pub(crate) fn of(query: &PageQuery, filter: Option<Filter>) -> Result<Self, Refusal> {
         check_sequences(&[query.before, query.after])?;
         let from = match (query.before, query.after) {
             (None, None) => From::Before(u64::MAX),
@@ -60,7 +60,7 @@ impl Wanted {
     }
 }
 
-pub async fn page(shared: &Shared, query: &PageQuery, filter: Option<Filter>) -> Result<Found, Refusal> {
+pub(crate) async fn page(shared: &Shared, query: &PageQuery, filter: Option<Filter>) -> Result<Found, Refusal> {
     let wanted = Wanted::of(query, filter)?;
     match remembered::look(shared).await? {
         Some(messages) => Ok(remembered::page(&messages, &wanted)),
@@ -69,7 +69,7 @@ pub async fn page(shared: &Shared, query: &PageQuery, filter: Option<Filter>) ->
 }
 
 /// One message, and how many of this run came before its session.
-pub async fn one(shared: &Shared, sequence: u64) -> Result<Option<(Told, u64)>, Refusal> {
+pub(crate) async fn one(shared: &Shared, sequence: u64) -> Result<Option<(Told, u64)>, Refusal> {
     match remembered::look(shared).await? {
         Some(messages) => {
             Ok(messages.into_iter().find(|told| told.recorded.sequence == sequence).map(|told| (told, 0)))
@@ -80,7 +80,7 @@ pub async fn one(shared: &Shared, sequence: u64) -> Result<Option<(Told, u64)>, 
 
 /// The HTTP exchange that a recorded message came in. `None` if there is no such message, or, within, if
 /// it came in none.
-pub async fn exchange(shared: &Shared, sequence: u64) -> Result<Option<Option<ExchangeOf>>, Refusal> {
+pub(crate) async fn exchange(shared: &Shared, sequence: u64) -> Result<Option<Option<ExchangeOf>>, Refusal> {
     read(shared, move |library, parts| library.exchange(parts, sequence)).await
 }
 
@@ -98,7 +98,7 @@ async fn read<R: Send + 'static>(
 }
 
 /// Sequences are told as 64-bit integers with a sign, as most who read JSON take them.
-pub fn check_sequences(given: &[Option<u64>]) -> Result<(), Refusal> {
+pub(crate) fn check_sequences(given: &[Option<u64>]) -> Result<(), Refusal> {
     match given.iter().flatten().any(|sequence| i64::try_from(*sequence).is_err()) {
         true => Err(Refusal::bad("there can be no message of so large a sequence")),
         false => Ok(()),
@@ -106,7 +106,7 @@ pub fn check_sequences(given: &[Option<u64>]) -> Result<(), Refusal> {
 }
 
 /// The page as it is sent.
-pub fn told(found: Found) -> Page {
+pub(crate) fn told(found: Found) -> Page {
     let messages = found.messages.iter();
     Page {
         messages: messages.map(|(told, earlier)| tell::message(told, *earlier, tell::RAW_IN_LIST_MAX)).collect(),

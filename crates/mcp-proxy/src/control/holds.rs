@@ -20,7 +20,7 @@ const LOOKED_UP_MAX: usize = 64;
 const CONTENT_MAX: usize = 4 << 20;
 
 /// What is held, in the order of arrival.
-pub async fn list(shared: &Shared, held: &[Held]) -> Vec<api::Held> {
+pub(super) async fn list(shared: &Shared, held: &[Held]) -> Vec<api::Held> {
     let mut told = Vec::with_capacity(held.len());
     let mut content = CONTENT_MAX;
     for (index, held) in held.iter().enumerate() {
@@ -36,7 +36,7 @@ pub async fn list(shared: &Shared, held: &[Held]) -> Vec<api::Held> {
 }
 
 /// A held message with what is known of it.
-pub async fn told(shared: &Shared, held: &Held, raw_max: usize) -> api::Held {
+pub(super) async fn told(shared: &Shared, held: &Held, raw_max: usize) -> api::Held {
     let in_ring = shared.hub.ring().message(held.sequence).map(|told| tell::message(told, 0, raw_max));
     if let Some(told) = in_ring {
         return tell::held(held, told);
@@ -83,18 +83,23 @@ fn recorded(shared: &Shared, held: &Held, raw: Bytes) -> Recorded {
 }
 
 /// Carries out a decision about one held message.
-pub async fn decide(shared: &Shared, sequence: u64, decision: Decision, by: String) -> Result<api::Released, Refusal> {
+pub(super) async fn decide(
+    shared: &Shared,
+    sequence: u64,
+    decision: Decision,
+    by: String,
+) -> Result<api::Released, Refusal> {
     let work = move |pipeline: &mut Pipeline| pipeline.decisions().decide(sequence, decision, &by);
     shared.order(work).await?.map_err(undecided)?;
     Ok(api::Released { released: 1 })
 }
 
-pub fn modification(modify: api::Modify) -> Decision {
+pub(super) fn modification(modify: api::Modify) -> Decision {
     Decision::Modify { raw: bytes(&modify.raw), raw_headers: modify.raw_headers, not_json_rpc: modify.confirm }
 }
 
 /// The one answer of the three that a body can hold.
-pub fn answer(answer: api::Answer) -> Result<Decision, Refusal> {
+pub(super) fn answer(answer: api::Answer) -> Result<Decision, Refusal> {
     let answer = match answer {
         api::Answer { result: Some(result), error: None, raw: None } => Answer::Result(bytes(&result)),
         api::Answer { result: None, error: Some(error), raw: None } => {
@@ -125,7 +130,7 @@ fn whole_answer(raw: &RawValue) -> Result<Answer, Refusal> {
 
 /// The message that a replay sends: what was sent then, or something in its place. Line ends would end
 /// it on a pipe; in JSON they stand between values only.
-pub fn replayed(replay: api::Replay, then: &Bytes) -> Result<Bytes, Refusal> {
+pub(super) fn replayed(replay: api::Replay, then: &Bytes) -> Result<Bytes, Refusal> {
     let Some(raw) = replay.raw else { return Ok(then.clone()) };
     let message = Message::new(Bytes::from(raw.get().replace(['\n', '\r'], " ")));
     match message.kind() {
@@ -141,7 +146,7 @@ fn bytes(raw: &RawValue) -> Bytes {
     Bytes::copy_from_slice(raw.get().as_bytes())
 }
 
-pub fn undecided(error: DecideError) -> Refusal {
+pub(super) fn undecided(error: DecideError) -> Refusal {
     let (status, code) = match error {
         DecideError::NotHeld(_) => (StatusCode::NOT_FOUND, Code::NotHeld),
         DecideError::NotARequest(_) | DecideError::NobodyWaits(_) => (StatusCode::CONFLICT, Code::NotARequest),

@@ -24,7 +24,7 @@ const FACES_MAX: usize = 64;
 const WAITING_MAX: usize = BURST as usize;
 const OTHERS_WAITING_MAX: usize = 1_024;
 /// Messages in a second that are told to a face which does not say how many it wants, and at most.
-pub const PER_SECOND_MAX: u32 = 10_000;
+pub(super) const PER_SECOND_MAX: u32 = 10_000;
 /// Sleep after each look, so that the data path need not wake the hub for each message.
 const EVERY: Duration = Duration::from_millis(10);
 /// Further sleep for each event. An event costs about ten microseconds here and in the face until it is shown, and
@@ -41,7 +41,7 @@ const ROOM: Room = Room { entries: 4_096, bytes: 16 << 20 };
 /// Messages read again before the first event, so that an answer is shown with its request.
 const FOREWORD: u32 = 512;
 
-pub struct Hub {
+pub(crate) struct Hub {
     bus: Bus,
     ring: Mutex<Ring>,
     feed: Mutex<Feed>,
@@ -64,7 +64,7 @@ struct Feed {
 }
 
 /// A face that reads along, for as long as this is held.
-pub struct Reader {
+pub(crate) struct Reader {
     hub: Arc<Hub>,
     pub place: u64,
     grown: watch::Receiver<()>,
@@ -72,7 +72,7 @@ pub struct Reader {
 }
 
 impl Hub {
-    pub fn new(bus: Bus) -> Arc<Self> {
+    pub(crate) fn new(bus: Bus) -> Arc<Self> {
         let ring = Ring::new(ROOM).into();
         Arc::new(Self {
             bus,
@@ -85,18 +85,18 @@ impl Hub {
         })
     }
 
-    pub fn faces(&self) -> usize {
+    pub(crate) fn faces(&self) -> usize {
         self.lock_feed().faces.len()
     }
 
     /// Waits until there were more faces or fewer since this was last waited for.
-    pub async fn faces_changed(&self) {
+    pub(crate) async fn faces_changed(&self) {
         self.faces_changed.notified().await;
     }
 
     /// From now on everything that happens can be read from the place returned, with so many messages a
     /// second or more, as others want them.
-    pub fn attach(self: &Arc<Self>, per_second: u32) -> Result<Reader, Refusal> {
+    pub(crate) fn attach(self: &Arc<Self>, per_second: u32) -> Result<Reader, Refusal> {
         let mut feed = self.lock_feed();
         if feed.faces.len() >= FACES_MAX {
             return Err(Refusal::too_many(format!("{FACES_MAX} faces read along already")));
@@ -134,14 +134,14 @@ impl Hub {
     }
 
     /// Tells all faces something that did not come over the bus.
-    pub fn tell(&self, event: api::Event) {
+    pub(crate) fn tell(&self, event: api::Event) {
         if self.lock_feed().is_on {
             self.ring().push(What::Other(event));
             self.grown.send_replace(());
         }
     }
 
-    pub fn ring(&self) -> MutexGuard<'_, Ring> {
+    pub(crate) fn ring(&self) -> MutexGuard<'_, Ring> {
         self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -152,7 +152,7 @@ impl Hub {
 
 impl Reader {
     /// Waits until there may be more to read.
-    pub async fn grown(&mut self) {
+    pub(crate) async fn grown(&mut self) {
         let _ = self.grown.changed().await;
     }
 }
@@ -172,7 +172,7 @@ impl Drop for Reader {
 }
 
 /// Listens to the bus while somebody reads along. When it is told to stop, it tells what is left.
-pub async fn listen(shared: Shared, mut stopped: oneshot::Receiver<()>) {
+pub(super) async fn listen(shared: Shared, mut stopped: oneshot::Receiver<()>) {
     let hub = &shared.hub;
     loop {
         let subscription = hub.lock_feed().subscription.take();

@@ -16,14 +16,14 @@ use super::gate::random;
 use super::reply::Refusal;
 
 /// A face may be away for this long before its lease lapses.
-pub const AWAY_FOR: Duration = Duration::from_secs(3);
+pub(super) const AWAY_FOR: Duration = Duration::from_secs(3);
 /// Length of a token.
 const TOKEN_BYTES: usize = 64;
 /// The longest name of a face that holds the lease or acts.
 const NAME_CHARS_MAX: usize = 64;
 
 #[derive(Default)]
-pub struct Leases {
+pub(crate) struct Leases {
     held: Mutex<Option<Held>>,
     /// Something about it changed.
     changed: Notify,
@@ -41,24 +41,24 @@ struct Held {
 
 /// Somebody who may act.
 #[derive(Debug)]
-pub struct Actor {
+pub(crate) struct Actor {
     pub name: String,
     pub owner: Owner,
 }
 
 /// An event stream of the holder, for as long as it is open.
-pub struct Presence {
+pub(crate) struct Presence {
     leases: Arc<Leases>,
     token: String,
 }
 
 impl Leases {
     /// Who has it.
-    pub fn now(&self) -> Option<Lease> {
+    pub(crate) fn now(&self) -> Option<Lease> {
         self.lock().as_ref().map(Held::shown)
     }
 
-    pub fn grant(&self, request: &LeaseRequest) -> Result<LeaseGrant, Refusal> {
+    pub(crate) fn grant(&self, request: &LeaseRequest) -> Result<LeaseGrant, Refusal> {
         let holder = name(&request.holder)?.ok_or_else(|| Refusal::bad("`holder` needs a name that others see"))?;
         let mut held = self.lock();
         if let Some(held) = held.as_ref().filter(|_| !request.take) {
@@ -76,7 +76,7 @@ impl Leases {
     }
 
     /// Gives the lease up; `false` if it is not that of `token`.
-    pub fn give_up(&self, token: &str) -> Result<bool, Refusal> {
+    pub(crate) fn give_up(&self, token: &str) -> Result<bool, Refusal> {
         check_token(token)?;
         let mut held = self.lock();
         let is_meant = held.as_ref().is_some_and(|held| held.is(token));
@@ -87,7 +87,7 @@ impl Leases {
     }
 
     /// A face opens an event stream with its lease.
-    pub fn enter(self: &Arc<Self>, token: &str) -> Result<Presence, Refusal> {
+    pub(crate) fn enter(self: &Arc<Self>, token: &str) -> Result<Presence, Refusal> {
         check_token(token)?;
         let mut held = self.lock();
         match held.as_mut().filter(|held| held.is(token)) {
@@ -101,7 +101,7 @@ impl Leases {
     }
 
     /// Whether whoever sends `hand` may act, and as whom.
-    pub fn permit(&self, hand: &Hand) -> Result<Actor, Refusal> {
+    pub(crate) fn permit(&self, hand: &Hand) -> Result<Actor, Refusal> {
         let by = hand.by.as_deref().map(name).transpose()?.flatten();
         hand.lease.as_deref().map_or(Ok(()), check_token)?;
         let held = self.lock();
@@ -119,7 +119,7 @@ impl Leases {
     }
 
     /// Waits until the lease has lapsed, and takes it away.
-    pub async fn lapsed(&self) {
+    pub(crate) async fn lapsed(&self) {
         loop {
             let lapses = self.lock().as_ref().and_then(|held| held.lapses);
             let changed = self.changed.notified();

@@ -46,6 +46,6 @@ impl Modify for Doors {
     }
 }
 
-pub async fn document() -> impl IntoResponse {
+pub(super) async fn document() -> impl IntoResponse {
     Json(Document::openapi())
 }

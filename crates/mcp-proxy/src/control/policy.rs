@@ -15,7 +15,7 @@ use super::tell;
 
 /// The rules, and the answers to those that ask
 #[utoipa::path(get, path = "/v1/policy", tag = "look", responses((status = 200, body = api::Policy), (status = "default", body = ApiError)))]
-pub async fn policy(State(shared): State<Shared>) -> Answer<api::Policy> {
+pub(super) async fn policy(State(shared): State<Shared>) -> Answer<api::Policy> {
     let work = |pipeline: &mut Pipeline| {
         pipeline.governance.rules().cloned().map(|rules| (rules, pipeline.governance.answers().clone()))
     };
@@ -32,12 +32,12 @@ pub async fn policy(State(shared): State<Shared>) -> Answer<api::Policy> {
     }))
 }
 
-pub fn no_rules() -> Refusal {
+pub(super) fn no_rules() -> Refusal {
     Refusal::not_found("there are no rules: messages are not judged")
 }
 
 /// The rules in a few words.
-pub fn governed(status: &Status) -> Option<api::Governed> {
+pub(super) fn governed(status: &Status) -> Option<api::Governed> {
     let rules = status.rules.as_deref()?;
     Some(api::Governed {
         version: rules.version.to_string(),
@@ -49,7 +49,7 @@ pub fn governed(status: &Status) -> Option<api::Governed> {
 }
 
 /// What a rule asks about a held message, if one does.
-pub fn question(held: &Held) -> Option<api::Question> {
+pub(super) fn question(held: &Held) -> Option<api::Question> {
     let ruling = held.asks.as_ref()?;
     Some(api::Question {
         rule: ruling.name().to_owned(),

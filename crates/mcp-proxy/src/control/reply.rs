@@ -6,61 +6,61 @@ use axum::response::IntoResponse;
 use mcp_control::api::{ApiError, Code, Fault};
 use serde::Serialize;
 
-pub const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// An answer that is no success.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub(crate) struct Refusal {
     pub status: StatusCode,
     pub code: Code,
     pub message: String,
 }
 
 impl Refusal {
-    pub fn new(status: StatusCode, code: Code, message: impl Into<String>) -> Self {
+    pub(crate) fn new(status: StatusCode, code: Code, message: impl Into<String>) -> Self {
         Self { status, code, message: message.into() }
     }
 
-    pub fn bad(message: impl Into<String>) -> Self {
+    pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, Code::BadRequest, message)
     }
 
-    pub fn forbidden(message: impl Into<String>) -> Self {
+    pub(crate) fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, Code::Forbidden, message)
     }
 
-    pub fn not_found(message: impl Into<String>) -> Self {
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, Code::NotFound, message)
     }
 
     /// It was understood, and cannot be done as things stand.
-    pub fn not_possible(message: impl Into<String>) -> Self {
+    pub(crate) fn not_possible(message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, Code::NotPossible, message)
     }
 
     /// The rules do not let it pass.
-    pub fn denied(message: impl Into<String>) -> Self {
+    pub(crate) fn denied(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, Code::Denied, message)
     }
 
-    pub fn locked(message: impl Into<String>) -> Self {
+    pub(crate) fn locked(message: impl Into<String>) -> Self {
         Self::new(StatusCode::LOCKED, Code::Locked, message)
     }
 
-    pub fn too_many(message: impl Into<String>) -> Self {
+    pub(crate) fn too_many(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::TooMany, message)
     }
 
-    pub fn too_large(limit: usize) -> Self {
+    pub(crate) fn too_large(limit: usize) -> Self {
         let message = format!("the body is longer than the {limit} bytes that are taken here");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, Code::TooLarge, message)
     }
 
-    pub fn ending() -> Self {
+    pub(crate) fn ending() -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, Code::Ending, "the proxy is ending")
     }
 
-    pub fn internal(message: impl Into<String>) -> Self {
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, Code::Internal, message)
     }
 }
@@ -73,7 +73,7 @@ impl IntoResponse for Refusal {
 }
 
 /// A body of JSON.
-pub struct Json<T>(pub T);
+pub(crate) struct Json<T>(pub T);
 
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response<Body> {
@@ -82,4 +82,4 @@ impl<T: Serialize> IntoResponse for Json<T> {
     }
 }
 
-pub type Answer<T> = Result<Json<T>, Refusal>;
+pub(super) type Answer<T> = Result<Json<T>, Refusal>;

@@ -18,29 +18,29 @@ use super::reply::Refusal;
 use super::shared::Shared;
 
 /// A body without a message in it: names, a filter, notes.
-pub const BODY_BYTES_MAX: usize = 64 * 1024;
+pub(super) const BODY_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a body beyond the message in it, which may be as long as any: the members around it, and its escapes.
 const AROUND_MESSAGE: usize = 64 * 1024;
 /// Time for a body to arrive: it comes from this machine.
 const BODY_FOR: Duration = Duration::from_secs(30);
 
 /// A body of JSON without a message in it.
-pub struct Small<T>(pub T);
+pub(super) struct Small<T>(pub T);
 
 /// A body of JSON that carries a message.
-pub struct Large<T>(pub T);
+pub(super) struct Large<T>(pub T);
 
 /// A small body that may be left out.
-pub struct Perhaps<T>(pub T);
+pub(super) struct Perhaps<T>(pub T);
 
 /// A body that may be left out, and may carry a message.
-pub struct PerhapsLarge<T>(pub T);
+pub(super) struct PerhapsLarge<T>(pub T);
 
 /// The query of the request.
-pub struct Query<T>(pub T);
+pub(super) struct Query<T>(pub T);
 
 /// The sequence in the path.
-pub struct Sequence(pub u64);
+pub(crate) struct Sequence(pub u64);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for Small<T> {
     type Rejection = Refusal;
@@ -98,7 +98,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Sequence {
 }
 
 /// A small body that has to arrive within a time.
-pub async fn small<T: DeserializeOwned>(request: Request, within: Duration) -> Result<T, Refusal> {
+pub(super) async fn small<T: DeserializeOwned>(request: Request, within: Duration) -> Result<T, Refusal> {
     let (headers, body) = read(request, BODY_BYTES_MAX, within).await?;
     check_type(&headers)?;
     parse(&body)
@@ -156,7 +156,7 @@ fn plain(error: &str) -> String {
 }
 
 /// Reads a body to its end where none is wanted, so that the connection can be used again.
-pub async fn no_body(body: Body) -> Result<(), Refusal> {
+pub(super) async fn no_body(body: Body) -> Result<(), Refusal> {
     match whole(body, 0, BODY_FOR).await? {
         Ok(_) => Ok(()),
         Err(_) => Err(Refusal::bad("no body is taken here")),

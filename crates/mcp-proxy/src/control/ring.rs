@@ -12,12 +12,12 @@ use super::tell;
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub(crate) struct Room {
     pub entries: usize,
     pub bytes: usize,
 }
 
-pub struct Ring {
+pub(crate) struct Ring {
     room: Room,
     /// Each with its place. Places count events, and count on for ever.
     entries: VecDeque<(u64, Arc<Entry>)>,
@@ -25,13 +25,13 @@ pub struct Ring {
     bytes: usize,
 }
 
-pub struct Entry {
+pub(crate) struct Entry {
     pub what: What,
     /// As it stands in an event stream; made for the first face that wants it.
     frame: OnceLock<Bytes>,
 }
 
-pub enum What {
+pub(crate) enum What {
     /// A message, or what happened instead of one.
     Message(Box<Told>),
     Other(Event),
@@ -42,14 +42,14 @@ impl Entry {
         Self { what, frame: OnceLock::new() }
     }
 
-    pub fn told(&self) -> Option<&Told> {
+    pub(crate) fn told(&self) -> Option<&Told> {
         match &self.what {
             What::Message(told) => Some(told),
             What::Other(_) => None,
         }
     }
 
-    pub fn frame(&self) -> Bytes {
+    pub(crate) fn frame(&self) -> Bytes {
         let make = || match &self.what {
             What::Message(told) => message_frame(tell::message(told, 0, tell::RAW_IN_LIST_MAX)),
             What::Other(event) => frame(event),
@@ -73,7 +73,7 @@ impl Entry {
 }
 
 /// A message as an event of a stream.
-pub fn message_frame(message: Message) -> Bytes {
+pub(super) fn message_frame(message: Message) -> Bytes {
     frame(&match message.event {
         Some(_) => Event::Fault(Box::new(message)),
         None => Event::Message(Box::new(message)),
@@ -81,7 +81,7 @@ pub fn message_frame(message: Message) -> Bytes {
 }
 
 /// An event as it stands in a stream. Line ends can only be between two values, and become blanks.
-pub fn frame(event: &Event) -> Bytes {
+pub(super) fn frame(event: &Event) -> Bytes {
     let mut frame = format!("event: {}\n", event.name());
     if let Event::Message(message) | Event::Fault(message) = event {
         frame.push_str(&format!("id: {}\n", message.sequence));
@@ -97,11 +97,11 @@ pub fn frame(event: &Event) -> Bytes {
 }
 
 impl Ring {
-    pub fn new(room: Room) -> Self {
+    pub(crate) fn new(room: Room) -> Self {
         Self { room, entries: VecDeque::new(), end: 0, bytes: 0 }
     }
 
-    pub fn push(&mut self, what: What) {
+    pub(crate) fn push(&mut self, what: What) {
         let entry = Entry::new(what);
         self.bytes += entry.bytes();
         let place = self.end;
@@ -114,18 +114,18 @@ impl Ring {
     }
 
     /// The place that the next entry gets.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes = 0;
         self.entries = VecDeque::new();
     }
 
     /// How many events from `place` on are gone, and up to `limit` entries of those that are not, each
     /// with the place after it.
-    pub fn read(&self, place: u64, limit: usize) -> (u64, Vec<(u64, Arc<Entry>)>) {
+    pub(crate) fn read(&self, place: u64, limit: usize) -> (u64, Vec<(u64, Arc<Entry>)>) {
         let first = self.entries.front().map_or(self.end, |(first, _)| *first);
         let from = self.entries.partition_point(|(at, _)| *at < place);
         let entries = self.entries.iter().skip(from).take(limit);
@@ -134,17 +134,17 @@ impl Ring {
     }
 
     /// Messages with what happened instead of some, oldest first.
-    pub fn messages(&self) -> impl DoubleEndedIterator<Item = &Told> {
+    pub(crate) fn messages(&self) -> impl DoubleEndedIterator<Item = &Told> {
         self.entries.iter().filter_map(|(_, entry)| entry.told())
     }
 
-    pub fn message(&self, sequence: u64) -> Option<&Told> {
+    pub(crate) fn message(&self, sequence: u64) -> Option<&Told> {
         // The wanted one is mostly new.
         self.messages().rev().find(|told| told.recorded.sequence == sequence)
     }
 
     /// Changes what is known of a message.
-    pub fn amend(&mut self, sequence: u64, said: Said) {
+    pub(crate) fn amend(&mut self, sequence: u64, said: Said) {
         let is_meant = |entry: &Arc<Entry>| entry.told().is_some_and(|told| told.recorded.sequence == sequence);
         if let Some((_, entry)) = self.entries.iter_mut().rev().find(|(_, entry)| is_meant(entry))
             && let What::Message(told) = &entry.what

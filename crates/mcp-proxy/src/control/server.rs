@@ -33,7 +33,7 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Serves the private socket for ever.
-pub async fn serve_socket(listener: StdUnixListener, shared: Shared) -> io::Result<()> {
+pub(super) async fn serve_socket(listener: StdUnixListener, shared: Shared) -> io::Result<()> {
     let listener = UnixListener::from_std(listener)?;
     let (app, room) = (router(shared, Door::Socket), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
     loop {
@@ -54,7 +54,7 @@ pub async fn serve_socket(listener: StdUnixListener, shared: Shared) -> io::Resu
 
 /// Serves loopback TCP for ever. Everybody on this machine can connect, so that nobody who has shown
 /// nothing keeps others from being accepted.
-pub async fn serve_tcp(listener: StdTcpListener, gate: Arc<Gate>, shared: Shared) -> io::Result<()> {
+pub(super) async fn serve_tcp(listener: StdTcpListener, gate: Arc<Gate>, shared: Shared) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     let (app, strangers) = (router(shared, Door::Tcp(gate)), Strangers::new(CONNECTIONS_MAX));
     loop {

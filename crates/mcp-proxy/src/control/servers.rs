@@ -20,14 +20,14 @@ const ORDER_FOR: Duration = Duration::from_secs(10);
 ///
 /// 404 on an instance that has one server only.
 #[utoipa::path(get, path = "/v1/servers", tag = "look", responses((status = 200, body = Servers), (status = "default", body = ApiError)))]
-pub async fn servers(State(shared): State<Shared>) -> Answer<Servers> {
+pub(super) async fn servers(State(shared): State<Shared>) -> Answer<Servers> {
     let servers = board(&shared)?.servers();
     Ok(Json(Servers { servers: servers.into_iter().map(told).collect() }))
 }
 
 /// End a server of a gateway, and start it again for whoever uses it
 #[utoipa::path(post, path = "/v1/servers/{id}/restart", tag = "act", params(("id" = String, Path), Hand), responses((status = 200, body = Server), (status = "default", body = ApiError)))]
-pub async fn restart(
+pub(super) async fn restart(
     State(shared): State<Shared>,
     id: Name,
     Query(hand): Query<Hand>,
@@ -38,7 +38,7 @@ pub async fn restart(
 
 /// End a server of a gateway, and offer nothing of it any more
 #[utoipa::path(post, path = "/v1/servers/{id}/disable", tag = "act", params(("id" = String, Path), Hand), responses((status = 200, body = Server), (status = "default", body = ApiError)))]
-pub async fn disable(
+pub(super) async fn disable(
     State(shared): State<Shared>,
     id: Name,
     Query(hand): Query<Hand>,
@@ -49,7 +49,7 @@ pub async fn disable(
 
 /// Have a server of a gateway take part again
 #[utoipa::path(post, path = "/v1/servers/{id}/enable", tag = "act", params(("id" = String, Path), Hand), responses((status = 200, body = Server), (status = "default", body = ApiError)))]
-pub async fn enable(
+pub(super) async fn enable(
     State(shared): State<Shared>,
     id: Name,
     Query(hand): Query<Hand>,

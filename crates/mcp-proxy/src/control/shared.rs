@@ -25,9 +25,9 @@ const ORDER_FOR: Duration = Duration::from_secs(10);
 const READERS_MAX: usize = 4;
 
 #[derive(Clone)]
-pub struct Shared(Arc<Inner>);
+pub(crate) struct Shared(Arc<Inner>);
 
-pub struct Inner {
+pub(crate) struct Inner {
     pub commands: CommandSender,
     pub hub: Arc<Hub>,
     pub leases: Arc<Leases>,
@@ -67,7 +67,7 @@ impl Card {
 }
 
 /// How the data path stands.
-pub struct Standing {
+pub(crate) struct Standing {
     pub status: Status,
     /// The session that is recorded, and how many messages came before those of it.
     pub session: Option<Uuid>,
@@ -83,7 +83,7 @@ impl Deref for Shared {
 }
 
 impl Shared {
-    pub fn new(
+    pub(crate) fn new(
         commands: CommandSender,
         hub: Arc<Hub>,
         card: Card,
@@ -108,7 +108,7 @@ impl Shared {
     }
 
     /// Has something done on the data path.
-    pub async fn order<R: Send + 'static>(
+    pub(crate) async fn order<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Pipeline) -> R + Send + 'static,
     ) -> Result<R, Refusal> {
@@ -118,12 +118,12 @@ impl Shared {
         }
     }
 
-    pub async fn standing(&self) -> Result<Standing, Refusal> {
+    pub(crate) async fn standing(&self) -> Result<Standing, Refusal> {
         self.order(standing).await
     }
 
     /// The same, with everything up to its sequence where it can be read.
-    pub async fn committed_standing(&self) -> Result<Standing, Refusal> {
+    pub(crate) async fn committed_standing(&self) -> Result<Standing, Refusal> {
         let work = |pipeline: &mut Pipeline| {
             // A store that fails is told and dealt with on the path, which commits again and again.
             let _ = pipeline.commit();
@@ -133,7 +133,7 @@ impl Shared {
     }
 
     /// The sessions of this run, with all that has passed.
-    pub async fn parts(&self) -> Result<Parts, Refusal> {
+    pub(crate) async fn parts(&self) -> Result<Parts, Refusal> {
         let work = |pipeline: &mut Pipeline| {
             let _ = pipeline.commit();
             let recorder = pipeline.journal.recorder();
@@ -149,7 +149,7 @@ impl Shared {
 
     /// Tells the data path whether a face is there that may decide, and all faces who it is. What
     /// counts is how that stands when the order is carried out: two of them may overtake each other.
-    pub async fn face_changed(&self) -> Result<(), Refusal> {
+    pub(crate) async fn face_changed(&self) -> Result<(), Refusal> {
         let leases = Arc::clone(&self.leases);
         self.tell_lease();
         self.order(move |pipeline| pipeline.decisions().set_face(leases.now().is_some())).await
@@ -157,16 +157,16 @@ impl Shared {
 
     /// Tells the data path how many faces read along, who can answer what rules ask. As above, what
     /// counts is how that stands by then.
-    pub async fn count_watchers(&self) -> Result<(), Refusal> {
+    pub(crate) async fn count_watchers(&self) -> Result<(), Refusal> {
         let hub = Arc::clone(&self.hub);
         self.order(move |pipeline| pipeline.decisions().set_watchers(hub.faces())).await
     }
 
-    pub fn tell_lease(&self) {
+    pub(crate) fn tell_lease(&self) {
         self.hub.tell(api::Event::Lease(api::LeaseState { lease: self.leases.now() }));
     }
 
-    pub fn instance(&self, standing: &Standing) -> api::Instance {
+    pub(crate) fn instance(&self, standing: &Standing) -> api::Instance {
         let status = &standing.status;
         let speakers = status.clients.iter().map(|(conversation, speaker)| api::Speaker {
             conversation: *conversation,

@@ -20,7 +20,7 @@ use super::strangers::Visitor;
 use super::{act, asks, exchange, explain, look, openapi, policy, request, servers};
 
 /// Where a page trades its token for a cookie.
-pub const LOGIN: &str = "/v1/login";
+pub(super) const LOGIN: &str = "/v1/login";
 /// The longest request target that is looked at: a filter, escaped.
 const TARGET_BYTES_MAX: usize = 56 * 1024;
 /// Time for a token to arrive: a page sends it with the head.
@@ -41,13 +41,13 @@ const ALWAYS: [(HeaderName, HeaderValue); 6] = [
 
 /// How a request came in.
 #[derive(Clone)]
-pub enum Door {
+pub(super) enum Door {
     /// The private socket: the system has said who it is.
     Socket,
     Tcp(Arc<Gate>),
 }
 
-pub fn router(shared: Shared, door: Door) -> Router {
+pub(super) fn router(shared: Shared, door: Door) -> Router {
     Router::new()
         .route("/openapi.json", get(openapi::document))
         .route("/v1/instance", get(look::instance))
@@ -123,20 +123,20 @@ fn check(door: &Door, request: &Request) -> Result<(), Refusal> {
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Login {
+pub(super) struct Login {
     /// The one shown on start. It can be traded once, and is good for nothing after.
     #[schema(max_length = 128)]
     token: String,
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct LoggedIn {
+pub(super) struct LoggedIn {
     cookie: bool,
 }
 
 /// Trade the token shown on start for a cookie, over TCP
 #[utoipa::path(post, path = "/v1/login", tag = "look", request_body = Login, responses((status = 200, body = LoggedIn), (status = "default", body = ApiError)))]
-pub async fn login(Extension(door): Extension<Door>, request: Request) -> Result<Response<Body>, Refusal> {
+pub(super) async fn login(Extension(door): Extension<Door>, request: Request) -> Result<Response<Body>, Refusal> {
     let login: Login = request::small(request, LOGIN_FOR).await?;
     let Door::Tcp(gate) = door else { return Err(Refusal::not_found("on this socket no token is needed")) };
     let cookie = gate.log_in(&login.token)?;

@@ -11,9 +11,9 @@ use super::reply::Refusal;
 
 /// TCP connections that have not shown the token. A new one takes the place of the oldest, so that strangers cannot
 /// shut out a face with the token. A page opens half a dozen connections before it has its cookie.
-pub const STRANGERS_MAX: usize = 64;
+pub(super) const STRANGERS_MAX: usize = 64;
 
-pub struct Strangers {
+pub(super) struct Strangers {
     /// The oldest first.
     waiting: Mutex<VecDeque<Arc<Notify>>>,
     /// For those that are strangers no more.
@@ -21,7 +21,7 @@ pub struct Strangers {
 }
 
 /// One connection, for as long as this is held.
-pub struct Visitor {
+pub(super) struct Visitor {
     strangers: Arc<Strangers>,
     turned_away: Arc<Notify>,
     /// Its turn, once it has shown that it may.
@@ -30,11 +30,11 @@ pub struct Visitor {
 
 impl Strangers {
     /// `room` is how many may be there that have shown something.
-    pub fn new(room: usize) -> Arc<Self> {
+    pub(super) fn new(room: usize) -> Arc<Self> {
         Arc::new(Self { waiting: Mutex::default(), room: Arc::new(Semaphore::new(room)) })
     }
 
-    pub fn enter(self: &Arc<Self>) -> Arc<Visitor> {
+    pub(super) fn enter(self: &Arc<Self>) -> Arc<Visitor> {
         let turned_away = Arc::new(Notify::new());
         let mut waiting = self.lock();
         waiting.push_back(Arc::clone(&turned_away));
@@ -58,7 +58,7 @@ impl Strangers {
 
 impl Visitor {
     /// It has shown that it may: nobody takes its place any more.
-    pub fn let_in(&self) -> Result<(), Refusal> {
+    pub(super) fn let_in(&self) -> Result<(), Refusal> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if turn.is_none() {
             let free = Arc::clone(&self.strangers.room).try_acquire_owned();
@@ -69,7 +69,7 @@ impl Visitor {
     }
 
     /// Waits until another has its place.
-    pub async fn turned_away(&self) {
+    pub(super) async fn turned_away(&self) {
         self.turned_away.notified().await;
     }
 }

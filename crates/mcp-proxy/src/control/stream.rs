@@ -43,7 +43,11 @@ const BREATH_EVERY: Duration = Duration::from_secs(15);
 const LAST_WORDS_FOR: Duration = Duration::from_millis(300);
 
 /// Opens the stream, or says why not.
-pub async fn open(shared: Shared, query: &EventsQuery, filter: Option<Filter>) -> Result<Response<Body>, Refusal> {
+pub(super) async fn open(
+    shared: Shared,
+    query: &EventsQuery,
+    filter: Option<Filter>,
+) -> Result<Response<Body>, Refusal> {
     let presence = query.lease.as_deref().map(|lease| shared.leases.enter(lease)).transpose()?;
     let per_second = query.per_second.unwrap_or(PER_SECOND_MAX);
     // Which of the messages match is found out only once they are made.
@@ -279,7 +283,7 @@ impl Face {
 }
 
 /// Everything about the instance but its messages.
-pub async fn snapshot(shared: &Shared, standing: &Standing) -> Snapshot {
+pub(super) async fn snapshot(shared: &Shared, standing: &Standing) -> Snapshot {
     let status = &standing.status;
     Snapshot {
         instance: shared.instance(standing),

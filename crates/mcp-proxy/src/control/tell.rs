@@ -12,11 +12,11 @@ use super::policy;
 
 /// A message in a list, an event or a snapshot is given whole up to here. Longer ones are asked for
 /// one by one.
-pub const RAW_IN_LIST_MAX: usize = 256 * 1024;
+pub(crate) const RAW_IN_LIST_MAX: usize = 256 * 1024;
 
 /// The message with everything that is known of it. `earlier` messages of this run came before its
 /// session; longer than `raw_max`, it is told without its content.
-pub fn message(told: &Told, earlier: u64, raw_max: usize) -> api::Message {
+pub(crate) fn message(told: &Told, earlier: u64, raw_max: usize) -> api::Message {
     let recorded = &told.recorded;
     let originally = recorded.original_raw.as_ref().map_or(0, |raw| raw.len());
     let raw_omitted = recorded.raw.len().saturating_add(originally) > raw_max;
@@ -72,7 +72,7 @@ pub fn message(told: &Told, earlier: u64, raw_max: usize) -> api::Message {
 }
 
 /// A held message; `told` is what is known of it.
-pub fn held(held: &Held, told: api::Message) -> api::Held {
+pub(crate) fn held(held: &Held, told: api::Message) -> api::Held {
     api::Held {
         sequence: held.sequence,
         conversation: held.conversation,
@@ -87,7 +87,7 @@ pub fn held(held: &Held, told: api::Message) -> api::Held {
     }
 }
 
-pub fn breakpoints(breakpoints: &[Breakpoint]) -> Vec<api::Breakpoint> {
+pub(crate) fn breakpoints(breakpoints: &[Breakpoint]) -> Vec<api::Breakpoint> {
     let told = |breakpoint: &Breakpoint| api::Breakpoint {
         name: breakpoint.name.to_string(),
         filter: breakpoint.filter.to_string(),
@@ -98,7 +98,7 @@ pub fn breakpoints(breakpoints: &[Breakpoint]) -> Vec<api::Breakpoint> {
 }
 
 /// What rules decided about a message that was told before.
-pub fn verdict(sequence: u64, verdict: &Verdict) -> api::Verdict {
+pub(crate) fn verdict(sequence: u64, verdict: &Verdict) -> api::Verdict {
     api::Verdict {
         sequence,
         verdict: verdict.what.as_str().to_owned(),
@@ -108,11 +108,11 @@ pub fn verdict(sequence: u64, verdict: &Verdict) -> api::Verdict {
     }
 }
 
-pub fn millis(duration: std::time::Duration) -> u64 {
+pub(crate) fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// JSON as it was spelled. `null` would look as if there were none, and is told by its bytes.
-pub fn verbatim(json: &[u8]) -> Option<Box<RawValue>> {
+pub(crate) fn verbatim(json: &[u8]) -> Option<Box<RawValue>> {
     serde_json::from_slice::<Box<RawValue>>(json).ok().filter(|raw| raw.get() != "null")
 }

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Lines of the demo's server that wait to be read.
 const WAITING_MAX: usize = 64;
 
-pub struct ScriptedClient {
+pub(super) struct ScriptedClient {
     proxy: Child,
     to_proxy: ChildStdin,
     /// What the proxy says, line by line.
@@ -28,7 +28,7 @@ pub struct ScriptedClient {
 
 impl ScriptedClient {
     /// Starts a proxy with these flags, and the bundled server behind it.
-    pub fn start(state_dir: &Path, flags: &[&str]) -> Result<Self, Failure> {
+    pub(super) fn start(state_dir: &Path, flags: &[&str]) -> Result<Self, Failure> {
         let program = std::env::current_exe()?;
         let mut proxy = Command::new(&program)
             .args(["run", "--quiet", "--name", "demo", "--state-dir"])
@@ -48,17 +48,17 @@ impl ScriptedClient {
     }
 
     /// The number of the proxy's process.
-    pub fn proxy_id(&self) -> u32 {
+    pub(super) fn proxy_id(&self) -> u32 {
         self.proxy.id()
     }
 
-    pub fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, Failure> {
+    pub(super) fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, Failure> {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))
     }
 
     /// Sends a request and reads up to its answer; what the server asks meanwhile is answered. Null if nobody
     /// answers: whoever sits at the terminal may have dropped it.
-    pub fn ask(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
+    pub(super) fn ask(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
         let id = self.next_id;
         self.next_id += 1;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
@@ -78,13 +78,13 @@ impl ScriptedClient {
         }
     }
 
-    pub fn send(&mut self, message: &Value) -> Result<(), Failure> {
+    pub(super) fn send(&mut self, message: &Value) -> Result<(), Failure> {
         self.sent += 1;
         writeln!(self.to_proxy, "{message}")?;
         Ok(())
     }
 
-    pub fn end(mut self) -> Result<(), Failure> {
+    pub(super) fn end(mut self) -> Result<(), Failure> {
         drop(self.to_proxy);
         self.proxy.wait()?;
         Ok(())

@@ -32,7 +32,7 @@ message = "The demo's client wants to delete a note."
 timeout = "120s"
 "#;
 
-pub fn demo(ascii: bool, color: ColorChoice) -> Result<(), Failure> {
+pub(super) fn demo(ascii: bool, color: ColorChoice) -> Result<(), Failure> {
     let home = tempfile::tempdir()?;
     let state_dir = home.path().join("state");
     let rules = home.path().join("rules.toml");

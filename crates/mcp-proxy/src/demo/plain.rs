@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::inspect::Lines;
 use crate::report::{ColorChoice, Page, Style};
 
-pub fn demo(color: ColorChoice) -> Result<(), Failure> {
+pub(super) fn demo(color: ColorChoice) -> Result<(), Failure> {
     let home = tempfile::tempdir()?;
     let state_dir = home.path().join("state");
     let mut client = ScriptedClient::start(&state_dir, &[])?;

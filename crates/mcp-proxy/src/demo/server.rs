@@ -23,7 +23,7 @@ const TOOLS: [Tool; 8] = [
 const MODERN_REVISION: &str = "2026-07-28";
 
 /// Serves on standard input and output until its client is gone, or a call makes it crash.
-pub fn run() -> ExitCode {
+pub(crate) fn run() -> ExitCode {
     let mut server = Server { input: io::stdin().lock(), crashed: false };
     while let Some(request) = server.read() {
         if server.answer(&request).is_err() {

@@ -9,12 +9,12 @@ use mcp_wire::splice::splice;
 use serde_json::value::RawValue;
 
 #[derive(Clone, Debug)]
-pub struct Assignment {
+pub(crate) struct Assignment {
     path: Pattern,
     value: String,
 }
 
-pub fn assignment(text: &str) -> Result<Assignment, String> {
+pub(crate) fn assignment(text: &str) -> Result<Assignment, String> {
     let (path, value) = split_assignment(text).ok_or("expected PATH=VALUE")?;
     let path = Pattern::parse(path).map_err(|error| error.to_string())?;
     // What is no JSON is text.
@@ -27,7 +27,7 @@ pub fn assignment(text: &str) -> Result<Assignment, String> {
 
 impl Assignment {
     /// Puts the value wherever the message has the path. In how many places that was.
-    pub fn replace(&self, message: &mut Bytes) -> usize {
+    pub(crate) fn replace(&self, message: &mut Bytes) -> usize {
         let places = self.path.find(message);
         for span in places.iter().rev() {
             *message = splice(message, *span, self.value.as_bytes());
@@ -36,7 +36,7 @@ impl Assignment {
     }
 
     /// The same; where there is no such member, objects that could have it get it.
-    pub fn put(&self, message: &mut Bytes) -> usize {
+    pub(crate) fn put(&self, message: &mut Bytes) -> usize {
         match self.replace(message) {
             0 => self.add(message),
             places => places,

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::failure::{Failure, exit};
 
 /// Opens a file in `$VISUAL` or `$EDITOR`, and returns when the person is done with it.
-pub fn open(path: &Path) -> Result<(), Failure> {
+pub(crate) fn open(path: &Path) -> Result<(), Failure> {
     let editor = ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok().filter(|it| !it.is_empty()));
     let editor = editor.unwrap_or_else(|| "vi".into());
     let words = shell_words::split(&editor).unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::report::{ColorChoice, Page};
 /// Bytes of an export per write.
 const BUFFER: usize = 256 * 1024;
 
-pub enum Output {
+pub(crate) enum Output {
     Standard,
     File { path: PathBuf, beside: NamedTempFile, replaces: bool },
     Other { path: PathBuf, file: File },
@@ -22,7 +22,7 @@ pub enum Output {
 impl Output {
     /// Finds out that it cannot be written before any work is done. A file that exists is replaced only
     /// if it `replaces`.
-    pub fn open(path: &Path, replaces: bool) -> Result<Self, Failure> {
+    pub(crate) fn open(path: &Path, replaces: bool) -> Result<Self, Failure> {
         if path.as_os_str() == "-" {
             return Ok(Self::Standard);
         }
@@ -42,7 +42,7 @@ impl Output {
     }
 
     /// A file and nothing else, which takes the place of another only if it `replaces`.
-    pub fn file(path: &Path, replaces: bool) -> Result<Self, Failure> {
+    pub(crate) fn file(path: &Path, replaces: bool) -> Result<Self, Failure> {
         match std::fs::symlink_metadata(path) {
             Ok(meta) if meta.is_dir() => Err(not_written(path)(io::ErrorKind::IsADirectory.into())),
             Ok(_) if !replaces => Err(exists(path)),
@@ -63,12 +63,15 @@ impl Output {
     }
 
     /// Whether nothing is there until all is.
-    pub fn appears_whole(&self) -> bool {
+    pub(crate) fn appears_whole(&self) -> bool {
         matches!(self, Self::File { .. })
     }
 
     /// Has `fill` write. If it says that what it wrote is not all, no file appears.
-    pub fn write<T>(self, fill: impl FnOnce(&mut dyn Write) -> Result<(bool, T), Failure>) -> Result<T, Failure> {
+    pub(crate) fn write<T>(
+        self,
+        fill: impl FnOnce(&mut dyn Write) -> Result<(bool, T), Failure>,
+    ) -> Result<T, Failure> {
         match self {
             Self::Standard => {
                 let mut page = BufWriter::with_capacity(BUFFER, Page::new(ColorChoice::Never));
@@ -99,7 +102,7 @@ impl Output {
 }
 
 /// The refusal to replace a file.
-pub fn exists(path: &Path) -> Failure {
+pub(crate) fn exists(path: &Path) -> Failure {
     Failure::new(exit::NEGATIVE, format!("{} exists already", quoted(path))).hint("--force replaces it")
 }
 

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 #[command(
     override_usage = "mcp-proxy answer [OPTIONS] [INSTANCE] MESSAGE --result JSON\n       mcp-proxy answer [OPTIONS] [INSTANCE] MESSAGE --error [CODE:]MESSAGE\n       mcp-proxy answer [OPTIONS] [INSTANCE] MESSAGE -"
 )]
-pub struct AnswerArgs {
+pub(crate) struct AnswerArgs {
     /// The held request by its number, after the instance if several run; `-` after it takes a whole
     /// JSON-RPC response from standard input
     #[arg(value_name = "MESSAGE", num_args = 1..=3, required = true)]
@@ -29,7 +29,7 @@ pub struct AnswerArgs {
     acting: Acting,
 }
 
-pub fn answer(args: &AnswerArgs, state: &StateDir) -> Result<(), Failure> {
+pub(super) fn answer(args: &AnswerArgs, state: &StateDir) -> Result<(), Failure> {
     let mut words = args.words.clone();
     let from_input = words.pop_if(|word| word == "-").is_some();
     if usize::from(from_input) + usize::from(args.result.is_some()) + usize::from(args.error.is_some()) != 1 {

@@ -16,7 +16,7 @@ use crate::inspect::lines::about;
 #[command(
     override_usage = "mcp-proxy approve [OPTIONS] [INSTANCE] MESSAGE...\n       mcp-proxy approve [OPTIONS] [INSTANCE] MESSAGE --set PATH=VALUE...\n       mcp-proxy approve [OPTIONS] [INSTANCE] MESSAGE --edit\n       mcp-proxy approve [OPTIONS] [INSTANCE] MESSAGE -"
 )]
-pub struct ApproveArgs {
+pub(crate) struct ApproveArgs {
     /// The messages that rules ask about by their numbers, after the instance if several run; `-` after
     /// one takes the whole message from standard input
     #[arg(value_name = "MESSAGE", num_args = 1.., required = true)]
@@ -31,7 +31,7 @@ pub struct ApproveArgs {
 
 #[derive(Args)]
 #[command(override_usage = "mcp-proxy deny [OPTIONS] [INSTANCE] MESSAGE...")]
-pub struct DenyArgs {
+pub(crate) struct DenyArgs {
     /// The messages that rules ask about by their numbers, after the instance if several run
     #[arg(value_name = "MESSAGE", num_args = 1.., required = true)]
     words: Vec<String>,
@@ -75,7 +75,7 @@ impl From<HowLong> for Lasting {
     }
 }
 
-pub fn approve(args: &ApproveArgs, state: &StateDir) -> Result<(), Failure> {
+pub(super) fn approve(args: &ApproveArgs, state: &StateDir) -> Result<(), Failure> {
     let mut words = args.words.clone();
     let from_input = words.pop_if(|word| word == "-").is_some();
     if from_input && !args.change.is_none() {
@@ -111,7 +111,7 @@ fn approve_changed(args: &ApproveArgs, words: &[String], from_input: bool, state
     say_done(&format!("#{sequence:03} was approved, edited"))
 }
 
-pub fn deny(args: &DenyArgs, state: &StateDir) -> Result<(), Failure> {
+pub(super) fn deny(args: &DenyArgs, state: &StateDir) -> Result<(), Failure> {
     let (face, sequences) = args.acting.attach_to_messages(&args.words, state)?;
     let deny = Deny { lasting: args.lasting.lasting.into(), message: args.message.clone() };
     each(&sequences, |sequence| {

@@ -17,7 +17,7 @@ use crate::report::{ColorChoice, say};
 use crate::{screen, shelf};
 
 #[derive(Args)]
-pub struct AttachArgs {
+pub(crate) struct AttachArgs {
     #[command(flatten)]
     which: Instance,
     /// Only watch: never be the one who may act
@@ -41,7 +41,7 @@ enum ThemeArg {
     Dark,
 }
 
-pub fn attach(args: &AttachArgs, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(super) fn attach(args: &AttachArgs, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     if !Terminals::of_this_process().can_be_drawn_on() {
         return Err(no_terminal("`mcp-proxy attach`"));
     }

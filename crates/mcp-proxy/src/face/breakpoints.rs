@@ -14,7 +14,7 @@ use crate::failure::{Failure, exit};
 use crate::report::{ColorChoice, Page, Style, duration};
 
 #[derive(Subcommand)]
-pub enum BreakCommand {
+pub(crate) enum BreakCommand {
     /// Hold what a filter matches, from now on
     Add(AddArgs),
     /// List the breakpoints
@@ -36,7 +36,7 @@ pub enum BreakCommand {
 }
 
 #[derive(Args)]
-pub struct AddArgs {
+pub(crate) struct AddArgs {
     /// What to hold: an expression as for --filter, such as `tool:write_*` or `> method:tools/call`
     #[arg(value_name = "FILTER")]
     filter: String,
@@ -47,7 +47,7 @@ pub struct AddArgs {
     acting: Acting,
 }
 
-pub fn breakpoints(command: &BreakCommand, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
+pub(super) fn breakpoints(command: &BreakCommand, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
     let mut page = Page::new(color);
     match command {
         BreakCommand::Add(args) => {

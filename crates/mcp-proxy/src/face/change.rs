@@ -18,7 +18,7 @@ use by_hand::ByHand;
 
 /// What is changed.
 #[derive(Args)]
-pub struct Change {
+pub(super) struct Change {
     /// Put this value, as JSON or as text, where the path leads: `$.params.arguments.path=/tmp`
     #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
     set: Vec<Assignment>,
@@ -28,19 +28,19 @@ pub struct Change {
 }
 
 /// Whose message it is that is changed, and by which command.
-pub struct Changed<'a> {
+pub(super) struct Changed<'a> {
     pub face: &'a Face,
     pub sequence: u64,
     pub command: &'static str,
 }
 
 impl Change {
-    pub fn is_none(&self) -> bool {
+    pub(super) fn is_none(&self) -> bool {
         self.set.is_empty() && !self.edit
     }
 
     /// Changes the message, or takes another from standard input, and has it sent.
-    pub fn carry_out(
+    pub(super) fn carry_out(
         &self,
         from_input: bool,
         changed: &Changed<'_>,
@@ -82,12 +82,12 @@ impl Changed<'_> {
 }
 
 /// A message as it leaves: JSON, and on one line, because a transport may end messages with the line.
-pub fn parsed(message: &[u8]) -> Result<Box<RawValue>, Failure> {
+pub(super) fn parsed(message: &[u8]) -> Result<Box<RawValue>, Failure> {
     let text = std::str::from_utf8(message).map_err(|_| Failure::usage("the message is not text in UTF-8"))?;
     json(text).map_err(Failure::usage)
 }
 
-pub fn json(text: &str) -> Result<Box<RawValue>, String> {
+pub(super) fn json(text: &str) -> Result<Box<RawValue>, String> {
     let not_json = |error: serde_json::Error| format!("this is not JSON: {error}");
     let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
     // In JSON, line breaks stand between values only.
@@ -96,7 +96,7 @@ pub fn json(text: &str) -> Result<Box<RawValue>, String> {
 }
 
 /// A whole message from standard input.
-pub fn standard_input() -> Result<Box<RawValue>, Failure> {
+pub(super) fn standard_input() -> Result<Box<RawValue>, Failure> {
     let mut message = Vec::new();
     std::io::stdin().lock().take(MESSAGE_BYTES_MAX as u64 + 1).read_to_end(&mut message)?;
     if message.len() > MESSAGE_BYTES_MAX {

@@ -15,12 +15,12 @@ use super::{label, runtime};
 use crate::failure::{Failure, exit};
 
 #[derive(Args)]
-pub struct ConnectArgs {
+pub(crate) struct ConnectArgs {
     #[command(flatten)]
     which: Instance,
 }
 
-pub fn connect(args: &ConnectArgs, state: &StateDir) -> Result<ExitCode, Failure> {
+pub(super) fn connect(args: &ConnectArgs, state: &StateDir) -> Result<ExitCode, Failure> {
     let running = Instances::below(state.root()).find(args.which.wanted())?;
     let door = knock(&running)?;
     let carried = runtime()?.block_on(async { through::carry(relay::client_pipes()?, &door).await })?;

@@ -14,7 +14,7 @@ use crate::report::{ColorChoice, Page};
 #[command(
     override_usage = "mcp-proxy forward [OPTIONS] [INSTANCE] MESSAGE...\n       mcp-proxy forward [OPTIONS] [INSTANCE] --all"
 )]
-pub struct ForwardArgs {
+pub(crate) struct ForwardArgs {
     /// The held messages by their numbers, after the instance if several run
     #[arg(value_name = "MESSAGE", num_args = 0.., required_unless_present = "all")]
     words: Vec<String>,
@@ -27,7 +27,7 @@ pub struct ForwardArgs {
 
 #[derive(Args)]
 #[command(override_usage = "mcp-proxy drop [OPTIONS] [INSTANCE] MESSAGE...")]
-pub struct DropArgs {
+pub(crate) struct DropArgs {
     /// The held messages by their numbers, after the instance if several run
     #[arg(value_name = "MESSAGE", num_args = 1.., required = true)]
     words: Vec<String>,
@@ -39,7 +39,7 @@ pub struct DropArgs {
 }
 
 /// `-32001:no`, or `no`.
-pub fn error_answer(text: &str) -> Result<ErrorAnswer, String> {
+pub(super) fn error_answer(text: &str) -> Result<ErrorAnswer, String> {
     let (code, message) = match text.split_once(':').map(|(code, message)| (code.trim().parse(), message)) {
         Some((Ok(code), message)) => (code, message.trim_start()),
         _ => (REFUSED_BY_HAND, text),
@@ -50,7 +50,7 @@ pub fn error_answer(text: &str) -> Result<ErrorAnswer, String> {
     Ok(ErrorAnswer { code, message: message.to_owned() })
 }
 
-pub fn forward(args: &ForwardArgs, state: &StateDir) -> Result<(), Failure> {
+pub(super) fn forward(args: &ForwardArgs, state: &StateDir) -> Result<(), Failure> {
     if !args.all {
         let (face, sequences) = args.acting.attach_to_messages(&args.words, state)?;
         return each(&sequences, |sequence| {
@@ -72,7 +72,7 @@ pub fn forward(args: &ForwardArgs, state: &StateDir) -> Result<(), Failure> {
     })
 }
 
-pub fn drop_held(args: &DropArgs, state: &StateDir) -> Result<(), Failure> {
+pub(super) fn drop_held(args: &DropArgs, state: &StateDir) -> Result<(), Failure> {
     let (face, sequences) = args.acting.attach_to_messages(&args.words, state)?;
     let drop = Drop { error: args.error.clone() };
     each(&sequences, |sequence| {
@@ -85,7 +85,7 @@ pub fn drop_held(args: &DropArgs, state: &StateDir) -> Result<(), Failure> {
 }
 
 /// Does it to each. A no to one is kept for the end, and does not spare the others.
-pub fn each<T>(them: &[T], mut act: impl FnMut(&T) -> Result<(), Failure>) -> Result<(), Failure> {
+pub(super) fn each<T>(them: &[T], mut act: impl FnMut(&T) -> Result<(), Failure>) -> Result<(), Failure> {
     let mut first = Ok(());
     for one in them {
         match act(one) {
@@ -96,7 +96,7 @@ pub fn each<T>(them: &[T], mut act: impl FnMut(&T) -> Result<(), Failure>) -> Re
     first
 }
 
-pub fn say_done(text: &str) -> Result<(), Failure> {
+pub(super) fn say_done(text: &str) -> Result<(), Failure> {
     let mut page = Page::new(ColorChoice::Never);
     page.line(text)?;
     Ok(page.end()?)

@@ -6,7 +6,7 @@ use mcp_store::OutcomeKind;
 use mcp_wire::visible::visible;
 
 /// `it was dropped by command line (ada)`; nothing if it was never held, or still is.
-pub fn became(message: &Message) -> Option<String> {
+pub(super) fn became(message: &Message) -> Option<String> {
     let outcome = OutcomeKind::from_name(message.outcome.as_deref()?)?;
     let what = match outcome {
         OutcomeKind::Forwarded => "it was forwarded",

@@ -14,7 +14,7 @@ use crate::report::{ColorChoice, Page, Style, duration};
 
 #[derive(Args)]
 #[command(override_usage = "mcp-proxy held [OPTIONS] [INSTANCE] [MESSAGE]")]
-pub struct HeldArgs {
+pub(crate) struct HeldArgs {
     /// The instance by its id, the beginning of it, or its name, not needed while only one runs; and a
     /// message by its number, such as `#6`, to see what it says
     #[arg(value_name = "INSTANCE|MESSAGE", num_args = 0..=2)]
@@ -30,7 +30,7 @@ pub struct HeldArgs {
     json: bool,
 }
 
-pub fn held(args: &HeldArgs, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
+pub(super) fn held(args: &HeldArgs, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
     let (instance, message) = match args.words.as_slice() {
         [] => (None, None),
         [word] if is_message(word) => (None, Some(sequence(word)?)),

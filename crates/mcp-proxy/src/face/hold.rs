@@ -10,7 +10,7 @@ use crate::report::{ColorChoice, Page, duration};
 
 #[derive(Args)]
 #[command(override_usage = "mcp-proxy hold [OPTIONS] <on|off> [INSTANCE]")]
-pub struct HoldArgs {
+pub(crate) struct HoldArgs {
     #[arg(value_enum, help = "`off` also lets go of everything that is held", hide_possible_values = true)]
     switch: Switch,
     /// The instance; not needed while only one runs
@@ -25,7 +25,7 @@ enum Switch {
     Off,
 }
 
-pub fn hold(args: &HoldArgs, state: &StateDir) -> Result<(), Failure> {
+pub(super) fn hold(args: &HoldArgs, state: &StateDir) -> Result<(), Failure> {
     let face = args.acting.attach(args.instance.as_deref(), state)?;
     let label = super::label(&face.running);
     let said = match args.switch {

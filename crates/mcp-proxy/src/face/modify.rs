@@ -13,7 +13,7 @@ use crate::failure::Failure;
 #[command(
     override_usage = "mcp-proxy modify [OPTIONS] [INSTANCE] MESSAGE --set PATH=VALUE...\n       mcp-proxy modify [OPTIONS] [INSTANCE] MESSAGE --edit\n       mcp-proxy modify [OPTIONS] [INSTANCE] MESSAGE -"
 )]
-pub struct ModifyArgs {
+pub(crate) struct ModifyArgs {
     /// The held message by its number, after the instance if several run; `-` after it takes the whole
     /// message from standard input
     #[arg(value_name = "MESSAGE", num_args = 1..=3, required = true)]
@@ -30,7 +30,7 @@ pub struct ModifyArgs {
     acting: Acting,
 }
 
-pub fn modify(args: &ModifyArgs, state: &StateDir) -> Result<(), Failure> {
+pub(super) fn modify(args: &ModifyArgs, state: &StateDir) -> Result<(), Failure> {
     let mut words = args.words.clone();
     let from_input = words.pop_if(|word| word == "-").is_some();
     if from_input != args.change.is_none() {

@@ -27,19 +27,19 @@ const NAME_SHOWN: usize = 24;
 const SERVER_SHOWN: usize = 60;
 
 #[derive(Args)]
-pub struct PsArgs {
+pub(crate) struct PsArgs {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
 }
 
-pub struct Row {
+pub(crate) struct Row {
     pub running: Running,
     /// Absent if it did not answer.
     pub instance: Option<Instance>,
 }
 
-pub fn ps(args: &PsArgs, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
+pub(crate) fn ps(args: &PsArgs, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
     let rows = rows(state)?;
     let mut page = Page::new(color);
     if args.json {
@@ -53,7 +53,7 @@ pub fn ps(args: &PsArgs, state: &StateDir, color: ColorChoice) -> Result<(), Fai
 }
 
 /// The running instances, each with what it says of itself.
-pub fn rows(state: &StateDir) -> Result<Vec<Row>, Failure> {
+pub(crate) fn rows(state: &StateDir) -> Result<Vec<Row>, Failure> {
     let running = Instances::below(state.root()).list()?;
     Ok(runtime()?.block_on(ask_all(running)))
 }

@@ -20,7 +20,7 @@ use crate::inspect::{json, lines::Lines, payload};
 use crate::report::{ColorChoice, Page};
 
 /// What is asked for.
-pub struct Live<'a> {
+pub(crate) struct Live<'a> {
     /// `[INSTANCE] MESSAGE`
     pub words: Vec<String>,
     pub acting: Acting,
@@ -29,7 +29,7 @@ pub struct Live<'a> {
     pub json: bool,
 }
 
-pub fn replay(live: &Live<'_>, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(crate) fn replay(live: &Live<'_>, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     let (face, wanted) = live.acting.attach_to_message(&live.words, state)?;
     let original = face.ask(face.client.message(wanted))?;
     let replay = changed(&original, live.set)?;

@@ -15,7 +15,7 @@ use crate::failure::{Failure, quoted};
 
 #[derive(Args)]
 #[command(override_usage = "mcp-proxy save [OPTIONS] [INSTANCE] FILE")]
-pub struct SaveArgs {
+pub(crate) struct SaveArgs {
     /// Where to write it, after the instance if several run
     #[arg(value_name = "FILE", num_args = 1..=2, required = true)]
     words: Vec<String>,
@@ -26,7 +26,7 @@ pub struct SaveArgs {
     acting: Acting,
 }
 
-pub fn save(args: &SaveArgs, state: &StateDir) -> Result<(), Failure> {
+pub(super) fn save(args: &SaveArgs, state: &StateDir) -> Result<(), Failure> {
     let (file, instance) = match args.words.as_slice() {
         [instance, file] => (file, Some(instance.as_str())),
         [file, ..] => {

@@ -13,7 +13,7 @@ use crate::failure::{Failure, exit};
 use crate::report::{self, ColorChoice, Page, Style, duration};
 
 #[derive(Subcommand)]
-pub enum ServersCommand {
+pub(crate) enum ServersCommand {
     /// List the servers: how they are, and how their calls went
     List {
         #[command(flatten)]
@@ -40,7 +40,7 @@ pub enum ServersCommand {
 }
 
 #[derive(clap::Args)]
-pub struct Named {
+pub(crate) struct Named {
     /// Their names
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
@@ -48,7 +48,7 @@ pub struct Named {
     acting: Acting,
 }
 
-pub fn servers(command: &ServersCommand, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
+pub(super) fn servers(command: &ServersCommand, state: &StateDir, color: ColorChoice) -> Result<(), Failure> {
     match command {
         ServersCommand::List { which, json } => list(which, *json, state, color),
         ServersCommand::Restart { named } => change(named, state, Change::Restart),

@@ -10,7 +10,7 @@ use mcp_store::{AuditId, MessageKind, OutcomeKind, Recorded, Told, Verdict, Verd
 use serde_json::{Value, json};
 
 /// The bytes of a message, if they came with it.
-pub fn bytes(message: &Message) -> Option<Bytes> {
+pub(super) fn bytes(message: &Message) -> Option<Bytes> {
     match (&message.raw, &message.raw_base64) {
         (Some(raw), _) => Some(Bytes::from(raw.get().to_owned())),
         (None, Some(text)) => BASE64.decode(text).ok().map(Bytes::from),
@@ -19,7 +19,7 @@ pub fn bytes(message: &Message) -> Option<Bytes> {
 }
 
 /// What becomes of a held message by itself.
-pub fn ends(held: &Held) -> &'static str {
+pub(super) fn ends(held: &Held) -> &'static str {
     match held.asks.as_ref().map(|question| question.on_timeout) {
         None => "goes on",
         Some(Permission::Allow) => "allowed",
@@ -27,7 +27,7 @@ pub fn ends(held: &Held) -> &'static str {
     }
 }
 
-pub fn told(message: &Message) -> Told {
+pub(super) fn told(message: &Message) -> Told {
     let time_ns = nanoseconds(&message.timestamp);
     let recorded = Recorded {
         id: message.id.clone(),

@@ -30,7 +30,7 @@ const PAGE: u32 = 1_000;
 const PASSES_AWAY: Duration = Duration::from_secs(2);
 
 #[derive(Args)]
-pub struct TailArgs {
+pub(crate) struct TailArgs {
     /// The instance by its id, the beginning of it, or its name [default: `last`, the newest]
     instance: Option<String>,
     /// The same, as an option
@@ -47,7 +47,7 @@ pub struct TailArgs {
     earlier: u32,
 }
 
-pub fn tail(args: &TailArgs, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
+pub(super) fn tail(args: &TailArgs, state: &StateDir, color: ColorChoice) -> Result<ExitCode, Failure> {
     args.filter.as_deref().map(Filter::parse).transpose()?;
     let face = Face::attach_to_newest(state, args.instance.as_deref().or(args.within.as_deref()))?;
     let mut printer = Printer::new(args.json, args.filter.is_some(), face.which(), color);

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 
 /// The instance, for commands that take it as a word of its own.
 #[derive(Args)]
-pub struct Instance {
+pub(crate) struct Instance {
     /// The instance by its id, the beginning of it, or its name; not needed while only one runs
     pub instance: Option<String>,
     /// The same, as an option
@@ -18,18 +18,18 @@ pub struct Instance {
 }
 
 impl Instance {
-    pub fn attach(&self, state: &StateDir) -> Result<Face, Failure> {
+    pub(crate) fn attach(&self, state: &StateDir) -> Result<Face, Failure> {
         Face::attach(state, self.wanted(), false)
     }
 
-    pub fn wanted(&self) -> Option<&str> {
+    pub(crate) fn wanted(&self) -> Option<&str> {
         self.instance.as_deref().or(self.within.as_deref())
     }
 }
 
 /// The same for commands that change something.
 #[derive(Args)]
-pub struct Acting {
+pub(crate) struct Acting {
     /// The instance by its id, the beginning of it, or its name; not needed while only one runs
     #[arg(long = "in", alias = "instance", value_name = "INSTANCE")]
     pub within: Option<String>,
@@ -40,7 +40,7 @@ pub struct Acting {
 
 impl Acting {
     /// The instance in `word`, if it is there, or the one that `--in` names.
-    pub fn attach(&self, word: Option<&str>, state: &StateDir) -> Result<Face, Failure> {
+    pub(crate) fn attach(&self, word: Option<&str>, state: &StateDir) -> Result<Face, Failure> {
         if let (Some(word), Some(within)) = (word, &self.within) {
             let said = format!("two instances are named: `{}` and `{}`", visible(word), visible(within));
             return Err(Failure::usage(said).hint("name one, before the message or with --in"));
@@ -49,7 +49,7 @@ impl Acting {
     }
 
     /// The instance and the message in `words`: the message comes last.
-    pub fn attach_to_message(&self, words: &[String], state: &StateDir) -> Result<(Face, u64), Failure> {
+    pub(crate) fn attach_to_message(&self, words: &[String], state: &StateDir) -> Result<(Face, u64), Failure> {
         let (message, instance) = match words {
             [message] => (message, None),
             [instance, message] => (message, Some(instance.as_str())),
@@ -60,7 +60,7 @@ impl Acting {
     }
 
     /// The instance, if the first of `words` is one, and the messages.
-    pub fn attach_to_messages(&self, words: &[String], state: &StateDir) -> Result<(Face, Vec<u64>), Failure> {
+    pub(crate) fn attach_to_messages(&self, words: &[String], state: &StateDir) -> Result<(Face, Vec<u64>), Failure> {
         let (instance, messages) = match words {
             [instance, messages @ ..] if !messages.is_empty() && !is_message(instance) => {
                 (Some(instance.as_str()), messages)
@@ -74,7 +74,7 @@ impl Acting {
 
 /// Whether a word that could also be an instance is a message: ids are shown with eight characters, and
 /// few sessions have ten million messages.
-pub fn is_message(word: &str) -> bool {
+pub(super) fn is_message(word: &str) -> bool {
     /// A longer number is an instance: ids are shown with eight characters, and few sessions have ten million
     /// messages.
     const DIGITS_MAX: usize = 7;
@@ -83,7 +83,7 @@ pub fn is_message(word: &str) -> bool {
 }
 
 /// `#12`, or `12`.
-pub fn sequence(word: &str) -> Result<u64, Failure> {
+pub(super) fn sequence(word: &str) -> Result<u64, Failure> {
     let number = word.strip_prefix('#').unwrap_or(word).parse();
     number.map_err(|_| {
         Failure::usage(format!("`{}` is not the number of a message", visible(word)))

@@ -66,7 +66,7 @@ struct Found<'t> {
 }
 
 /// The configuration in the gateway's own form, and what it was.
-pub fn translated(root: &Located, reader: &mut Reader<'_>) -> Option<(Dialect, Located)> {
+pub(super) fn translated(root: &Located, reader: &mut Reader<'_>) -> Option<(Dialect, Located)> {
     let top = reader.reading.table(root, "a configuration")?;
     let dialect = recognised(top, root, reader)?;
     let of = |key: &str| member(top, key).map(|member| &member.value);

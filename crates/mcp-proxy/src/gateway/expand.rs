@@ -39,7 +39,7 @@ impl fmt::Debug for Text {
 
 /// What is wrong, and with which bytes of the text.
 #[derive(Debug)]
-pub struct Fault {
+pub(super) struct Fault {
     pub at: Range<usize>,
     pub what: String,
     pub help: String,
@@ -47,14 +47,14 @@ pub struct Fault {
 
 /// What was found out besides.
 #[derive(Debug, Default)]
-pub struct Expanded {
+pub(super) struct Expanded {
     pub text: Text,
     /// Files with secrets that others on this machine can read.
     pub exposed: Vec<String>,
 }
 
 /// `dir` is where the configuration lies.
-pub fn expand(written: &str, world: &World, dir: &Path) -> Result<Expanded, Fault> {
+pub(super) fn expand(written: &str, world: &World, dir: &Path) -> Result<Expanded, Fault> {
     let (mut value, mut rest, mut exposed) = (String::new(), 0, Vec::new());
     while let Some(found) = written[rest..].find("${") {
         let at = rest + found;
@@ -90,7 +90,7 @@ pub fn expand(written: &str, world: &World, dir: &Path) -> Result<Expanded, Faul
 }
 
 /// Whether it says `${env:…}` or `${file:…}` somewhere.
-pub fn has_reference(written: &str) -> bool {
+pub(super) fn has_reference(written: &str) -> bool {
     KINDS.iter().any(|kind| written.contains(&format!("${{{kind}:")))
 }
 

@@ -14,7 +14,7 @@ use super::world::World;
 use crate::config::{Located, Member, Mistake, Mistakes, Reading, Source, Value, each, member, within};
 
 /// A configuration that is being read.
-pub struct Reader<'a> {
+pub(super) struct Reader<'a> {
     pub reading: Reading<'a>,
     pub warnings: Mistakes,
     pub world: &'a World,
@@ -24,37 +24,37 @@ pub struct Reader<'a> {
 
 /// One table of it.
 #[derive(Clone, Copy)]
-pub struct Fields<'t> {
+pub(super) struct Fields<'t> {
     pub members: &'t [Member],
     keys: &'static [Key],
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(source: &'a Source, world: &'a World) -> Self {
+    pub(super) fn new(source: &'a Source, world: &'a World) -> Self {
         Self { reading: Reading::new(source), warnings: Mistakes::default(), world, lenient: false }
     }
 
     /// Where the configuration lies.
-    pub fn dir(&self) -> PathBuf {
+    pub(super) fn dir(&self) -> PathBuf {
         self.reading.source.path().parent().unwrap_or(Path::new("")).to_owned()
     }
 
-    pub fn wrong(&mut self, at: &Range<usize>, what: impl Into<String>, help: &str) {
+    pub(super) fn wrong(&mut self, at: &Range<usize>, what: impl Into<String>, help: &str) {
         self.reading.mistakes.add(Mistake::at(at.clone(), what).help(help));
     }
 
-    pub fn warn(&mut self, at: &Range<usize>, what: impl Into<String>, help: &str) {
+    pub(super) fn warn(&mut self, at: &Range<usize>, what: impl Into<String>, help: &str) {
         self.warnings.add(Mistake::at(at.clone(), what).help(help));
     }
 
-    pub fn fields<'t>(&mut self, located: &'t Located, what: &str, keys: &'static [Key]) -> Option<Fields<'t>> {
+    pub(super) fn fields<'t>(&mut self, located: &'t Located, what: &str, keys: &'static [Key]) -> Option<Fields<'t>> {
         let members = self.reading.table(located, what)?;
         self.reading.only(members, &names(keys));
         Some(Fields { members, keys })
     }
 
     /// Text, with what stands for something replaced by it.
-    pub fn text(&mut self, located: &Located, what: &str) -> Option<Text> {
+    pub(super) fn text(&mut self, located: &Located, what: &str) -> Option<Text> {
         let written = self.reading.text(located, what)?;
         self.expanded(written, &located.span)
     }
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Text that is not empty.
-    pub fn some_text(&mut self, located: &Located, what: &str) -> Option<Text> {
+    pub(super) fn some_text(&mut self, located: &Located, what: &str) -> Option<Text> {
         let text = self.text(located, what)?;
         if text.value.trim().is_empty() {
             self.wrong(&located.span, format!("{what} is empty"), "write something, or leave it out");
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
     }
 
     /// What somebody has to show. Line breaks and the like never get through a header.
-    pub fn secret(&mut self, located: &Located, what: &str) -> Option<Text> {
+    pub(super) fn secret(&mut self, located: &Located, what: &str) -> Option<Text> {
         let text = self.some_text(located, what)?;
         if !text.value.bytes().all(|byte| byte.is_ascii_graphic()) {
             let what = format!("{what} has something in it that no header can carry");
@@ -115,20 +115,20 @@ impl<'a> Reader<'a> {
         Some(text)
     }
 
-    pub fn texts(&mut self, located: &Located, what: &str) -> Option<Vec<Text>> {
+    pub(super) fn texts(&mut self, located: &Located, what: &str) -> Option<Vec<Text>> {
         let items = self.reading.list(located, what)?;
         let texts: Vec<_> = items.iter().map(|item| self.spelled(item, &format!("each of {what}"))).collect();
         texts.into_iter().collect()
     }
 
     /// Names or patterns of them, none of which is empty.
-    pub fn patterns(&mut self, located: &Located, what: &str) -> Option<Vec<String>> {
+    pub(super) fn patterns(&mut self, located: &Located, what: &str) -> Option<Vec<String>> {
         let items = self.reading.list(located, what)?;
         let texts: Vec<_> = items.iter().map(|item| self.some_text(item, &format!("each of {what}"))).collect();
         texts.into_iter().map(|text| text.map(|text| text.value)).collect()
     }
 
-    pub fn pairs<'t>(&mut self, located: &'t Located, what: &str) -> Option<Vec<(&'t Member, Text)>> {
+    pub(super) fn pairs<'t>(&mut self, located: &'t Located, what: &str) -> Option<Vec<(&'t Member, Text)>> {
         let members = self.reading.table(located, what)?;
         let pairs: Vec<_> = each(members)
             .map(|member| Some((member, self.spelled(&member.value, &format!("`{}`", member.key))?)))
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         pairs.into_iter().collect()
     }
 
-    pub fn count(&mut self, located: &Located, what: &str, min: u64, max: u64) -> Option<u64> {
+    pub(super) fn count(&mut self, located: &Located, what: &str, min: u64, max: u64) -> Option<u64> {
         let number = match &located.value {
             Value::Number(number) => number.parse().ok().filter(|number| (min..=max).contains(number)),
             _ => None,
@@ -149,16 +149,16 @@ impl<'a> Reader<'a> {
     }
 
     /// A flag, which YAML and people sometimes put into quotes, is not text.
-    pub fn flag(&mut self, located: &Located, what: &str) -> Option<bool> {
+    pub(super) fn flag(&mut self, located: &Located, what: &str) -> Option<bool> {
         self.reading.flag(located, what)
     }
 
-    pub fn duration(&mut self, located: &Located, what: &str) -> Option<Duration> {
+    pub(super) fn duration(&mut self, located: &Located, what: &str) -> Option<Duration> {
         self.reading.duration(located, what)
     }
 
     /// `None` inside if there is to be none.
-    pub fn duration_or_off(&mut self, located: &Located, what: &str) -> Option<Option<Duration>> {
+    pub(super) fn duration_or_off(&mut self, located: &Located, what: &str) -> Option<Option<Duration>> {
         let is_off = match &located.value {
             Value::Flag(flag) => !flag,
             Value::Number(number) => number.parse::<f64>().is_ok_and(|number| number == 0.0),
@@ -171,34 +171,34 @@ impl<'a> Reader<'a> {
 
 impl<'t> Fields<'t> {
     /// The value of a key, unless it says that there is none.
-    pub fn get(&self, key: &str, reader: &Reader<'_>) -> Option<&'t Located> {
+    pub(super) fn get(&self, key: &str, reader: &Reader<'_>) -> Option<&'t Located> {
         debug_assert!(self.keys.iter().any(|known| known.name == key), "`{key}` is not in the table");
         let located = &member(self.members, key)?.value;
         (!is_null(located, reader.reading.source)).then_some(located)
     }
 
-    pub fn text(&self, key: &str, reader: &mut Reader<'_>) -> Option<Text> {
+    pub(super) fn text(&self, key: &str, reader: &mut Reader<'_>) -> Option<Text> {
         self.get(key, reader).and_then(|located| reader.some_text(located, &format!("`{key}`")))
     }
 
-    pub fn flag(&self, key: &str, reader: &mut Reader<'_>) -> Option<bool> {
+    pub(super) fn flag(&self, key: &str, reader: &mut Reader<'_>) -> Option<bool> {
         self.get(key, reader).and_then(|located| reader.flag(located, &format!("`{key}`")))
     }
 
-    pub fn duration(&self, key: &str, reader: &mut Reader<'_>) -> Option<Duration> {
+    pub(super) fn duration(&self, key: &str, reader: &mut Reader<'_>) -> Option<Duration> {
         self.get(key, reader).and_then(|located| reader.duration(located, &format!("`{key}`")))
     }
 
-    pub fn duration_or_off(&self, key: &str, reader: &mut Reader<'_>) -> Option<Option<Duration>> {
+    pub(super) fn duration_or_off(&self, key: &str, reader: &mut Reader<'_>) -> Option<Option<Duration>> {
         self.get(key, reader).and_then(|located| reader.duration_or_off(located, &format!("`{key}`")))
     }
 
-    pub fn patterns(&self, key: &str, reader: &mut Reader<'_>) -> Option<Vec<String>> {
+    pub(super) fn patterns(&self, key: &str, reader: &mut Reader<'_>) -> Option<Vec<String>> {
         self.get(key, reader).and_then(|located| reader.patterns(located, &format!("`{key}`")))
     }
 
     /// Between the bounds that the table gives.
-    pub fn count(&self, key: &str, reader: &mut Reader<'_>) -> Option<u64> {
+    pub(super) fn count(&self, key: &str, reader: &mut Reader<'_>) -> Option<u64> {
         let (min, max) = match self.keys.iter().find(|known| known.name == key).map(|known| known.takes) {
             Some(Takes::Count { min, max }) => (min, max),
             _ => (0, 0),
@@ -206,7 +206,7 @@ impl<'t> Fields<'t> {
         self.get(key, reader).and_then(|located| reader.count(located, &format!("`{key}`"), min, max))
     }
 
-    pub fn word<T: Copy>(&self, key: &str, choices: &[(&str, T)], reader: &mut Reader<'_>) -> Option<T> {
+    pub(super) fn word<T: Copy>(&self, key: &str, choices: &[(&str, T)], reader: &mut Reader<'_>) -> Option<T> {
         self.get(key, reader).and_then(|located| reader.reading.word(located, &format!("`{key}`"), choices))
     }
 }
@@ -219,7 +219,7 @@ fn is_null(located: &Located, source: &Source) -> bool {
 }
 
 /// Whether something of this name is kept from whoever looks.
-pub fn is_secret_name(name: &str) -> bool {
+pub(super) fn is_secret_name(name: &str) -> bool {
     let mut redactor = Redactor::default();
     drop(redactor.named(name, "something"));
     redactor.masked() > 0

@@ -2,10 +2,10 @@
 //! again.
 
 /// Letters of a server's id: no client shows longer names.
-pub const ID_MAX: usize = 64;
+pub(super) const ID_MAX: usize = 64;
 
 /// Why this cannot be one.
-pub fn check(id: &str) -> Result<(), &'static str> {
+pub(super) fn check(id: &str) -> Result<(), &'static str> {
     if id.is_empty() {
         return Err("it is empty");
     }
@@ -26,7 +26,7 @@ pub fn check(id: &str) -> Result<(), &'static str> {
 }
 
 /// An id made of what a client calls a server.
-pub fn tidied(name: &str) -> String {
+pub(super) fn tidied(name: &str) -> String {
     let mut id = String::new();
     for c in name.trim().chars() {
         let c = if u8::try_from(c).is_ok_and(is_plain) { c } else { '-' };
@@ -45,7 +45,7 @@ pub fn tidied(name: &str) -> String {
 const TOOL_NAME_MAX: usize = 64;
 
 /// Why a tool cannot be called this.
-pub fn check_tool(name: &str) -> Result<(), &'static str> {
+pub(super) fn check_tool(name: &str) -> Result<(), &'static str> {
     if name.is_empty() {
         return Err("it is empty");
     }

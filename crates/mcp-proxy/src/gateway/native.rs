@@ -44,7 +44,7 @@ const LOG_LEVELS: [(&str, Level); 14] = [
 ];
 
 /// Everything that is wrong has been noted with the reader.
-pub fn read(root: &Located, reader: &mut Reader<'_>) -> Option<Gateway> {
+pub(super) fn read(root: &Located, reader: &mut Reader<'_>) -> Option<Gateway> {
     let top = reader.fields(root, "a configuration", TOP)?;
     let response_timeout = top.duration("response_timeout", reader).unwrap_or(model::RESPONSE_TIMEOUT);
     let cancel_grace = grace(&top, reader).unwrap_or(model::CANCEL_GRACE);

@@ -4,7 +4,7 @@ use super::keys::{Key, PROXY_TOOL, SERVER, TOKEN, TOOL, TOP, Takes};
 use super::world::{PASSED, PASSED_PREFIXES};
 
 /// For `docs/config.md`.
-pub fn markdown() -> String {
+pub(super) fn markdown() -> String {
     let mut page = INTRODUCTION.to_owned();
     for (title, keys) in [
         ("## The gateway", TOP),

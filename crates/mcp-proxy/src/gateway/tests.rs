@@ -19,7 +19,7 @@ use crate::cli::Listen;
 use crate::config::Source;
 use crate::report::Level;
 
-pub const VARIABLES: [(&str, &str); 9] = [
+pub(super) const VARIABLES: [(&str, &str); 9] = [
     ("HOME", "/home/me"),
     ("PATH", "/bin"),
     ("LC_ALL", "C"),
@@ -31,7 +31,7 @@ pub const VARIABLES: [(&str, &str); 9] = [
     ("BASH_FUNC_x", "() { :; }"),
 ];
 
-pub fn world() -> World {
+pub(super) fn world() -> World {
     World {
         variables: VARIABLES.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         cwd: "/srv/project/deep".into(),
@@ -39,18 +39,18 @@ pub fn world() -> World {
     }
 }
 
-pub fn load(name: &str, text: &str) -> Result<Loaded, String> {
+pub(super) fn load(name: &str, text: &str) -> Result<Loaded, String> {
     load::of(&Source::for_test(name, text), &world()).map_err(|failure| failure.to_string())
 }
 
 #[track_caller]
-pub fn good(name: &str, text: &str) -> Loaded {
+pub(super) fn good(name: &str, text: &str) -> Loaded {
     load(name, text).unwrap_or_else(|why| panic!("{why}"))
 }
 
 /// The mistakes of a file, without what is said around them.
 #[track_caller]
-pub fn wrong(name: &str, text: &str) -> String {
+pub(super) fn wrong(name: &str, text: &str) -> String {
     let Err(shown) = load(name, text) else { panic!("this is right: {text}") };
     let mistakes = shown.split_once("\n\n").expect("what is wrong follows").1;
     mistakes.split("\n\nhint:").next().unwrap().to_owned()
@@ -65,12 +65,12 @@ fn check_wrong(name: &str, text: &str, place: &str, what: &str, help: &str) {
     assert_eq!(shown.matches(&format!("{name}:")).count(), 1, "{shown}");
 }
 
-pub fn server(loaded: &Loaded, id: &str) -> ServerSettings {
+pub(super) fn server(loaded: &Loaded, id: &str) -> ServerSettings {
     loaded.config.settings.servers.iter().find(|server| &*server.id == id).expect("there is such a server").clone()
 }
 
 /// `program arg…`, or the address.
-pub fn reached(server: &ServerSettings) -> String {
+pub(super) fn reached(server: &ServerSettings) -> String {
     match &server.target {
         ServerTarget::Command { command, .. } => {
             let words = std::iter::once(&command.program).chain(&command.args);
@@ -85,7 +85,7 @@ pub fn reached(server: &ServerSettings) -> String {
 }
 
 /// What a server gets besides what every one does.
-pub fn own_environment(server: &ServerSettings) -> Vec<String> {
+pub(super) fn own_environment(server: &ServerSettings) -> Vec<String> {
     let ServerTarget::Command { command, .. } = &server.target else { panic!("it is an address") };
     assert!(command.env_only);
     let pairs = command.env.iter().map(|(name, value)| (name.to_str().unwrap(), value.to_str().unwrap()));
@@ -93,7 +93,7 @@ pub fn own_environment(server: &ServerSettings) -> Vec<String> {
 }
 
 /// Every key of the first seed, and those that came later.
-pub const EVERYTHING: &str = r#"{
+pub(super) const EVERYTHING: &str = r#"{
   "name": "team", "instructions": "Be kind.",
   // comments are fine
   "servers": [

@@ -11,23 +11,23 @@ use mcp_store::{Entries, Said, SessionEntry, StoreError};
 const ENTRIES_AHEAD: usize = 1024;
 const BYTES_AHEAD: usize = 1024 * 1024;
 
-pub struct Ahead {
+pub(super) struct Ahead {
     entries: Entries,
     queue: VecDeque<SessionEntry>,
     bytes: usize,
 }
 
 impl Ahead {
-    pub fn new(entries: Entries) -> Self {
+    pub(super) fn new(entries: Entries) -> Self {
         Self { entries, queue: VecDeque::new(), bytes: 0 }
     }
 
-    pub fn entries(&self) -> &Entries {
+    pub(super) fn entries(&self) -> &Entries {
         &self.entries
     }
 
     /// Reads what may be read ahead, and shows it to `foresee`.
-    pub fn fill(&mut self, mut foresee: impl FnMut(&SessionEntry)) -> Result<(), StoreError> {
+    pub(super) fn fill(&mut self, mut foresee: impl FnMut(&SessionEntry)) -> Result<(), StoreError> {
         while self.queue.len() < ENTRIES_AHEAD && self.bytes < BYTES_AHEAD {
             let Some(entry) = self.entries.next()? else { break };
             foresee(&entry);
@@ -37,13 +37,13 @@ impl Ahead {
         Ok(())
     }
 
-    pub fn pop(&mut self) -> Option<SessionEntry> {
+    pub(super) fn pop(&mut self) -> Option<SessionEntry> {
         let entry = self.queue.pop_front()?;
         self.bytes -= weight(&entry);
         Some(entry)
     }
 
-    pub fn look_again(&mut self) -> Result<(), StoreError> {
+    pub(super) fn look_again(&mut self) -> Result<(), StoreError> {
         self.entries.look_again()
     }
 }

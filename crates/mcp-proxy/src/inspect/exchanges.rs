@@ -13,7 +13,7 @@ use crate::report::{Page, Style};
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// Follows the exchanges of a session while it is printed.
-pub struct Exchanges {
+pub(super) struct Exchanges {
     view: View,
     /// What is known of exchanges before they are printed, from reading ahead.
     foreseen: OpenExchanges<Foreseen>,
@@ -47,17 +47,17 @@ struct Open {
 }
 
 impl Exchanges {
-    pub fn new(verbose: bool) -> Self {
+    pub(super) fn new(verbose: bool) -> Self {
         let view = View { verbose, show_conversation: false };
         Self { view, foreseen: OpenExchanges::default(), open: OpenExchanges::default() }
     }
 
-    pub fn show_conversation(&mut self, show: bool) {
+    pub(super) fn show_conversation(&mut self, show: bool) {
         self.view.show_conversation = show;
     }
 
     /// Takes note of what will be printed soon.
-    pub fn foresee(&mut self, entry: &SessionEntry) {
+    pub(super) fn foresee(&mut self, entry: &SessionEntry) {
         let exchange = match entry {
             SessionEntry::Message(message) => message.exchange,
             SessionEntry::Request(mark, _) | SessionEntry::Answer(mark, _) => Some(mark.exchange),
@@ -80,7 +80,7 @@ impl Exchanges {
     }
 
     /// Takes note of part of an exchange, and returns the lines it is worth.
-    pub fn pass(&mut self, page: &Page, entry: SessionEntry) -> Vec<String> {
+    pub(super) fn pass(&mut self, page: &Page, entry: SessionEntry) -> Vec<String> {
         let mut lines = Vec::new();
         match entry {
             SessionEntry::Message(_) | SessionEntry::Amendment(_) => {}
@@ -113,7 +113,7 @@ impl Exchanges {
     }
 
     /// The lines of exchanges that nothing was said of, when the session is over.
-    pub fn rest(&mut self, page: &Page) -> Vec<String> {
+    pub(super) fn rest(&mut self, page: &Page) -> Vec<String> {
         let mut lines = Vec::new();
         while let Some((_, mut open)) = self.open.pop_oldest() {
             if let Some((mark, _)) = open.request.as_ref().filter(|_| !open.is_shown) {
@@ -124,7 +124,7 @@ impl Exchanges {
     }
 
     /// What the exchange of a request says otherwise than the request itself.
-    pub fn disagreement(&self, recorded: &Recorded) -> Option<String> {
+    pub(super) fn disagreement(&self, recorded: &Recorded) -> Option<String> {
         if recorded.direction != Direction::ClientToServer {
             return None;
         }
@@ -134,7 +134,7 @@ impl Exchanges {
     }
 
     /// Takes note of a message that was shown, and returns what is to be said beside it with `-v`.
-    pub fn beside(&mut self, page: &Page, recorded: &Recorded) -> Vec<String> {
+    pub(super) fn beside(&mut self, page: &Page, recorded: &Recorded) -> Vec<String> {
         let Some(exchange) = recorded.exchange else { return Vec::new() };
         let mut unknown = Open::default();
         let open = self.open.get_mut(exchange).unwrap_or(&mut unknown);

@@ -9,12 +9,12 @@ use crate::report::{self, Page, Style};
 
 type Fact = (&'static str, String);
 
-pub fn print_header(page: &mut Page, summary: &Summary) -> Result<(), Failure> {
+pub(crate) fn print_header(page: &mut Page, summary: &Summary) -> Result<(), Failure> {
     facts(summary, true, None).iter().try_for_each(|fact| print_fact(page, fact))
 }
 
 /// What has been said of a session, and what remains to be said.
-pub struct Header {
+pub(super) struct Header {
     is_whole: bool,
     /// Only some messages are shown, so their number is not known at the beginning.
     is_filtered: bool,
@@ -22,11 +22,11 @@ pub struct Header {
 }
 
 impl Header {
-    pub fn new(is_whole: bool, is_filtered: bool) -> Self {
+    pub(super) fn new(is_whole: bool, is_filtered: bool) -> Self {
         Self { is_whole, is_filtered, said: Vec::new() }
     }
 
-    pub fn print(&mut self, page: &mut Page, summary: &Summary) -> Result<(), Failure> {
+    pub(super) fn print(&mut self, page: &mut Page, summary: &Summary) -> Result<(), Failure> {
         self.said = facts(summary, self.is_whole, None);
         self.said.retain(|(label, _)| !self.is_filtered || *label != "messages");
         self.said.iter().try_for_each(|fact| print_fact(page, fact))
@@ -34,7 +34,7 @@ impl Header {
 
     /// What was not known yet; `shown` is how many messages a filter let through, `left_out` how many of
     /// those were health checks and discovery.
-    pub fn print_rest(
+    pub(super) fn print_rest(
         &self,
         page: &mut Page,
         summary: &Summary,

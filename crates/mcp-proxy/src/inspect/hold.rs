@@ -12,7 +12,7 @@ use crate::report::{self, Page, Style};
 const WORDS_SHOWN: usize = 72;
 
 /// `⏸ 3.2s`, `edited`, `★ look here`: as much as a line has room for.
-pub fn signs(page: &Page, recorded: &Recorded) -> Vec<String> {
+pub(crate) fn signs(page: &Page, recorded: &Recorded) -> Vec<String> {
     let mut signs = Vec::new();
     signs.extend(recorded.verdict.as_deref().and_then(|verdict| ruling::sign(page, verdict)));
     if !recorded.is_denied() {
@@ -44,7 +44,7 @@ fn sign(page: &Page, outcome: OutcomeKind) -> Option<String> {
     }
 }
 
-pub fn word(outcome: OutcomeKind) -> &'static str {
+pub(crate) fn word(outcome: OutcomeKind) -> &'static str {
     match outcome {
         OutcomeKind::Modified => "edited",
         OutcomeKind::Answered => "answered in its place",
@@ -57,7 +57,7 @@ fn star(mark: &str) -> String {
 }
 
 /// What `-v` says of it: who decided, why, and the whole note.
-pub fn details(page: &Page, recorded: &Recorded) -> Vec<String> {
+pub(crate) fn details(page: &Page, recorded: &Recorded) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(recorded.verdict.as_deref().map(|verdict| ruling::detail(recorded, verdict)));
     if (recorded.held || recorded.outcome.is_some()) && !recorded.is_denied() {
@@ -76,7 +76,7 @@ pub fn details(page: &Page, recorded: &Recorded) -> Vec<String> {
 }
 
 /// A line for what was said of a message that stands further up.
-pub fn line(page: &Page, amendment: &Amendment) -> String {
+pub(crate) fn line(page: &Page, amendment: &Amendment) -> String {
     let number = page.styled(Style::Faint, &format!("#{:03}", amendment.sequence));
     let said = match &amendment.said {
         Said::Outcome(Outcome { what, by, held_ns, .. }) => {

@@ -134,7 +134,7 @@ struct Amended<'a> {
     raw_base64: Option<String>,
 }
 
-pub fn amendment(amendment: &Amendment) -> String {
+pub(crate) fn amendment(amendment: &Amendment) -> String {
     let outcome = match &amendment.said {
         Said::Outcome(outcome) => Some(outcome),
         Said::Mark(_) | Said::Verdict(_) => None,
@@ -174,7 +174,7 @@ pub fn amendment(amendment: &Amendment) -> String {
 }
 
 /// The message as an object, without a line break in it.
-pub fn object(told: &Told) -> String {
+pub(crate) fn object(told: &Told) -> String {
     let recorded = &told.recorded;
     let original = recorded.original_raw.as_deref();
     let original_raw = original.and_then(verbatim);

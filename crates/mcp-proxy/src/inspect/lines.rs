@@ -14,7 +14,7 @@ const NAME_SHOWN: usize = 200;
 
 /// Turns messages into lines.
 #[derive(Default)]
-pub struct Lines {
+pub(crate) struct Lines {
     pub show_conversation: bool,
 }
 
@@ -22,7 +22,7 @@ impl Lines {
     /// `#003 → tools/call [read_file] id=2`, `#004 ← tools/call [read_file] id=2 12ms ok ↩ #003`; between a
     /// gateway and one of its servers `#005 c2 → [files] tools/call [read_file] id=1 from #003`; of a proxy tool
     /// `#006 → tools/call [proxy: call read_file] id=3`
-    pub fn line(&self, page: &Page, told: &Told) -> String {
+    pub(crate) fn line(&self, page: &Page, told: &Told) -> String {
         let recorded = &told.recorded;
         let mut parts = vec![page.styled(Style::Faint, &format!("#{:03}", recorded.sequence))];
         parts.extend(self.show_conversation.then(|| format!("c{}", recorded.conversation)));
@@ -72,7 +72,7 @@ fn what(told: &Told) -> String {
 }
 
 /// A method, with the tool, prompt or resource it is about.
-pub fn about(method: &str, subject: Option<&str>) -> String {
+pub(crate) fn about(method: &str, subject: Option<&str>) -> String {
     let method = cut(method.as_bytes(), NAME_SHOWN);
     match subject {
         Some(subject) => format!("{method} [{}]", cut(subject.as_bytes(), NAME_SHOWN)),
@@ -113,16 +113,16 @@ fn is_denial(told: &Told) -> bool {
 }
 
 /// The beginning of something a peer sent.
-pub fn short(bytes: &[u8]) -> String {
+pub(crate) fn short(bytes: &[u8]) -> String {
     cut(bytes, TEXT_SHOWN)
 }
 
-pub fn quote(bytes: &[u8]) -> String {
+pub(crate) fn quote(bytes: &[u8]) -> String {
     format!("\"{}\"", short(bytes))
 }
 
 /// As many characters of something a peer sent as are shown of it.
-pub fn cut(bytes: &[u8], shown: usize) -> String {
+pub(crate) fn cut(bytes: &[u8], shown: usize) -> String {
     let text = visible_bytes(&bytes[..bytes.len().min(4 * shown)]);
     let mut beginning: String = text.chars().take(shown).collect();
     if beginning.len() < text.len() || bytes.len() > 4 * shown {

@@ -10,7 +10,7 @@ use mcp_wire::Message;
 const LAST_WITHOUT: &str = "2025-11-25";
 
 /// What the header says and what the body says, if they are not the same.
-pub fn disagreement(head: &RequestHead, message: &Message) -> Option<(String, String)> {
+pub(super) fn disagreement(head: &RequestHead, message: &Message) -> Option<(String, String)> {
     let headers = &head.headers;
     if headers.get("mcp-protocol-version")? <= LAST_WITHOUT {
         return None;

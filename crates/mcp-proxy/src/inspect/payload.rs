@@ -18,7 +18,7 @@ const TEXT_SHOWN: usize = 16 * 1024;
 const LINES_SHOWN: usize = 10_000;
 
 /// Prints when a message came and how large it is, what stands `beside` it, and the message.
-pub fn print(page: &mut Page, recorded: &Recorded, beside: &[String]) -> Result<(), Failure> {
+pub(crate) fn print(page: &mut Page, recorded: &Recorded, beside: &[String]) -> Result<(), Failure> {
     let is_message = recorded.event.is_none();
     let side = match recorded.direction {
         Direction::ClientToServer => "client to server",

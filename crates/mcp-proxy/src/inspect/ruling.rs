@@ -10,7 +10,7 @@ use crate::report::{Page, Style};
 const NAME_SHOWN: usize = 72;
 
 /// `✗ denied by no-deletes`; nothing if it went on like any other.
-pub fn sign(page: &Page, verdict: &Verdict) -> Option<String> {
+pub(crate) fn sign(page: &Page, verdict: &Verdict) -> Option<String> {
     let said = said(word(verdict.what), verdict.rule.as_deref());
     match verdict.what {
         VerdictKind::Allow => None,
@@ -19,7 +19,7 @@ pub fn sign(page: &Page, verdict: &Verdict) -> Option<String> {
     }
 }
 
-pub fn word(what: VerdictKind) -> &'static str {
+pub(crate) fn word(what: VerdictKind) -> &'static str {
     match what {
         VerdictKind::Allow => "✓ allowed",
         VerdictKind::Deny => "✗ denied",
@@ -28,12 +28,12 @@ pub fn word(what: VerdictKind) -> &'static str {
     }
 }
 
-pub fn said(word: &str, rule: Option<&str>) -> String {
+pub(crate) fn said(word: &str, rule: Option<&str>) -> String {
     rule.map_or_else(|| word.to_owned(), |rule| format!("{word} by {}", cut(rule.as_bytes(), NAME_SHOWN)))
 }
 
 /// What `-v` says of it: the rule, the class of operation, why there was none, and where the audit has it.
-pub fn detail(recorded: &Recorded, verdict: &Verdict) -> String {
+pub(crate) fn detail(recorded: &Recorded, verdict: &Verdict) -> String {
     let operation = verdict.operation.map(|operation| format!(" as {operation}")).unwrap_or_default();
     let audit = verdict.audit.map(|audit| format!(" (audit {audit})")).unwrap_or_default();
     let why = recorded.why.as_deref().filter(|_| recorded.is_denied() && verdict.rule.is_none());

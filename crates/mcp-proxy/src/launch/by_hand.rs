@@ -7,7 +7,7 @@ use mcp_wire::visible::visible;
 use crate::cli::{RunArgs, UrlTransportArg};
 
 /// One line for a person who typed these words.
-pub fn advice(args: &RunArgs, words: &[OsString]) -> String {
+pub(crate) fn advice(args: &RunArgs, words: &[OsString]) -> String {
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let (program, ours) = words.split_first().map_or(("mcp-proxy", &[][..]), |(program, ours)| (program, ours));
     let config = format!("\"command\": {}, \"args\": {}", json(&for_config(program)), json(ours));

@@ -16,7 +16,7 @@ use crate::plan::ServerSide;
 use crate::recording;
 use crate::report::say;
 
-pub struct Fallback {
+pub(super) struct Fallback {
     /// What to start, until it was.
     unstarted: Option<ServerSide>,
     args: RecordingArgs,
@@ -31,17 +31,17 @@ struct Running {
 }
 
 impl Fallback {
-    pub fn new(server: ServerSide, args: RecordingArgs, state: StateDir) -> Self {
+    pub(super) fn new(server: ServerSide, args: RecordingArgs, state: StateDir) -> Self {
         Self { unstarted: Some(server), args, state, running: None, live: Live::default() }
     }
 
     /// Whether the server can be asked.
-    pub fn is_there(&self) -> bool {
+    pub(super) fn is_there(&self) -> bool {
         self.unstarted.is_some() || self.running.is_some()
     }
 
     /// The way to the server, which is started if it never was. Nothing once it is gone.
-    pub fn server(&mut self) -> Option<&mut Duplex> {
+    pub(super) fn server(&mut self) -> Option<&mut Duplex> {
         if let Some(server) = self.unstarted.take() {
             match self.start(server) {
                 Ok(running) => self.running = Some(running),
@@ -60,12 +60,12 @@ impl Fallback {
         Ok(Running { server: duplex, proxy: tokio::task::spawn_local(proxy) })
     }
 
-    pub fn running(&mut self) -> Option<&mut Duplex> {
+    pub(super) fn running(&mut self) -> Option<&mut Duplex> {
         self.running.as_mut().map(|running| &mut running.server)
     }
 
     /// Hangs up, sees the server ended, and says what went wrong, if something did.
-    pub async fn end(&mut self) {
+    pub(super) async fn end(&mut self) {
         let Some(Running { server, proxy }) = self.running.take() else { return };
         drop(server);
         if let Ok(Ok(Ended { failure: Some(failure), .. }) | Err(failure)) = proxy.await {

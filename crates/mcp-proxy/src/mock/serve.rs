@@ -17,7 +17,7 @@ use crate::duplex::Duplex;
 const CALLS_FOR: Duration = Duration::from_secs(10);
 
 /// Serves until the client is gone. Returns whether a person interrupted it.
-pub async fn serve(mock: Mock, client: Duplex, fallback: Option<Fallback>) -> bool {
+pub(super) async fn serve(mock: Mock, client: Duplex, fallback: Option<Fallback>) -> bool {
     let mut signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
     let [interrupt, terminate, hang_up] = &mut signals;
     let mut serving = Serving { mock, client, fallback, begun: Instant::now() };

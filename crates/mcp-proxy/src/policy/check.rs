@@ -15,7 +15,7 @@ use super::file::{self, Read};
 use super::service::Naming;
 
 #[derive(Args)]
-pub struct CheckArgs {
+pub(crate) struct CheckArgs {
     /// Rules files
     #[arg(required_unless_present = "rules", value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -28,7 +28,7 @@ pub struct CheckArgs {
 }
 
 /// Looks at every file, also after one that is wrong.
-pub fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
+pub(super) fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
     let mut code = ExitCode::SUCCESS;
     let naming = Naming { service: args.service.as_deref(), ..Naming::default() };
     for path in args.rules.iter().chain(&args.files) {
@@ -50,14 +50,14 @@ pub fn check(args: &CheckArgs, page: &mut Page) -> Result<ExitCode, Failure> {
 }
 
 /// What was read, in one line.
-pub fn summary(Read { rules, note, .. }: &Read) -> String {
+pub(super) fn summary(Read { rules, note, .. }: &Read) -> String {
     let note = note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
     let (default, mode) = (rules.default.as_str(), rules.classifier.mode().name());
     format!("{}, default {default}, classify {mode} (version {}){note}", count(rules), rules.version)
 }
 
 /// How many rules there are.
-pub fn count(rules: &Rules) -> String {
+pub(super) fn count(rules: &Rules) -> String {
     match rules.rules.len() {
         1 => "1 rule".into(),
         rules => format!("{rules} rules"),

@@ -32,7 +32,7 @@ use super::service::Naming;
 #[command(
     after_help = "With any K=V the call has these arguments and no others; without, rules that look at arguments are left open. The exit code is 1 if the call is denied."
 )]
-pub struct ExplainArgs {
+pub(crate) struct ExplainArgs {
     /// The tool; with --method the prompt, the address of the resource, or nothing
     tool: Option<String>,
     /// Arguments of the call; a value is JSON, or else text
@@ -61,7 +61,7 @@ pub struct ExplainArgs {
 
 const CALL: &str = "tools/call";
 
-pub fn explain(
+pub(super) fn explain(
     args: &ExplainArgs,
     state: &dyn Fn() -> Result<StateDir, Failure>,
     page: &mut Page,

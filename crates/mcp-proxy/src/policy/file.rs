@@ -15,14 +15,14 @@ use super::service::Naming;
 use super::services;
 
 /// Rules that a file may have. Each is tried on what no rule before it decided.
-pub const RULES_MAX: usize = 10_000;
+pub(super) const RULES_MAX: usize = 10_000;
 
 /// What a permission is called.
-pub const PERMISSIONS: [(&str, Permission); 2] = [("allow", Permission::Allow), ("deny", Permission::Deny)];
+pub(super) const PERMISSIONS: [(&str, Permission); 2] = [("allow", Permission::Allow), ("deny", Permission::Deny)];
 
 /// Rules, and what to say of where they came from.
 #[derive(Debug)]
-pub struct Read {
+pub(super) struct Read {
     pub rules: Rules,
     /// What people should know about how they apply.
     pub note: Option<String>,
@@ -31,11 +31,11 @@ pub struct Read {
 }
 
 /// Reads the rules in a file. All of its mistakes are in the failure.
-pub fn read(path: &Path, naming: Naming<'_>) -> Result<Read, Failure> {
+pub(super) fn read(path: &Path, naming: Naming<'_>) -> Result<Read, Failure> {
     of(&Source::read(path, "the rules")?, naming)
 }
 
-pub fn of(source: &Source, naming: Naming<'_>) -> Result<Read, Failure> {
+pub(super) fn of(source: &Source, naming: Naming<'_>) -> Result<Read, Failure> {
     let mut reading = Reading::new(source);
     let root = source.parse(&mut reading.mistakes);
     let mut read = None;
@@ -63,6 +63,6 @@ pub fn of(source: &Source, naming: Naming<'_>) -> Result<Read, Failure> {
 }
 
 /// Text that is kept for as long as the rules are.
-pub fn kept(text: &str) -> Arc<str> {
+pub(super) fn kept(text: &str) -> Arc<str> {
     Arc::from(text)
 }

@@ -14,7 +14,7 @@ const MESSAGES_MAX: usize = 1_000;
 const ID_LETTERS: usize = 8;
 
 /// A tool as the newest recording that lists it shows it.
-pub struct Recorded {
+pub(super) struct Recorded {
     pub annotations: Annotations,
     /// Of the recording, for people.
     pub session: String,
@@ -22,7 +22,7 @@ pub struct Recorded {
 }
 
 /// Looks through recordings for a list that names the tool; with `server` only through those of it.
-pub fn recorded(state: &StateDir, tool: &str, server: Option<&str>) -> Result<Option<Recorded>, StoreError> {
+pub(super) fn recorded(state: &StateDir, tool: &str, server: Option<&str>) -> Result<Option<Recorded>, StoreError> {
     if !state.sessions().is_dir() {
         return Ok(None);
     }
@@ -71,7 +71,7 @@ fn is_list(told: &Told) -> bool {
 
 /// A hint that a server may give, or the lack of any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hint {
+pub(super) enum Hint {
     ReadOnly,
     Destructive,
     Idempotent,
@@ -81,7 +81,7 @@ pub enum Hint {
 
 impl Hint {
     /// What `--hint` takes.
-    pub fn parse(text: &str) -> Result<(Self, bool), String> {
+    pub(super) fn parse(text: &str) -> Result<(Self, bool), String> {
         let (name, value) = text.split_once('=').unwrap_or((text, "yes"));
         let name = match name {
             "readonly" | "readOnlyHint" => Self::ReadOnly,
@@ -98,7 +98,7 @@ impl Hint {
         }
     }
 
-    pub fn set(self, annotations: Annotations, value: bool) -> Annotations {
+    pub(super) fn set(self, annotations: Annotations, value: bool) -> Annotations {
         match self {
             Self::ReadOnly => Annotations { read_only: Some(value), ..annotations },
             Self::Destructive => Annotations { destructive: Some(value), ..annotations },
@@ -110,7 +110,7 @@ impl Hint {
     }
 
     /// The case in which it counts, for people.
-    pub fn told(self, value: bool) -> String {
+    pub(super) fn told(self, value: bool) -> String {
         match (self, value) {
             (Self::ReadOnly, value) => format!("if the server says `readOnlyHint: {value}`"),
             (Self::Destructive, value) => format!("if the server says `destructiveHint: {value}`"),
@@ -123,7 +123,7 @@ impl Hint {
 }
 
 /// Every hint that differs from these annotations and may change what counts.
-pub fn others(annotations: Annotations) -> impl Iterator<Item = (Hint, bool, Annotations)> {
+pub(super) fn others(annotations: Annotations) -> impl Iterator<Item = (Hint, bool, Annotations)> {
     let all = [
         (Hint::Destructive, true),
         (Hint::Destructive, false),

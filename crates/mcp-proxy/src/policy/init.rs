@@ -10,7 +10,7 @@ use crate::failure::{Failure, exit, quoted};
 use crate::report::Page;
 
 #[derive(Args)]
-pub struct InitArgs {
+pub(crate) struct InitArgs {
     /// Where to write it; .toml, .yaml, .yml, .json or .jsonc says in which format
     #[arg(default_value = "rules.toml")]
     file: PathBuf,
@@ -26,7 +26,7 @@ fn starter(path: &Path) -> Option<&'static str> {
     }
 }
 
-pub fn init(args: &InitArgs, page: &mut Page) -> Result<(), Failure> {
+pub(super) fn init(args: &InitArgs, page: &mut Page) -> Result<(), Failure> {
     let path = expand_home(&args.file);
     let text = starter(&path).ok_or_else(|| {
         Failure::usage(format!("cannot tell by its name in which format {} should be", quoted(&path)))

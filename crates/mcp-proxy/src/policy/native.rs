@@ -36,7 +36,7 @@ const NOT_JUDGED_BY: [&str; 2] = ["header", "replay"];
 const DENIALS: [(&str, Denial); 2] = [("error", Denial::Error), ("result", Denial::Result)];
 
 /// What stands under `policy`.
-pub fn read(policy: &Located, naming: Naming<'_>, reading: &mut Reading<'_>) -> Option<Read> {
+pub(super) fn read(policy: &Located, naming: Naming<'_>, reading: &mut Reading<'_>) -> Option<Read> {
     let members = reading.table(policy, "`policy`")?;
     reading.only(members, &POLICY_KEYS);
     let of = |key: &str| member(members, key).map(|member| &member.value);
@@ -194,11 +194,11 @@ fn only_asks(member: &Member, verdict: Option<VerdictKind>, reading: &mut Readin
 }
 
 /// What `classify` says.
-pub fn mode(word: &Located, reading: &mut Reading<'_>) -> Option<Mode> {
+pub(super) fn mode(word: &Located, reading: &mut Reading<'_>) -> Option<Mode> {
     reading.word(word, "mode", &Mode::ALL.map(|mode| (mode.name(), mode)))
 }
 
-pub fn operations(table: &Located, reading: &mut Reading<'_>) -> Vec<(String, Operation)> {
+pub(super) fn operations(table: &Located, reading: &mut Reading<'_>) -> Vec<(String, Operation)> {
     let choices = Operation::ALL.map(|operation| (operation.name(), operation));
     let members = reading.table(table, "`operations`").unwrap_or_default();
     let mut overrides = Vec::new();

@@ -9,7 +9,7 @@ const LISTED_MAX: usize = 10;
 
 /// The rules that matched a tool, or left it to others, because `destructiveHint` alone made a delete of it.
 /// A rule that stops tools by `hint:destructive` makes up for them all.
-pub fn of_weaker(rules: &Rules) -> Vec<String> {
+pub(super) fn of_weaker(rules: &Rules) -> Vec<String> {
     let stops_destructive = |rule: &Rule| {
         matches!(rule.verdict, VerdictKind::Deny | VerdictKind::Ask)
             && rule.filter.to_string().contains("hint:destructive")
@@ -28,7 +28,7 @@ pub fn of_weaker(rules: &Rules) -> Vec<String> {
 }
 
 /// What a rule lost since, where the file permits more for it.
-pub fn weaker(rule: &Rule, default: Permission) -> Option<Hinted> {
+pub(super) fn weaker(rule: &Rule, default: Permission) -> Option<Hinted> {
     let permits_more = |hinted: &Hinted| match rule.verdict {
         VerdictKind::Deny | VerdictKind::Ask => hinted.loses,
         VerdictKind::Allow => hinted.gains && default == Permission::Deny,

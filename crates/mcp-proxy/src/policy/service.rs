@@ -21,7 +21,7 @@ const LISTED_MAX: usize = 20;
 
 /// What the command line says about which service this is.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Naming<'a> {
+pub(super) struct Naming<'a> {
     /// `--service`
     pub service: Option<&'a str>,
     /// The servers of a gateway, by their ids; none where there is only one.
@@ -41,7 +41,7 @@ enum Whose<'a> {
 
 impl Services {
     /// The rules for this server.
-    pub fn apply(&self, source: &Source, naming: Naming<'_>) -> Result<Read, Failure> {
+    pub(super) fn apply(&self, source: &Source, naming: Naming<'_>) -> Result<Read, Failure> {
         let whose = self.whose(source, naming)?;
         let mut rules = Vec::new();
         for entry in &self.entries {

@@ -14,7 +14,7 @@ use super::file::{PERMISSIONS, RULES_MAX};
 use super::native;
 
 /// What a file of this form says.
-pub struct Services {
+pub(super) struct Services {
     pub default: Permission,
     /// The verdict for what belongs to none of the services, if the file says.
     pub unknown: Option<Permission>,
@@ -27,14 +27,14 @@ pub struct Services {
     pub entries: Vec<Entry>,
 }
 
-pub struct Entry {
+pub(super) struct Entry {
     pub service: String,
     pub operation: Operation,
     pub permission: Permission,
     pub reason: Option<String>,
 }
 
-pub fn read(root: &Located, members: &[Member], reading: &mut Reading<'_>) -> Option<Services> {
+pub(super) fn read(root: &Located, members: &[Member], reading: &mut Reading<'_>) -> Option<Services> {
     let (operations, names, entries) = (Vec::new(), Vec::new(), Vec::new());
     let (default, mode) = (Permission::Allow, Mode::default());
     let mut services = Services { default, unknown: None, operations, mode, names, entries };

@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// What tells that a file is another than before, without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub(crate) struct Stamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -30,7 +30,7 @@ pub struct Stamp {
     changed: [(i64, i64); 2],
 }
 
-pub struct Watch {
+pub(super) struct Watch {
     path: PathBuf,
     service: Option<String>,
     servers: Vec<Arc<str>>,
@@ -57,7 +57,7 @@ enum News {
 
 impl Watch {
     /// Before the file is read, so that no change is missed. `version` is told once it was.
-    pub fn new(path: PathBuf, naming: Naming<'_>) -> Self {
+    pub(super) fn new(path: PathBuf, naming: Naming<'_>) -> Self {
         let known = stamp(&path);
         Self {
             path,
@@ -71,7 +71,7 @@ impl Watch {
         }
     }
 
-    pub fn read(&mut self) -> Result<Read, Failure> {
+    pub(super) fn read(&mut self) -> Result<Read, Failure> {
         let naming = Naming { service: self.service.as_deref(), servers: &self.servers, name: self.name.as_deref() };
         let read = file::read(&self.path, naming)?;
         named(&read.rules, &self.servers)?;
@@ -79,13 +79,13 @@ impl Watch {
         Ok(read)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Looks from now on, on a thread of its own, until the pipeline is gone; at what people answered
     /// to the rules, and at an audit log that is not open, too. With `quiet` only trouble is told.
-    pub fn start(
+    pub(super) fn start(
         self,
         answers: AnswersWatch,
         commands: CommandSender,
@@ -171,7 +171,7 @@ fn opens_audit(commands: &CommandSender) -> bool {
     is_done.recv().unwrap_or(false)
 }
 
-pub fn stamp(path: &Path) -> Option<Stamp> {
+pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
     let found = std::fs::metadata(path).ok()?;
     Some(Stamp {
         device: found.dev(),

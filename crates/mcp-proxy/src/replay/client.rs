@@ -13,7 +13,7 @@ use crate::progress::Progress;
 const LOOK_AGAIN: Duration = Duration::from_secs(3600);
 
 /// Plays to the end, then sees the conversation closed.
-pub async fn play(replay: &mut Replay, mut proxy: Duplex, progress: &Progress) {
+pub(super) async fn play(replay: &mut Replay, mut proxy: Duplex, progress: &Progress) {
     let begun = Instant::now();
     let now = || u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let mut is_done = false;

@@ -110,7 +110,7 @@ fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-pub fn document(played: &Played) -> Result<Vec<u8>, Failure> {
+pub(super) fn document(played: &Played) -> Result<Vec<u8>, Failure> {
     let tally = played.outcomes.tally();
     let learned = played.volatile.learned().into_iter();
     let document = Document {

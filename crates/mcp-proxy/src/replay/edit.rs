@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::report::say;
 
 /// Puts the value wherever a message has the path.
-pub fn apply(assignment: &Assignment, script: &mut Script) -> Result<(), Failure> {
+pub(super) fn apply(assignment: &Assignment, script: &mut Script) -> Result<(), Failure> {
     let places: usize = script.turns.iter_mut().map(|turn| assignment.replace(&mut turn.bytes)).sum();
     if places == 0 {
         return Err(Failure::usage(format!("no message has {}", visible(&assignment.to_string())))
@@ -30,7 +30,7 @@ const INTRODUCTION: &str = "# These messages are sent when you leave the editor.
 ";
 
 /// Lets a person change the messages.
-pub fn in_editor(script: &mut Script, transcript: &Transcript) -> Result<(), Failure> {
+pub(super) fn in_editor(script: &mut Script, transcript: &Transcript) -> Result<(), Failure> {
     let before: Vec<String> = script.turns.iter().map(|turn| indented(&turn.bytes)).collect();
     let mut file = tempfile::Builder::new().prefix("mcp-proxy-replay-").suffix(".txt").tempfile()?;
     file.write_all(INTRODUCTION.as_bytes())?;

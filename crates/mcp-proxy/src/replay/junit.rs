@@ -8,7 +8,7 @@ use mcp_wire::visible::visible;
 
 use super::{Played, words};
 
-pub fn junit(played: &Played) -> String {
+pub(super) fn junit(played: &Played) -> String {
     let tally = played.outcomes.tally();
     let heard_else =
         played.outcomes.heard.iter().filter(|(_, count)| played.compares_notifications && count.now != count.recorded);

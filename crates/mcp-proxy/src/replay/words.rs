@@ -15,7 +15,7 @@ use crate::report::{self, ColorChoice, Page, Style};
 const SHOWN: usize = 160;
 const BEFORE: usize = 40;
 
-pub fn print(played: &Played, verbose: bool, color: ColorChoice) -> Result<(), Failure> {
+pub(super) fn print(played: &Played, verbose: bool, color: ColorChoice) -> Result<(), Failure> {
     let mut page = Page::new(color);
     let recorded = &played.recorded.id.to_string()[..8];
     page.line(&format!("session {recorded} against {}", visible(&played.target)))?;
@@ -50,7 +50,7 @@ fn print_outcome(page: &mut Page, played: &Played, outcome: &Outcome, verbose: b
 }
 
 /// How an answer came out, in words.
-pub fn verdict(outcome: &Outcome, timeout: Duration) -> (Style, String) {
+pub(super) fn verdict(outcome: &Outcome, timeout: Duration) -> (Style, String) {
     match &outcome.verdict {
         Verdict::Same => (Style::Good, "same".into()),
         Verdict::Drifted(found) => {
@@ -167,7 +167,7 @@ fn summary(page: &Page, played: &Played) -> String {
     format!("{interrupted}{} in {took}{recorded_as}", page.styled(style, &counts))
 }
 
-pub fn counts(tally: &Tally) -> String {
+pub(super) fn counts(tally: &Tally) -> String {
     let Tally { same, drifted, no_answer, not_compared, skipped } = tally;
     let mut counts = format!("{same} same, {drifted} drifted, {no_answer} without an answer");
     if *not_compared > 0 {
@@ -180,7 +180,12 @@ pub fn counts(tally: &Tally) -> String {
 }
 
 /// The server did not answer a single call.
-pub fn nothing_answered(outcomes: &Outcomes, timeout: Duration, status: Option<&str>, last_words: &str) -> Failure {
+pub(super) fn nothing_answered(
+    outcomes: &Outcomes,
+    timeout: Duration,
+    status: Option<&str>,
+    last_words: &str,
+) -> Failure {
     let why = outcomes.calls.iter().find_map(|outcome| match &outcome.verdict {
         Verdict::NoAnswer(NoAnswer::Refused(text)) => Some(visible(text).to_string()),
         Verdict::NoAnswer(why @ (NoAnswer::InTime | NoAnswer::AsRecorded)) => Some(no_answer(why, timeout)),

@@ -16,10 +16,10 @@ static KEPT: Mutex<Option<Lines>> = Mutex::new(None);
 
 /// From here until this is dropped nothing is said on standard error.
 #[must_use]
-pub struct Kept(());
+pub(crate) struct Kept(());
 
 /// Keeps what is said from now on.
-pub fn keep() -> Kept {
+pub(crate) fn keep() -> Kept {
     if std::io::stderr().is_terminal() {
         *lines() = Some(Lines::default());
         stderr::keep_to_ourselves(true);
@@ -34,7 +34,7 @@ impl Drop for Kept {
 }
 
 /// Says what was kept, and keeps nothing more.
-pub fn say_kept() {
+pub(crate) fn say_kept() {
     stderr::keep_to_ourselves(false);
     let kept = lines().take();
     kept.iter().flat_map(Lines::all).for_each(|line| super::say_now(&line));

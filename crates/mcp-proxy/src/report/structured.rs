@@ -25,7 +25,7 @@ static LEVEL: AtomicU8 = AtomicU8::new(Level::Info as u8);
 
 /// From now on everything is said as JSON, or plainly; what matters less than `level` is not said at all.
 /// What servers write to their standard error is told the same way.
-pub fn structured(is_on: bool, level: Level) {
+pub(crate) fn structured(is_on: bool, level: Level) {
     IS_ON.store(is_on, Ordering::Relaxed);
     LEVEL.store(level as u8, Ordering::Relaxed);
     if is_on {

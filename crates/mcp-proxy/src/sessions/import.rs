@@ -13,14 +13,14 @@ use crate::progress::{Progress, Unit};
 use crate::report::say;
 
 #[derive(Args)]
-pub struct ImportArgs {
+pub(crate) struct ImportArgs {
     /// Session files (.json, .ndjson) or recordings (.mcpseg)
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
 
 /// Each file by itself: what cannot be taken in is said, and the others are.
-pub fn import(args: &ImportArgs, catalogue: &Catalogue, state: &StateDir) -> Result<(), Failure> {
+pub(super) fn import(args: &ImportArgs, catalogue: &Catalogue, state: &StateDir) -> Result<(), Failure> {
     let known = catalogue.entries()?;
     let mut first_failure = None;
     for file in &args.files {

@@ -11,7 +11,7 @@ use crate::progress::{Unit, Waiter};
 use crate::report::{self, say};
 
 /// `sessions reindex`: makes the index anew from the recordings.
-pub fn reindex(entries: &[Entry], state: &StateDir) -> Result<(), Failure> {
+pub(super) fn reindex(entries: &[Entry], state: &StateDir) -> Result<(), Failure> {
     let begun = Instant::now();
     let messages = match bring_up_to_date(&mut Index::open_anew(state)?, entries, &Waiter::Command)? {
         Brought::UpToDate(messages) => messages,
@@ -22,19 +22,19 @@ pub fn reindex(entries: &[Entry], state: &StateDir) -> Result<(), Failure> {
     Ok(())
 }
 
-pub fn interrupted(messages: u64) -> Failure {
+pub(super) fn interrupted(messages: u64) -> Failure {
     Failure::new(exit::INTERRUPTED, format!("interrupted; the {messages} messages indexed until then stay indexed"))
         .hint("the next search goes on from there")
 }
 
 /// How far the index was brought, with the messages that were added.
-pub enum Brought {
+pub(super) enum Brought {
     UpToDate(u64),
     Interrupted(u64),
 }
 
 /// Adds what is not in the index yet.
-pub fn bring_up_to_date(index: &mut Index, entries: &[Entry], waiter: &Waiter) -> Result<Brought, StoreError> {
+pub(super) fn bring_up_to_date(index: &mut Index, entries: &[Entry], waiter: &Waiter) -> Result<Brought, StoreError> {
     let recordings: Vec<Recording> = entries.iter().map(Recording::from).collect();
     let progress = waiter.begin("indexing", Unit::Messages, Some(index.backlog(&recordings)?));
     let mut messages = 0;
@@ -46,7 +46,7 @@ pub fn bring_up_to_date(index: &mut Index, entries: &[Entry], waiter: &Waiter) -
 }
 
 /// Does `work` with the index. One that turns out to be damaged is made anew, and the work done again.
-pub fn with_index<T>(
+pub(super) fn with_index<T>(
     state: &StateDir,
     waiter: &Waiter,
     mut work: impl FnMut(&mut Index) -> Result<T, StoreError>,
@@ -64,7 +64,7 @@ pub fn with_index<T>(
 }
 
 /// Takes the words of removed sessions out of the index.
-pub fn forget(removed: &[uuid::Uuid], state: &StateDir) {
+pub(super) fn forget(removed: &[uuid::Uuid], state: &StateDir) {
     if removed.is_empty() || !state.index().exists() {
         return;
     }

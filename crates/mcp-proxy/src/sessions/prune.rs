@@ -11,7 +11,7 @@ use crate::progress::{Progress, Unit};
 use crate::report::{self, ColorChoice, Page, say};
 
 #[derive(Args)]
-pub struct PruneArgs {
+pub(crate) struct PruneArgs {
     /// Remove sessions that ended longer ago than this: 12h, 30d, 8w
     #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<u64>,
@@ -26,7 +26,7 @@ pub struct PruneArgs {
     dry_run: bool,
 }
 
-pub fn prune(
+pub(super) fn prune(
     args: &PruneArgs,
     catalogue: &Catalogue,
     state: &StateDir,
@@ -101,7 +101,7 @@ fn chosen<'a>(entries: &'a [Entry], args: &PruneArgs, now_ns: u64) -> Vec<&'a En
 }
 
 /// A time as people write it, in nanoseconds.
-pub fn age(text: &str) -> Result<u64, String> {
+pub(crate) fn age(text: &str) -> Result<u64, String> {
     let seconds = number_with_unit(text, &[("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400), ("w", 7 * 86_400)]);
     let nanoseconds = seconds.and_then(|seconds| seconds.checked_mul(1_000_000_000));
     nanoseconds.ok_or_else(|| "expected a time such as 12h, 30d or 8w".into())

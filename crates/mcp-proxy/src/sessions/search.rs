@@ -22,7 +22,7 @@ use crate::report::{ColorChoice, Page, Style, say};
 const LIMIT_MAX: u64 = 1_000_000;
 
 #[derive(Args)]
-pub struct SearchArgs {
+pub(crate) struct SearchArgs {
     /// Words that must all be there; "words in a row", and beginnings of words with *
     #[arg(required_unless_present = "filter", value_name = "QUERY", allow_negative_numbers = true)]
     query: Vec<String>,
@@ -53,7 +53,7 @@ struct Search<'a> {
     waiter: &'a Waiter,
 }
 
-pub fn search(
+pub(crate) fn search(
     args: &SearchArgs,
     catalogue: &Catalogue,
     state: &StateDir,
@@ -73,7 +73,7 @@ pub fn search(
 }
 
 /// The newest messages with these words, the newest first, each with the pieces of it around them.
-pub fn by_words(
+pub(crate) fn by_words(
     typed: &str,
     limit: usize,
     state: &StateDir,
@@ -255,7 +255,7 @@ fn as_line(page: &Page, hit: &Hit, pieces: &[Piece]) -> String {
 }
 
 /// `tools/call [read_file]`
-pub fn what(hit: &Hit) -> String {
+pub(crate) fn what(hit: &Hit) -> String {
     let method = hit.method.as_deref().map_or_else(|| hit.kind.clone(), |method| visible(method).to_string());
     match &hit.tool {
         Some(tool) => format!("{method} [{}]", visible(tool)),
@@ -264,7 +264,7 @@ pub fn what(hit: &Hit) -> String {
 }
 
 /// The pieces on one line, with « and » around what was found.
-pub fn snippet(pieces: &[Piece], style: impl Fn(String) -> String) -> String {
+pub(crate) fn snippet(pieces: &[Piece], style: impl Fn(String) -> String) -> String {
     let shown = pieces.iter().map(|piece| {
         let text = visible(&on_one_line(&piece.text)).to_string();
         if piece.is_hit { style(format!("«{text}»")) } else { text }

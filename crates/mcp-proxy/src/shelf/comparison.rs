@@ -23,7 +23,7 @@ const LINES_MAX: usize = 1_000;
 /// Paths that are listed of a call; more are counted.
 const PATHS_MAX: usize = 20;
 
-pub fn compare(left: &Session, right: &Session, waiter: &Waiter) -> Result<Comparison, Failure> {
+pub(super) fn compare(left: &Session, right: &Session, waiter: &Waiter) -> Result<Comparison, Failure> {
     let total = [left, right].map(|session| session.summary().messages.min(MESSAGES_MAX)).iter().sum();
     let progress = waiter.begin("reading", Unit::Messages, Some(total));
     let (left, right) = (Half::read(left, &progress)?, Half::read(right, &progress)?);

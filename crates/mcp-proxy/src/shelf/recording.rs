@@ -18,7 +18,7 @@ use crate::control::history::{self, Segments, Wanted};
 use crate::control::{exchange, tell};
 use crate::failure::{Failure, exit};
 
-pub struct Opened {
+pub(super) struct Opened {
     row: SessionRow,
     segment: PathBuf,
     segments: Segments,
@@ -26,7 +26,7 @@ pub struct Opened {
     _brought: Option<TempDir>,
 }
 
-pub fn open(session: &SessionRef, state: &StateDir, work: &Work) -> Result<Opened, Failure> {
+pub(super) fn open(session: &SessionRef, state: &StateDir, work: &Work) -> Result<Opened, Failure> {
     let opened = match session {
         SessionRef::Stored(id) => {
             let entry = Catalogue::open(state)?.find(id)?;

@@ -12,7 +12,7 @@ use mcp_wire::visible::visible;
 use crate::audit::table;
 use crate::sessions::search;
 
-pub fn of_entry(entry: &Entry) -> SessionRow {
+pub(super) fn of_entry(entry: &Entry) -> SessionRow {
     SessionRow {
         ended_at: ended_at(entry.ended_ns, entry.interrupted),
         is_live: entry.live,
@@ -24,7 +24,7 @@ pub fn of_entry(entry: &Entry) -> SessionRow {
 }
 
 /// What is known of a session that is in a file of so many bytes.
-pub fn of_summary(summary: &Summary, bytes: u64) -> SessionRow {
+pub(super) fn of_summary(summary: &Summary, bytes: u64) -> SessionRow {
     SessionRow {
         ended_at: ended_at(summary.ended_ns, summary.end.as_ref().is_some_and(|end| end.recovered)),
         is_live: summary.live,
@@ -56,7 +56,7 @@ fn notes(notes: &BTreeMap<String, String>) -> Vec<(String, String)> {
     notes.iter().map(|(name, value)| (visible(name).to_string(), visible(value).to_string())).collect()
 }
 
-pub fn of_hit(hit: &Found, pieces: &[Piece]) -> Hit {
+pub(super) fn of_hit(hit: &Found, pieces: &[Piece]) -> Hit {
     Hit {
         session: hit.session.to_string(),
         sequence: hit.sequence,
@@ -66,7 +66,7 @@ pub fn of_hit(hit: &Found, pieces: &[Piece]) -> Hit {
     }
 }
 
-pub fn of_decision(row: &DecisionRow) -> Decision {
+pub(super) fn of_decision(row: &DecisionRow) -> Decision {
     let outcome = row.outcome.as_ref();
     Decision {
         audit_id: row.id(),

@@ -1,6 +1,7 @@
 //! The program, end to end: real processes, real pipes, a home of its own for each test.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(unreachable_pub, reason = "a kit's functions are public to the tests")]
 
 mod answers;
 mod answers_absent;

@@ -49,7 +49,7 @@ impl LogFiles {
     }
 }
 
-pub fn part_path(dir: &Path, instance: &Uuid, part: u32) -> PathBuf {
+pub(super) fn part_path(dir: &Path, instance: &Uuid, part: u32) -> PathBuf {
     match part {
         1 => dir.join(format!("{instance}.{EXTENSION}")),
         _ => dir.join(format!("{instance}.{part}.{EXTENSION}")),

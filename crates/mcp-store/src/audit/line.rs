@@ -24,27 +24,27 @@ macro_rules! text {
 }
 
 /// The form that these lines have; raised if a reader of the old one would misread the new.
-pub const FORM: u64 = 3;
+pub(super) const FORM: u64 = 3;
 /// What stands before the hash of a line, and after it.
-pub const BEFORE_HASH: &[u8] = b",\"hash\":\"";
-pub const AFTER_HASH: &[u8] = b"\"}\n";
+pub(super) const BEFORE_HASH: &[u8] = b",\"hash\":\"";
+pub(super) const AFTER_HASH: &[u8] = b"\"}\n";
 const SEQ: &[u8] = b"{\"seq\":";
 /// How the part of a decision begins that comes again with every call like it. It is hashed by itself, once
 /// for all of them. No text has an unescaped quote, so this stands nowhere else.
 const TAIL: &[u8] = text!("direction");
 /// Half of what the function gives, in hexadecimal: whoever can find another line for a hash of 128 bits
 /// could as well compute all hashes anew, and half as many bytes are written.
-pub const HASH_LEN: usize = 32;
+pub(super) const HASH_LEN: usize = 32;
 
 /// The hash of a line, as it is written. Before the first line there is nothing to hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LineHash(pub [u8; HASH_LEN]);
+pub(super) struct LineHash(pub [u8; HASH_LEN]);
 
 impl LineHash {
-    pub const NONE: Self = Self([b'0'; HASH_LEN]);
+    pub(super) const NONE: Self = Self([b'0'; HASH_LEN]);
 
     /// Of everything in a line that stands before its hash, after the line with the hash `prev`.
-    pub fn of(before: &[u8], prev: &Self) -> Self {
+    pub(super) fn of(before: &[u8], prev: &Self) -> Self {
         match memchr::memmem::find(before, TAIL) {
             Some(at) => Self::of_whole(&[&before[..at], &tail_digest(&before[at..])].concat(), prev),
             None => Self::of_whole(before, prev),
@@ -63,12 +63,12 @@ impl LineHash {
 }
 
 /// What stands for the tail of a decision in its hash.
-pub fn tail_digest(tail: &[u8]) -> TailDigest {
+pub(super) fn tail_digest(tail: &[u8]) -> TailDigest {
     *blake3::hash(tail).as_bytes().first_chunk().expect("it is half as long")
 }
 
 /// As strong as the hash of a line.
-pub type TailDigest = [u8; HASH_LEN / 2];
+pub(super) type TailDigest = [u8; HASH_LEN / 2];
 
 impl fmt::Display for LineHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,7 +78,7 @@ impl fmt::Display for LineHash {
 
 /// What of a line has to be known to hold it to its chain.
 #[derive(Clone, Copy, Debug)]
-pub struct Link<'a> {
+pub(super) struct Link<'a> {
     pub seq: u64,
     pub hash: LineHash,
     /// What stands before the hash, and what of that stands after the number.
@@ -88,18 +88,18 @@ pub struct Link<'a> {
 
 impl Link<'_> {
     /// Whether the line is as it was written, after the one with the hash `prev`.
-    pub fn follows(&self, prev: &LineHash) -> bool {
+    pub(super) fn follows(&self, prev: &LineHash) -> bool {
         self.hash == LineHash::of(self.before, prev)
     }
 
     /// Whether it would, were its number this.
-    pub fn would_follow_as(&self, seq: u64, prev: &LineHash) -> bool {
+    pub(super) fn would_follow_as(&self, seq: u64, prev: &LineHash) -> bool {
         self.hash == LineHash::of(&[SEQ, seq.to_string().as_bytes(), self.after_seq].concat(), prev)
     }
 }
 
 /// Takes a line apart that has its line break. `None` if it is not of the form that `close` gives it.
-pub fn link_of(line: &[u8]) -> Option<Link<'_>> {
+pub(super) fn link_of(line: &[u8]) -> Option<Link<'_>> {
     let (rest, hash) = line.strip_suffix(AFTER_HASH)?.split_last_chunk()?;
     let before = rest.strip_suffix(BEFORE_HASH)?;
     let after = before.strip_prefix(SEQ)?;
@@ -110,7 +110,7 @@ pub fn link_of(line: &[u8]) -> Option<Link<'_>> {
 
 /// Whether `rest` is how the line of this number begins, after the one with the hash `prev`: what a writer
 /// leaves that dies in the middle of it.
-pub fn is_begun(rest: &[u8], seq: u64, prev: &LineHash) -> bool {
+pub(super) fn is_begun(rest: &[u8], seq: u64, prev: &LineHash) -> bool {
     let begins = [SEQ, seq.to_string().as_bytes(), text!("kind")].concat();
     let common = rest.len().min(begins.len());
     // No text has an unescaped quote, so this stands nowhere else.
@@ -122,7 +122,7 @@ pub fn is_begun(rest: &[u8], seq: u64, prev: &LineHash) -> bool {
 }
 
 /// Composes lines, one after the other. What comes again and again is kept as text.
-pub struct Composer {
+pub(super) struct Composer {
     words: Words,
     tails: Tails,
     instance: String,
@@ -131,7 +131,7 @@ pub struct Composer {
 }
 
 impl Composer {
-    pub fn new(instance: Uuid) -> Self {
+    pub(super) fn new(instance: Uuid) -> Self {
         Self {
             words: Words::default(),
             tails: Tails::default(),
@@ -141,7 +141,7 @@ impl Composer {
         }
     }
 
-    pub fn begin(&mut self, line: &mut Vec<u8>, begin: &Begin<'_>, part: u32) {
+    pub(super) fn begin(&mut self, line: &mut Vec<u8>, begin: &Begin<'_>, part: u32) {
         self.time(line, begin.time_ns);
         number(line, value!("form"), FORM);
         number(line, value!("part"), u64::from(part));
@@ -155,7 +155,7 @@ impl Composer {
     }
 
     /// Begins the line of a decision. What is still to come of it is given back.
-    pub fn decision(&mut self, line: &mut Vec<u8>, decision: &Decision<'_>) -> &Tail {
+    pub(super) fn decision(&mut self, line: &mut Vec<u8>, decision: &Decision<'_>) -> &Tail {
         self.time(line, decision.time_ns);
         number(line, value!("message"), decision.sequence);
         if decision.conversation != 0 {
@@ -172,7 +172,7 @@ impl Composer {
         tails.of(decision, || tail(words, (instance, &session.1), decision))
     }
 
-    pub fn outcome(&mut self, line: &mut Vec<u8>, outcome: &CallOutcome) {
+    pub(super) fn outcome(&mut self, line: &mut Vec<u8>, outcome: &CallOutcome) {
         self.time(line, outcome.time_ns);
         number(line, value!("of"), outcome.of);
         self.name_session(&outcome.session);
@@ -181,7 +181,7 @@ impl Composer {
     }
 
     /// Several that came at once, with answers in one session.
-    pub fn outcomes(&mut self, line: &mut Vec<u8>, session: &Uuid, outcomes: &[CallOutcome]) {
+    pub(super) fn outcomes(&mut self, line: &mut Vec<u8>, session: &Uuid, outcomes: &[CallOutcome]) {
         self.time(line, outcomes.last().map_or(0, |newest| newest.time_ns));
         self.name_session(session);
         plain(line, text!("session"), &self.session.1);
@@ -195,7 +195,7 @@ impl Composer {
     }
 
     /// `lost_from` is the first of the lines that were never written, up to this one.
-    pub fn note(&mut self, line: &mut Vec<u8>, time_ns: u64, text: &str, lost_from: Option<u64>) {
+    pub(super) fn note(&mut self, line: &mut Vec<u8>, time_ns: u64, text: &str, lost_from: Option<u64>) {
         self.time(line, time_ns);
         if let Some(lost_from) = lost_from {
             number(line, value!("lost_from"), lost_from);
@@ -204,7 +204,7 @@ impl Composer {
     }
 
     /// `goes_on_in` is the number of the part that follows.
-    pub fn end(&mut self, line: &mut Vec<u8>, time_ns: u64, goes_on_in: Option<u32>) {
+    pub(super) fn end(&mut self, line: &mut Vec<u8>, time_ns: u64, goes_on_in: Option<u32>) {
         self.time(line, time_ns);
         if let Some(part) = goes_on_in {
             number(line, value!("goes_on_in"), u64::from(part));
@@ -245,21 +245,21 @@ impl Composer {
 }
 
 /// Begins a line.
-pub fn open(line: &mut Vec<u8>, seq: u64, kind: &'static str) {
+pub(super) fn open(line: &mut Vec<u8>, seq: u64, kind: &'static str) {
     line.extend_from_slice(SEQ);
     digits(line, seq);
     plain(line, text!("kind"), kind);
 }
 
 /// Ends the line that begins at `start`, after the one with the hash `prev`, and returns its hash.
-pub fn close(line: &mut Vec<u8>, start: usize, prev: &LineHash) -> LineHash {
+pub(super) fn close(line: &mut Vec<u8>, start: usize, prev: &LineHash) -> LineHash {
     let hash = LineHash::of_whole(&line[start..], prev);
     end(line, &hash);
     hash
 }
 
 /// The same for a decision, which still lacks its tail.
-pub fn close_decision(line: &mut Vec<u8>, start: usize, tail: &Tail, prev: &LineHash) -> LineHash {
+pub(super) fn close_decision(line: &mut Vec<u8>, start: usize, tail: &Tail, prev: &LineHash) -> LineHash {
     let here = line.len();
     line.extend_from_slice(&tail.digest);
     let hash = LineHash::of_whole(&line[start..], prev);

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// No line is longer: every text in it is bounded, and an escape makes six bytes of one.
-pub const LINE_BYTES_MAX: usize = 64 * 1024;
+pub(super) const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a log read at a time.
 const CHUNK: usize = 256 * 1024;
 

@@ -102,6 +102,6 @@ impl Record {
     }
 }
 
-pub fn microseconds(milliseconds: f64) -> u64 {
+pub(super) fn microseconds(milliseconds: f64) -> u64 {
     (milliseconds * 1_000.0).round() as u64
 }

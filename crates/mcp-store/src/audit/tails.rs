@@ -14,14 +14,14 @@ use crate::recorded::Direction;
 const SLOTS: usize = 64;
 
 #[derive(Default)]
-pub struct Tails {
+pub(super) struct Tails {
     hasher: foldhash::fast::RandomState,
     slots: Vec<Option<Kept>>,
     /// The last that was not to be kept.
     passing: Option<Tail>,
 }
 
-pub struct Tail {
+pub(super) struct Tail {
     pub text: Vec<u8>,
     /// The hash of the text.
     pub digest: TailDigest,
@@ -35,12 +35,12 @@ struct Kept {
 }
 
 impl Tails {
-    pub fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.slots.clear();
     }
 
     /// That of a decision, composed now if it is not known. `compose` also says whether a secret was found.
-    pub fn of(&mut self, decision: &Decision<'_>, compose: impl FnOnce() -> (Vec<u8>, bool)) -> &Tail {
+    pub(super) fn of(&mut self, decision: &Decision<'_>, compose: impl FnOnce() -> (Vec<u8>, bool)) -> &Tail {
         let slot = self.slot(decision);
         let is_known = self.slots.get(slot).is_some_and(|kept| kept.as_ref().is_some_and(|kept| kept.is_of(decision)));
         if !is_known {

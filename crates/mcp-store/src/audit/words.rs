@@ -9,9 +9,9 @@ use mcp_wire::visible::is_deceptive;
 use crate::redact::Redactor;
 
 /// Bytes of a name in a line: a tool, a rule, a client.
-pub const NAME_BYTES_MAX: usize = 256;
+pub(super) const NAME_BYTES_MAX: usize = 256;
 /// Bytes of a free text in a line: the reason of a decision, or the error that followed.
-pub const TEXT_BYTES_MAX: usize = 1024;
+pub(super) const TEXT_BYTES_MAX: usize = 1024;
 /// Bytes of a text that are searched for secrets. More than is kept, because a secret that is cut in the middle is
 /// not recognised.
 const SEEN_BYTES_MAX: usize = 16 * 1024;
@@ -22,7 +22,7 @@ const CUT: &str = "…";
 
 /// Redacts and escapes, and remembers what it did.
 #[derive(Default)]
-pub struct Words {
+pub(super) struct Words {
     redactor: Redactor,
     hasher: foldhash::fast::RandomState,
     slots: Vec<Option<Known>>,
@@ -35,19 +35,19 @@ struct Known {
 
 impl Words {
     /// How many secrets were masked so far.
-    pub fn masked(&self) -> u64 {
+    pub(super) fn masked(&self) -> u64 {
         self.redactor.masked()
     }
 
     /// Adds a member whose value is a name; `before` is what stands before that.
-    pub fn add_member(&mut self, line: &mut Vec<u8>, before: &[u8], name: &str) {
+    pub(super) fn add_member(&mut self, line: &mut Vec<u8>, before: &[u8], name: &str) {
         line.extend_from_slice(before);
         self.add_name(name, line);
         line.push(b'"');
     }
 
     /// Adds a name to a line, without quotes.
-    pub fn add_name(&mut self, name: &str, line: &mut Vec<u8>) {
+    pub(super) fn add_name(&mut self, name: &str, line: &mut Vec<u8>) {
         if name.len() > NAME_BYTES_MAX {
             return self.add(name, NAME_BYTES_MAX, line);
         }
@@ -66,7 +66,7 @@ impl Words {
     }
 
     /// Adds a longer text.
-    pub fn add_text(&mut self, text: &str, line: &mut Vec<u8>) {
+    pub(super) fn add_text(&mut self, text: &str, line: &mut Vec<u8>) {
         self.add(text, TEXT_BYTES_MAX, line);
     }
 

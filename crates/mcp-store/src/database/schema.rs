@@ -1,7 +1,7 @@
 //! The tables of the caches. A change of one raises its version in [`super`].
 
 /// The sessions, with what a list shows of each.
-pub const CATALOGUE: &str = "
+pub(super) const CATALOGUE: &str = "
     CREATE TABLE sessions (
         id TEXT PRIMARY KEY,
         path TEXT NOT NULL UNIQUE,
@@ -19,7 +19,7 @@ pub const CATALOGUE: &str = "
 /// `direction` and `kind` are those of the segment and of [`crate::MessageKind`]; `method` and `tool` of
 /// an answer are those of its request; `place` is where its record begins in the segment; `is_own` says that a gateway
 /// began it. Those in `edited` can be found by what they were changed to as well.
-pub const INDEX: &str = "
+pub(super) const INDEX: &str = "
     CREATE TABLE shards (
         number INTEGER PRIMARY KEY,
         text_bytes INTEGER NOT NULL
@@ -49,7 +49,7 @@ pub const INDEX: &str = "
     CREATE TABLE edited (number INTEGER PRIMARY KEY) STRICT;";
 
 /// `part` and `place` are where the next line of a log will begin, `seq` and `hash` those of the last one.
-pub const LEDGER: &str = "
+pub(super) const LEDGER: &str = "
     CREATE TABLE logs (
         number INTEGER PRIMARY KEY,
         instance BLOB NOT NULL UNIQUE,

@@ -26,7 +26,7 @@ const CONVERSATIONS_MAX: usize = 1_024;
 const HANDSHAKE_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Default)]
-pub struct Curl {
+pub(super) struct Curl {
     session: Option<Summary>,
     conversations: BTreeMap<u32, Talk>,
     /// The heads of open requests that post something.

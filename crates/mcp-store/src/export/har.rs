@@ -19,7 +19,7 @@ use entry::Naming;
 use open::{Call, Calls, Exchanges};
 
 #[derive(Default)]
-pub struct Har {
+pub(super) struct Har {
     naming: Naming,
     exchanges: Exchanges,
     calls: Calls,

@@ -45,7 +45,7 @@ const EXCHANGES_MAX: u64 = 40_000;
 const HEADER_BYTES_MAX: usize = 2 * 1024;
 
 #[derive(Default)]
-pub struct Html {
+pub(super) struct Html {
     session: Option<Summary>,
     started_ns: u64,
     last_us: u64,

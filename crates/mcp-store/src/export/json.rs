@@ -11,7 +11,7 @@ use crate::session_file::{
 use crate::story::Told;
 
 #[derive(Default)]
-pub struct Json {
+pub(super) struct Json {
     notes: std::collections::BTreeMap<String, String>,
     json_notes: std::collections::BTreeSet<String>,
     statuses: Statuses,

@@ -27,7 +27,7 @@ const OPEN_MAX: usize = 1_024;
 /// Failed HTTP exchanges that are listed: a person reads the report.
 const TROUBLE_MAX: usize = 50;
 
-pub struct Markdown {
+pub(super) struct Markdown {
     is_picked: bool,
     session: Option<Summary>,
     facts: Facts,
@@ -44,7 +44,7 @@ pub struct Markdown {
 
 impl Markdown {
     /// With `is_picked`, everything that is told was asked for, and is evidence.
-    pub fn new(is_picked: bool) -> Self {
+    pub(super) fn new(is_picked: bool) -> Self {
         Self {
             is_picked,
             session: None,

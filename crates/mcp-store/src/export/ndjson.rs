@@ -13,7 +13,7 @@ use crate::session_file::{Layout, Object, Statuses, write_message};
 use crate::story::Told;
 
 #[derive(Default)]
-pub struct Ndjson {
+pub(super) struct Ndjson {
     statuses: Statuses,
     line: Vec<u8>,
 }

@@ -3,7 +3,7 @@
 use mcp_wire::visible::is_deceptive;
 
 /// One word.
-pub fn word(text: &str) -> String {
+pub(super) fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     // No word can hold a NUL.
     let text = text.replace('\0', "");
@@ -21,7 +21,7 @@ pub fn word(text: &str) -> String {
 }
 
 /// A command that writes these bytes and no others.
-pub fn printf(bytes: &[u8]) -> String {
+pub(super) fn printf(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.contains(must_be_escaped) => format!("printf %s {}", single_quoted(text)),
         _ => format!("printf {}", format_of(bytes)),

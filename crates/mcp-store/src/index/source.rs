@@ -41,7 +41,7 @@ pub(super) struct Found {
 
 impl Source {
     /// Messages with what became of them.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let mut source = Self::open_plain(path, 0)?;
         source.later = Some(Later::open(path, source.file_len())?);
         Ok(source)
@@ -49,7 +49,7 @@ impl Source {
 
     /// Messages as they came, and what became of them where that stands; from the record at `place` on,
     /// or from the first.
-    pub fn open_plain(path: &Path, place: u64) -> Result<Self, StoreError> {
+    pub(super) fn open_plain(path: &Path, place: u64) -> Result<Self, StoreError> {
         let mut reader = SegmentReader::open(path)?;
         if place > 0 {
             reader.go_to(place).map_err(StoreError::io("read", path))?;
@@ -58,7 +58,7 @@ impl Source {
         Ok(Self { reader, later: None, legs: Legs::default(), header, story })
     }
 
-    pub fn next(&mut self) -> Result<Option<Next>, StoreError> {
+    pub(super) fn next(&mut self) -> Result<Option<Next>, StoreError> {
         loop {
             let record = self.reader.next_record();
             let Some(record) = record.map_err(StoreError::io("read", self.reader.path()))? else { return Ok(None) };
@@ -79,25 +79,25 @@ impl Source {
     }
 
     /// A message that was given out before, as it came.
-    pub fn as_it_came(&self, place: u64, sequence: u64) -> Option<Recorded> {
+    pub(super) fn as_it_came(&self, place: u64, sequence: u64) -> Option<Recorded> {
         let mut reader = SegmentReader::open(self.reader.path()).ok()?;
         reader.go_to(place).ok()?;
         session::message(&self.header, reader.next_record().ok()??).filter(|message| message.sequence == sequence)
     }
 
     /// Where the next record begins.
-    pub fn next_record(&self) -> u64 {
+    pub(super) fn next_record(&self) -> u64 {
         self.reader.whole_len()
     }
 
     /// How long the file was when it was opened.
-    pub fn file_len(&self) -> u64 {
+    pub(super) fn file_len(&self) -> u64 {
         self.reader.file_len()
     }
 }
 
 impl Found {
-    pub fn hit(&self) -> Hit {
+    pub(super) fn hit(&self) -> Hit {
         let Told { recorded, kind, .. } = &self.told;
         Hit {
             session: self.session,

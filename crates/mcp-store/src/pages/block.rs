@@ -25,7 +25,7 @@ const LOOKUP_BUFFER: usize = 8 * 1024;
 const READ_BYTES_MAX: u64 = 2 * PLACE_BYTES;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub(super) struct Block {
     at: usize,
     pub offset: u64,
     pub end: u64,
@@ -41,22 +41,22 @@ impl Block {
     }
 
     /// The last block with a message before `sequence`.
-    pub fn before(places: &[Place], sequence: u64, len: u64) -> Option<Self> {
+    pub(super) fn before(places: &[Place], sequence: u64, len: u64) -> Option<Self> {
         let at = places.partition_point(|place| place.sequence < sequence).checked_sub(1)?;
         Self::new(places, at, len)
     }
 
     /// The block that `sequence` would be in.
-    pub fn of(places: &[Place], sequence: u64, len: u64) -> Option<Self> {
+    pub(super) fn of(places: &[Place], sequence: u64, len: u64) -> Option<Self> {
         Self::before(places, sequence.saturating_add(1), len)
     }
 
     /// The first block that may have a message after `sequence`.
-    pub fn after(places: &[Place], sequence: u64, len: u64) -> Option<Self> {
+    pub(super) fn after(places: &[Place], sequence: u64, len: u64) -> Option<Self> {
         Self::of(places, sequence, len).or_else(|| Self::new(places, 0, len))
     }
 
-    pub fn next(self, places: &[Place], len: u64) -> Option<Self> {
+    pub(super) fn next(self, places: &[Place], len: u64) -> Option<Self> {
         Self::new(places, self.at + 1, len)
     }
 }
@@ -68,7 +68,7 @@ struct Elsewhere {
 }
 
 /// Reads what stands elsewhere, and remembers who speaks.
-pub struct Context {
+pub(super) struct Context {
     path: PathBuf,
     reader: SegmentReader,
     header: SessionHeader,
@@ -80,7 +80,7 @@ pub struct Context {
 }
 
 impl Context {
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         let reader = SegmentReader::open_with(path, LOOKUP_BUFFER)?;
         let header = reader.header().clone();
         let openings = Story::of(&header);
@@ -88,7 +88,7 @@ impl Context {
     }
 
     /// The messages of a block that are wanted, in order.
-    pub fn read(
+    pub(super) fn read(
         &mut self,
         reader: &mut SegmentReader,
         index: &SparseIndex,

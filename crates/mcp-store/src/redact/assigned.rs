@@ -21,7 +21,7 @@ const NAME_MAX: usize = 64;
 /// Blanks around an equals sign or a colon.
 const BLANKS_MAX: usize = 4;
 
-pub fn find(text: &[u8], hidden: &mut Vec<Hidden>) {
+pub(super) fn find(text: &[u8], hidden: &mut Vec<Hidden>) {
     let mut at = 0;
     while let Some(keyword) = KEYWORD.find_at(text, at) {
         at = keyword.end();
@@ -107,7 +107,7 @@ fn takes_the_line(name: &str) -> bool {
 }
 
 /// Where the proof begins in `Bearer abc`; only that is secret.
-pub fn after_scheme(value: &[u8]) -> usize {
+pub(super) fn after_scheme(value: &[u8]) -> usize {
     const SCHEMES: [&str; 8] =
         ["bearer", "basic", "digest", "token", "negotiate", "apikey", "aws4-hmac-sha256", "dpop"];
     match value.iter().position(|&byte| byte == b' ') {

@@ -17,7 +17,7 @@ const DEPTH_MAX: usize = 512;
 const NESTED_MAX: u32 = 3;
 
 /// Finds what is to be hidden in `json`; `in_text` finds it in the text of a string.
-pub fn find(json: &[u8], paths: &[JsonPath], in_text: &dyn Fn(&[u8]) -> Vec<Hidden>) -> Vec<Hidden> {
+pub(super) fn find(json: &[u8], paths: &[JsonPath], in_text: &dyn Fn(&[u8]) -> Vec<Hidden>) -> Vec<Hidden> {
     let mut walk = Walk { json, paths, in_text, level: 0, at: 0, open: Vec::new(), hidden: Vec::new() };
     walk.run();
     walk.hidden

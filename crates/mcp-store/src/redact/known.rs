@@ -13,13 +13,13 @@ const SHORTEST: usize = 8;
 const LONGEST: usize = 256;
 
 #[derive(Default)]
-pub struct Known {
+pub(super) struct Known {
     values: Vec<String>,
     any: Option<Regex>,
 }
 
 impl Known {
-    pub fn add(&mut self, value: &[u8]) {
+    pub(super) fn add(&mut self, value: &[u8]) {
         let is_worth_it = (SHORTEST..=LONGEST).contains(&value.len()) && is_unlike_words(value);
         if !is_worth_it || self.values.len() >= KNOWN_MAX || self.values.iter().any(|known| known.as_bytes() == value) {
             return;
@@ -32,14 +32,14 @@ impl Known {
         self.any = RegexBuilder::new(&all.join("|")).unicode(false).size_limit(64 << 20).build().ok();
     }
 
-    pub fn find(&self, text: &[u8], hidden: &mut Vec<Hidden>) {
+    pub(super) fn find(&self, text: &[u8], hidden: &mut Vec<Hidden>) {
         let Some(any) = &self.any else { return };
         hidden.extend(any.find_iter(text).map(|found| Hidden::inside(found.range())));
     }
 }
 
 /// Whether this is made up rather than said: it has a digit in it, or a mark, or capitals inside.
-pub fn is_unlike_words(value: &[u8]) -> bool {
+pub(super) fn is_unlike_words(value: &[u8]) -> bool {
     let has = |is: fn(&u8) -> bool| value.iter().any(is);
     let has_inner_capital = value.windows(2).any(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase());
     let has_mark = has(|byte| byte.is_ascii_punctuation() && !b"-_.,:;!?'/()".contains(byte));

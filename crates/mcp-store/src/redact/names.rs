@@ -100,22 +100,22 @@ const SECRET_PARAMETERS: &[&str] = &["session", "sessionid", "sid", "code", "sig
 /// The longest name that is looked up as a whole; of a longer one, the end is.
 const NAME_MAX: usize = 96;
 
-pub fn is_secret(name: &str) -> bool {
+pub(super) fn is_secret(name: &str) -> bool {
     let plain = squeezed(name);
     let ends_so = |endings: &[&str]| endings.iter().any(|ending| plain.ends_with(ending));
     (ends_so(SECRET) && !ends_so(PLAIN)) || SECRET_ALONE.contains(&plain.as_str())
 }
 
-pub fn is_secret_header(name: &str) -> bool {
+pub(super) fn is_secret_header(name: &str) -> bool {
     SECRET_HEADERS.contains(&squeezed(name).as_str())
 }
 
-pub fn is_secret_parameter(name: &str) -> bool {
+pub(super) fn is_secret_parameter(name: &str) -> bool {
     SECRET_PARAMETERS.contains(&squeezed(name).as_str())
 }
 
 /// Whether a number under this name is a count. Of a password it is a secret.
-pub fn counts(name: &str) -> bool {
+pub(super) fn counts(name: &str) -> bool {
     let plain = squeezed(name);
     ["cookies", "secrets", "credentials", "pass", "passwords", "apikeys", "token"]
         .iter()
@@ -123,7 +123,7 @@ pub fn counts(name: &str) -> bool {
 }
 
 /// The current directory of a shell goes by the same name as somebody's password.
-pub fn is_directory(name: &str, value: &[u8]) -> bool {
+pub(super) fn is_directory(name: &str, value: &[u8]) -> bool {
     squeezed(name).ends_with("pwd") && value.starts_with(b"/")
 }
 

@@ -25,21 +25,21 @@ enum To {
 
 /// A member or an item, as it is met.
 #[derive(Clone, Copy)]
-pub enum Place<'a> {
+pub(super) enum Place<'a> {
     Member(&'a str),
     Item(usize),
 }
 
 /// How far each of the paths has been followed: which path, how many of its steps.
-pub type Trail = Vec<(usize, usize)>;
+pub(super) type Trail = Vec<(usize, usize)>;
 
 /// The beginning of every path.
-pub fn beginning(paths: &[JsonPath]) -> Trail {
+pub(super) fn beginning(paths: &[JsonPath]) -> Trail {
     (0..paths.len()).map(|path| (path, 0)).collect()
 }
 
 /// One step on. The second part says whether a path ends here.
-pub fn follow(paths: &[JsonPath], trail: &Trail, place: Place<'_>) -> (Trail, bool) {
+pub(super) fn follow(paths: &[JsonPath], trail: &Trail, place: Place<'_>) -> (Trail, bool) {
     let (mut onward, mut arrived) = (Trail::new(), false);
     for &(path, at) in trail {
         let Some(step) = paths[path].steps.get(at) else { continue };

@@ -2,7 +2,7 @@
 //! here, so that none of them stands in the source as it would in the wild.
 
 /// A secret, and a text that gives it away.
-pub struct Planted {
+pub(crate) struct Planted {
     pub secret: String,
     pub text: String,
     /// It is a secret only inside its text, and would be none elsewhere.
@@ -155,7 +155,7 @@ const TEXTS: &[&str] = &[
     "https://h.example/p?x=1&NAME=SECRET&y=2#z",
 ];
 
-pub fn planted() -> Vec<Planted> {
+pub(crate) fn planted() -> Vec<Planted> {
     let mut planted = Vec::new();
     for (seed, (beginning, length, alphabet)) in (1..).zip(SHAPED) {
         let secret = format!("{beginning}{}", filler(seed, *length, alphabet));

@@ -9,7 +9,7 @@ use super::Hidden;
 use super::known::is_unlike_words;
 
 /// A shorter text has the shape of no secret.
-pub const SHORTEST: usize = 6;
+pub(super) const SHORTEST: usize = 6;
 
 /// Whose it is, and what it looks like. Each begins with something that no word begins with, which is
 /// also what lets a text without any be passed over at memory speed.
@@ -111,7 +111,7 @@ fn regex(pattern: &str) -> Regex {
     RegexBuilder::new(pattern).unicode(false).size_limit(64 << 20).build().expect("the table holds regular expressions")
 }
 
-pub fn find(text: &[u8], hidden: &mut Vec<Hidden>) {
+pub(super) fn find(text: &[u8], hidden: &mut Vec<Hidden>) {
     for shapes in [&BY_BEGINNING, &BY_INSIDE] {
         hidden.extend(shapes.find_iter(text).map(|found| Hidden::inside(found.range())));
     }

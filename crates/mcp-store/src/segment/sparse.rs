@@ -55,11 +55,11 @@ pub(crate) struct Amended {
 }
 
 impl Amended {
-    pub fn add(&mut self, kind: RecordKind, offset: u64) {
+    pub(crate) fn add(&mut self, kind: RecordKind, offset: u64) {
         *self.place(kind) = offset;
     }
 
-    pub fn place(&mut self, kind: RecordKind) -> &mut u64 {
+    pub(crate) fn place(&mut self, kind: RecordKind) -> &mut u64 {
         match kind {
             RecordKind::Outcome => &mut self.outcome,
             RecordKind::Verdict => &mut self.verdict,
@@ -67,7 +67,7 @@ impl Amended {
         }
     }
 
-    pub fn places(self) -> impl Iterator<Item = u64> {
+    pub(crate) fn places(self) -> impl Iterator<Item = u64> {
         [self.verdict, self.outcome, self.mark].into_iter().filter(|place| *place > 0)
     }
 }
@@ -170,7 +170,7 @@ pub(crate) struct Growth {
 
 impl Growth {
     /// Takes note of the record that begins at `offset`.
-    pub fn add(&mut self, head: &RecordHead, offset: u64) {
+    pub(crate) fn add(&mut self, head: &RecordHead, offset: u64) {
         match head.kind {
             RecordKind::Message | RecordKind::Event => self.add_message(head, offset),
             RecordKind::Exchange | RecordKind::ExchangeEnd => self.exchanges.add(head, offset),
@@ -196,7 +196,7 @@ impl Growth {
     }
 
     /// None of it was written.
-    pub fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         let (conversation, last, exchanges) = (self.conversation, self.last, self.exchanges.forgotten());
         *self = Self { conversation, last, exchanges, ..Self::default() };
     }

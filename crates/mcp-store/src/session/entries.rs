@@ -179,7 +179,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub fn new(header: SessionHeader, live: bool) -> Self {
+    pub(super) fn new(header: SessionHeader, live: bool) -> Self {
         let summary = Summary {
             ended_ns: None,
             end: None,
@@ -198,7 +198,7 @@ impl Tally {
         Self { summary, conversations: Conversations::default(), unwritten: None, first_warning: None }
     }
 
-    pub fn add(&mut self, record: &Record) {
+    pub(super) fn add(&mut self, record: &Record) {
         let Record { head, payload, .. } = record;
         let summary = &mut self.summary;
         summary.last_ns = summary.last_ns.max(head.time_ns);
@@ -219,7 +219,7 @@ impl Tally {
     }
 
     /// The summary of what `reader` has read.
-    pub fn so_far(&self, reader: &SegmentReader) -> Summary {
+    pub(super) fn so_far(&self, reader: &SegmentReader) -> Summary {
         let mut summary = self.summary.clone();
         summary.several_conversations = self.conversations.several;
         summary.whole_len = reader.whole_len();

@@ -22,7 +22,7 @@ pub(crate) struct Later {
 
 impl Later {
     /// Looks at the first `len` bytes of a segment.
-    pub fn open(path: &Path, len: u64) -> Result<Self, StoreError> {
+    pub(crate) fn open(path: &Path, len: u64) -> Result<Self, StoreError> {
         let mut reader = SegmentReader::open(path)?;
         reader.end_at(len);
         let looked_to = reader.whole_len();
@@ -39,7 +39,7 @@ impl Later {
     }
 
     /// Looks at what has been written since, up to `len`.
-    pub fn look_again(&mut self, len: u64) -> Result<(), StoreError> {
+    pub(crate) fn look_again(&mut self, len: u64) -> Result<(), StoreError> {
         self.reader.look_again().map_err(StoreError::io("read", self.reader.path()))?;
         self.reader.end_at(len);
         self.look()
@@ -71,7 +71,7 @@ impl Later {
     }
 
     /// Adds to a message what is said of it later.
-    pub fn amend(&mut self, message: &mut Recorded) -> Result<(), StoreError> {
+    pub(crate) fn amend(&mut self, message: &mut Recorded) -> Result<(), StoreError> {
         if self.places.is_empty() {
             return Ok(());
         }
@@ -86,7 +86,7 @@ impl Later {
     }
 
     /// The record at `place`, if it speaks of a message that was told without it.
-    pub fn untold(&mut self, record: &Record, place: u64) -> Option<SessionEntry> {
+    pub(crate) fn untold(&mut self, record: &Record, place: u64) -> Option<SessionEntry> {
         let head = &record.head;
         let places = self.places.get_mut(&head.correlated)?;
         let known = places.place(head.kind);

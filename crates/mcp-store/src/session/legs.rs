@@ -15,14 +15,14 @@ pub(crate) struct Legs(BTreeMap<u32, Arc<str>>);
 
 impl Legs {
     /// Takes what a record says, if it is about this.
-    pub fn hear(&mut self, record: &Record) {
+    pub(crate) fn hear(&mut self, record: &Record) {
         if record.head.kind == RecordKind::Leg {
             self.learn(record.head.conversation, &String::from_utf8_lossy(&record.payload));
         }
     }
 
     /// Whether this was not known.
-    pub fn learn(&mut self, conversation: u32, server: &str) -> bool {
+    pub(crate) fn learn(&mut self, conversation: u32, server: &str) -> bool {
         if self.0.get(&conversation).is_some_and(|known| **known == *server) {
             return false;
         }
@@ -33,12 +33,12 @@ impl Legs {
         true
     }
 
-    pub fn knows(&self, conversation: u32) -> bool {
+    pub(crate) fn knows(&self, conversation: u32) -> bool {
         self.0.contains_key(&conversation)
     }
 
     /// The message, which says with which server its conversation is.
-    pub fn with_upstream(&self, mut message: Recorded) -> Recorded {
+    pub(crate) fn with_upstream(&self, mut message: Recorded) -> Recorded {
         if !self.0.is_empty() {
             message.upstream = self.0.get(&message.conversation).cloned();
         }

@@ -11,7 +11,7 @@ use crate::StoreError;
 /// Bytes of a session file read at a time.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-pub struct Document<R> {
+pub(super) struct Document<R> {
     input: BufReader<R>,
     /// Where the next byte stands.
     offset: u64,
@@ -20,14 +20,14 @@ pub struct Document<R> {
 }
 
 #[derive(Debug)]
-pub enum Fault {
+pub(super) enum Fault {
     Io(io::Error),
     Bad(String),
 }
 
 impl Fault {
     /// The same of a part of the document.
-    pub fn within(self, part: &str) -> Self {
+    pub(super) fn within(self, part: &str) -> Self {
         match self {
             Self::Io(error) => Self::Io(error),
             Self::Bad(reason) => Self::Bad(format!("{part}: {reason}")),
@@ -35,7 +35,7 @@ impl Fault {
     }
 
     /// What it means for the session file at `path`.
-    pub fn at(self, path: &Path) -> StoreError {
+    pub(super) fn at(self, path: &Path) -> StoreError {
         match self {
             Self::Io(error) => StoreError::io("read", path)(error),
             Self::Bad(reason) => StoreError::not_a_session(path, reason),
@@ -51,14 +51,14 @@ impl From<io::Error> for Fault {
 
 impl<R: Read> Document<R> {
     /// At the beginning of the object that `input` is.
-    pub fn open(input: R) -> Result<Self, Fault> {
+    pub(super) fn open(input: R) -> Result<Self, Fault> {
         let mut document = Self { input: BufReader::with_capacity(BUFFER_BYTES, input), offset: 0, begun: false };
         document.expect(b'{', "an object")?;
         Ok(document)
     }
 
     /// The name of the next member.
-    pub fn next_name(&mut self) -> Result<Option<String>, Fault> {
+    pub(super) fn next_name(&mut self) -> Result<Option<String>, Fault> {
         if !self.has_next(b'}')? {
             return Ok(None);
         }
@@ -73,13 +73,13 @@ impl<R: Read> Document<R> {
     }
 
     /// The value that stands here.
-    pub fn value(&mut self, into: &mut Vec<u8>) -> Result<(), Fault> {
+    pub(super) fn value(&mut self, into: &mut Vec<u8>) -> Result<(), Fault> {
         into.clear();
         self.pass_value(|bytes| into.extend_from_slice(bytes))
     }
 
     /// The same, unless it is longer than anybody would have written it.
-    pub fn short_value(&mut self, into: &mut Vec<u8>, most: usize) -> Result<(), Fault> {
+    pub(super) fn short_value(&mut self, into: &mut Vec<u8>, most: usize) -> Result<(), Fault> {
         into.clear();
         let mut length = 0;
         self.pass_value(|bytes| {
@@ -91,13 +91,13 @@ impl<R: Read> Document<R> {
         if length > most { Err(self.bad("a member is too long")) } else { Ok(()) }
     }
 
-    pub fn skip_value(&mut self) -> Result<(), Fault> {
+    pub(super) fn skip_value(&mut self) -> Result<(), Fault> {
         self.pass_value(|_| {})
     }
 
     /// Goes into the array that stands here, if it is one, and tells where it begins. Its elements come
     /// from [`Document::next_element`], until there is none.
-    pub fn enter_array(&mut self) -> Result<Option<u64>, Fault> {
+    pub(super) fn enter_array(&mut self) -> Result<Option<u64>, Fault> {
         if self.peek()? != Some(b'[') {
             return Ok(None);
         }
@@ -108,7 +108,7 @@ impl<R: Read> Document<R> {
     }
 
     /// The next element of the array, and where it stands.
-    pub fn next_element(&mut self, into: &mut Vec<u8>) -> Result<Option<u64>, Fault> {
+    pub(super) fn next_element(&mut self, into: &mut Vec<u8>) -> Result<Option<u64>, Fault> {
         if !self.has_next(b']')? {
             // What goes on is the object, and this was a member of it.
             self.begun = true;
@@ -121,12 +121,12 @@ impl<R: Read> Document<R> {
     }
 
     /// Where the next value begins that stands by itself after the object, if any does.
-    pub fn next_line(&mut self) -> Result<Option<u64>, Fault> {
+    pub(super) fn next_line(&mut self) -> Result<Option<u64>, Fault> {
         Ok(self.peek()?.map(|_| self.offset))
     }
 
     /// Makes sure that nothing follows the object.
-    pub fn end(&mut self) -> Result<(), Fault> {
+    pub(super) fn end(&mut self) -> Result<(), Fault> {
         match self.peek()? {
             None => Ok(()),
             Some(_) => Err(self.bad("trailing characters")),
@@ -218,7 +218,7 @@ impl<R: Read> Document<R> {
 
 impl<R: Read + Seek> Document<R> {
     /// Goes on at `offset`, where a value begins.
-    pub fn go_to(&mut self, offset: u64) -> io::Result<()> {
+    pub(super) fn go_to(&mut self, offset: u64) -> io::Result<()> {
         self.input.seek(SeekFrom::Start(offset))?;
         self.offset = offset;
         Ok(())

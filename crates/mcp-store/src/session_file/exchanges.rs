@@ -18,7 +18,7 @@ use crate::session::Session;
 
 /// Writes the exchanges in the order in which they end, those that never do last. One that had to be
 /// let go because too many were open stands in several parts.
-pub fn write_exchanges(out: &mut impl Write, session: &Session) -> Result<(), Failed> {
+pub(super) fn write_exchanges(out: &mut impl Write, session: &Session) -> Result<(), Failed> {
     let mut list = ExchangeList::default();
     write!(out, "  \"exchanges\": [")?;
     session.for_each_entry(|entry| -> Result<(), Failed> { Ok(list.hear(out, entry)?) })?;
@@ -39,7 +39,7 @@ impl Default for ExchangeList {
 
 impl ExchangeList {
     /// Takes the next entry of the session, and writes what is over by it.
-    pub fn hear(&mut self, out: &mut (impl Write + ?Sized), entry: SessionEntry) -> io::Result<()> {
+    pub(crate) fn hear(&mut self, out: &mut (impl Write + ?Sized), entry: SessionEntry) -> io::Result<()> {
         match entry {
             SessionEntry::Message(_) | SessionEntry::Amendment(_) => {}
             SessionEntry::Request(mark, head) => {
@@ -72,7 +72,7 @@ impl ExchangeList {
     }
 
     /// Writes those that never ended, and the end of the list.
-    pub fn end(mut self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+    pub(crate) fn end(mut self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
         while let Some((number, exchange)) = self.open.pop_oldest() {
             self.write(out, number, &exchange)?;
         }
@@ -116,7 +116,7 @@ fn headers(object: &mut Object<'_, impl Write + ?Sized>, name: &str, headers: Op
 
 /// An exchange as it stands in the document.
 #[derive(Deserialize)]
-pub struct Listed {
+pub(super) struct Listed {
     id: u64,
     #[serde(default)]
     conversation: Option<u32>,
@@ -141,12 +141,12 @@ pub struct Listed {
 }
 
 impl Listed {
-    pub fn parse(bytes: &[u8]) -> Result<Self, Fault> {
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, Fault> {
         serde_json::from_slice(bytes).map_err(|error| Fault::Bad(format!("`exchanges`: {error}")))
     }
 
     /// What it says, each with its number among the three things there are to say.
-    pub fn entries(self) -> impl Iterator<Item = (u64, SessionEntry)> {
+    pub(super) fn entries(self) -> impl Iterator<Item = (u64, SessionEntry)> {
         let begin = self.started_at.or(self.answered_at).or(self.ended_at).map_or(0, nanoseconds);
         let mark = |time: Option<Timestamp>| ExchangeMark {
             exchange: self.id,
@@ -180,7 +180,7 @@ const END: u64 = 2;
 /// One thing that an exchange says, and where to read it. The document has no common order of messages
 /// and exchanges, so the times tell. A file may hold a million of these, so each is small.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub(super) struct Part {
     time_ns: u64,
     exchange: u64,
     /// Where the exchange stands in the document, and in the last two bits which of the three it is.
@@ -188,7 +188,7 @@ pub struct Part {
 }
 
 impl Part {
-    pub fn new(at: u64, which: u64, entry: &SessionEntry) -> Self {
+    pub(super) fn new(at: u64, which: u64, entry: &SessionEntry) -> Self {
         let (SessionEntry::Request(mark, _) | SessionEntry::Answer(mark, _) | SessionEntry::End(mark, _)) = entry
         else {
             unreachable!("an exchange says nothing else");
@@ -210,12 +210,12 @@ impl Part {
 }
 
 /// Puts parts in the order in which they happened.
-pub fn sort(parts: &mut [Part]) {
+pub(super) fn sort(parts: &mut [Part]) {
     parts.sort_unstable_by_key(|part| part.key());
 }
 
 /// Reads the parts in their order.
-pub struct Parts {
+pub(super) struct Parts {
     parts: Arc<Vec<Part>>,
     next: usize,
     document: Document<File>,
@@ -223,18 +223,18 @@ pub struct Parts {
 }
 
 impl Parts {
-    pub fn new(parts: Arc<Vec<Part>>, document: Document<File>) -> Self {
+    pub(super) fn new(parts: Arc<Vec<Part>>, document: Document<File>) -> Self {
         Self { parts, next: 0, document, bytes: Vec::new() }
     }
 
     /// The next one that stands before a message of this time. What one read brought has one time: a
     /// head goes before the messages of that time, an end after them.
-    pub fn next_before(&mut self, time_ns: u64) -> Result<Option<SessionEntry>, Fault> {
+    pub(super) fn next_before(&mut self, time_ns: u64) -> Result<Option<SessionEntry>, Fault> {
         let is_before = |part: &Part| part.time_ns < time_ns || part.time_ns == time_ns && !part.is_end();
         if self.parts.get(self.next).is_some_and(is_before) { self.next() } else { Ok(None) }
     }
 
-    pub fn next(&mut self) -> Result<Option<SessionEntry>, Fault> {
+    pub(super) fn next(&mut self) -> Result<Option<SessionEntry>, Fault> {
         let Some(part) = self.parts.get(self.next).copied() else { return Ok(None) };
         self.next += 1;
         self.document.go_to(part.place >> 2)?;

@@ -30,24 +30,24 @@ pub(crate) struct Object<'a, W: ?Sized> {
 }
 
 impl<'a, W: Write + ?Sized> Object<'a, W> {
-    pub fn begin(out: &'a mut W, layout: Layout) -> io::Result<Self> {
+    pub(crate) fn begin(out: &'a mut W, layout: Layout) -> io::Result<Self> {
         out.write_all(b"{")?;
         Ok(Self { out, layout, is_empty: true })
     }
 
-    pub fn member(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+    pub(crate) fn member(&mut self, name: &str, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
         self.key(name)?;
         Ok(serde_json::to_writer(&mut *self.out, value)?)
     }
 
     /// A member whose value is JSON already, and stays as it is spelled.
-    pub fn verbatim(&mut self, name: &str, json: &[u8]) -> io::Result<()> {
+    pub(crate) fn verbatim(&mut self, name: &str, json: &[u8]) -> io::Result<()> {
         self.key(name)?;
         self.out.write_all(json)
     }
 
     /// The name of a member; its value is written next.
-    pub fn key(&mut self, name: &str) -> io::Result<()> {
+    pub(crate) fn key(&mut self, name: &str) -> io::Result<()> {
         let comma = if std::mem::replace(&mut self.is_empty, false) { "" } else { "," };
         match self.layout {
             Layout::Document => write!(self.out, "{comma}\n      \"{name}\": "),
@@ -55,11 +55,11 @@ impl<'a, W: Write + ?Sized> Object<'a, W> {
         }
     }
 
-    pub fn out(&mut self) -> &mut W {
+    pub(crate) fn out(&mut self) -> &mut W {
         self.out
     }
 
-    pub fn end(self) -> io::Result<()> {
+    pub(crate) fn end(self) -> io::Result<()> {
         self.out.write_all(if self.layout == Layout::Document { b"\n    }" } else { b"}" })
     }
 }
@@ -71,7 +71,7 @@ pub(crate) struct Statuses {
 }
 
 impl Statuses {
-    pub fn hear(&mut self, entry: &SessionEntry) {
+    pub(crate) fn hear(&mut self, entry: &SessionEntry) {
         match entry {
             SessionEntry::Answer(mark, head) => {
                 *self.open.keep(mark.exchange, &Headers::default()) = head.status;
@@ -83,7 +83,7 @@ impl Statuses {
     }
 
     /// The status of the answer that a message came in.
-    pub fn of(&self, message: &Recorded) -> Option<u16> {
+    pub(crate) fn of(&self, message: &Recorded) -> Option<u16> {
         let came_in_answer = message.exchange.filter(|_| message.direction == Direction::ServerToClient);
         self.open.get(came_in_answer?).copied()
     }

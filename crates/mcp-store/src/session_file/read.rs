@@ -520,6 +520,6 @@ impl Envelope<'_> {
     }
 }
 
-pub fn nanoseconds(time: Timestamp) -> u64 {
+pub(super) fn nanoseconds(time: Timestamp) -> u64 {
     u64::try_from(time.as_nanosecond()).unwrap_or(0)
 }

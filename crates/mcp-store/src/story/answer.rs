@@ -89,7 +89,7 @@ fn is_input_required(message: &Message) -> bool {
 
 /// What ties a retry to the answer that asked for it.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub enum RoundLink {
+pub(super) enum RoundLink {
     /// The server's own state, which comes back as it was.
     State(String),
     /// Without one: the names of what was asked for, in order.
@@ -97,12 +97,12 @@ pub enum RoundLink {
 }
 
 /// Whether an answer wants to be asked again, and how that will be told.
-pub fn asks_for_more(message: &Message) -> Option<RoundLink> {
+pub(super) fn asks_for_more(message: &Message) -> Option<RoundLink> {
     is_input_required(message).then(|| link(message, "result", "inputRequests"))
 }
 
 /// Whether a request brings what an earlier answer asked for.
-pub fn brings_more(message: &Message) -> Option<RoundLink> {
+pub(super) fn brings_more(message: &Message) -> Option<RoundLink> {
     let bytes = message.bytes();
     if !scan::mentions(bytes, &REQUEST_STATE) && !scan::mentions(bytes, &INPUT_RESPONSES) {
         return None;
@@ -122,7 +122,7 @@ fn link(message: &Message, part: &str, inputs: &str) -> RoundLink {
     RoundLink::Asked(names)
 }
 
-pub fn text_at<'a>(message: &'a Message, path: &[&str]) -> Option<Cow<'a, str>> {
+pub(super) fn text_at<'a>(message: &'a Message, path: &[&str]) -> Option<Cow<'a, str>> {
     scan::decode_string(value_at(message, path)?)
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Callers {
 
 impl Callers {
     /// Takes note of a message. The conversation of the client comes back that it is for, if it is another.
-    pub fn hear(&mut self, recorded: &Recorded, kind: MessageKind, answers: Option<u64>) -> Option<u32> {
+    pub(super) fn hear(&mut self, recorded: &Recorded, kind: MessageKind, answers: Option<u64>) -> Option<u32> {
         if recorded.upstream.is_none() {
             if recorded.direction == Direction::ClientToServer && recorded.conversation != 0 {
                 keep(&mut self.clients, CLIENTS_MAX, (recorded.sequence, recorded.conversation));

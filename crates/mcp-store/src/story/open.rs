@@ -16,14 +16,14 @@ const OPEN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The two directions number their requests independently, and so do conversations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
+pub(super) struct Key {
     pub conversation: u32,
     pub from: Direction,
     pub id: Id,
 }
 
 #[derive(Debug, Default)]
-pub struct Open {
+pub(super) struct Open {
     /// By age, so that the oldest can be forgotten.
     requests: BTreeMap<u64, Request>,
     by_key: HashMap<Key, BTreeSet<u64>>,
@@ -41,7 +41,7 @@ struct Request {
 }
 
 impl Open {
-    pub fn insert(&mut self, key: Key, record: &str, asked: Arc<Asked>) {
+    pub(super) fn insert(&mut self, key: Key, record: &str, asked: Arc<Asked>) {
         let (age, request) = (self.next_age, Request { key, record: record.into(), asked });
         self.next_age += 1;
         self.bytes += request.weight();
@@ -56,7 +56,7 @@ impl Open {
 
     /// The request that is answered: the one in the record that the answer names, or else the oldest
     /// under its id.
-    pub fn take(&mut self, key: Option<Key>, record: Option<&str>) -> Option<Arc<Asked>> {
+    pub(super) fn take(&mut self, key: Option<Key>, record: Option<&str>) -> Option<Arc<Asked>> {
         let ages = key.and_then(|key| self.by_key.get(&key));
         let age = match record {
             None => ages?.first().copied()?,

@@ -38,7 +38,7 @@ pub(super) enum Report {
 impl Report {
     const LEN: usize = 5;
 
-    pub fn encode(self) -> [u8; Self::LEN] {
+    pub(super) fn encode(self) -> [u8; Self::LEN] {
         let (letter, number) = match self {
             Self::Started => (b'S', 0),
             Self::NotStarted(errno) => (b'N', errno),
@@ -51,7 +51,7 @@ impl Report {
     }
 
     /// Takes the first report off what was received.
-    pub fn take(received: &mut Vec<u8>) -> Option<Self> {
+    pub(super) fn take(received: &mut Vec<u8>) -> Option<Self> {
         let (letter, rest) = received.split_first()?;
         let number = i32::from_le_bytes(rest.get(..4)?.try_into().ok()?);
         let report = match letter {
@@ -64,7 +64,7 @@ impl Report {
         Some(report)
     }
 
-    pub fn into_event(self) -> ChildEvent {
+    pub(super) fn into_event(self) -> ChildEvent {
         match self {
             Self::Started => ChildEvent::Started,
             Self::NotStarted(errno) => ChildEvent::NotStarted { errno },

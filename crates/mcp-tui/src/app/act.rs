@@ -58,7 +58,7 @@ impl App {
     }
 
     /// The message that commands are about: the selected one of the list, or of the queue.
-    pub fn subject(&self) -> Option<u64> {
+    pub(crate) fn subject(&self) -> Option<u64> {
         match self.common.screen {
             Screen::Held => self.held.selected(&self.common),
             Screen::Repeater => self.repeater.subject(),

@@ -221,7 +221,7 @@ impl App {
     }
 
     /// The message that is edited, if it is held no longer.
-    pub fn outlived(&self, editor: &Editor) -> Option<u64> {
+    pub(crate) fn outlived(&self, editor: &Editor) -> Option<u64> {
         match editor.why {
             Editing::Modify(sequence) | Editing::Answer(sequence) => Some(sequence),
             Editing::Request(_) | Editing::Arguments(_) => None,

@@ -12,7 +12,7 @@ use crate::state::common::{OPENING, Overlay};
 use crate::text;
 
 impl App {
-    pub fn hear(&mut self, news: News) {
+    pub(crate) fn hear(&mut self, news: News) {
         let common = &mut self.common;
         match news {
             News::Events(events) => events.into_iter().for_each(|event| self.event(event)),
@@ -132,7 +132,7 @@ impl App {
         self.common.go_to = wanted.map(|(_, sequence)| sequence);
     }
 
-    pub fn show_live(&mut self) {
+    pub(crate) fn show_live(&mut self) {
         (self.common.recording, self.opened_from) = (None, None);
         self.begin_anew();
     }

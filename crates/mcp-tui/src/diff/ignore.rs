@@ -7,7 +7,7 @@ use crate::json::{Document, NodeId};
 /// Steps of one path: they are the bits of a number.
 const STEPS_MAX: usize = 31;
 
-pub struct Pattern {
+pub(super) struct Pattern {
     steps: Vec<Step>,
 }
 
@@ -21,7 +21,7 @@ enum Step {
 }
 
 impl Pattern {
-    pub fn parse(path: &str) -> Option<Self> {
+    pub(super) fn parse(path: &str) -> Option<Self> {
         let mut rest = path.trim().strip_prefix('$')?;
         let mut steps = Vec::new();
         while !rest.is_empty() {
@@ -110,14 +110,14 @@ fn bracket<'a>(rest: &'a str, steps: &mut Vec<Step>) -> Option<&'a str> {
 }
 
 /// How far each pattern has come at one value.
-pub struct Reached(Vec<u32>);
+pub(super) struct Reached(Vec<u32>);
 
 impl Reached {
-    pub fn at_root(patterns: &[Pattern]) -> Self {
+    pub(super) fn at_root(patterns: &[Pattern]) -> Self {
         Self(patterns.iter().map(|pattern| pattern.opened(1)).collect())
     }
 
-    pub fn below(&self, document: &Document, child: NodeId, patterns: &[Pattern]) -> Self {
+    pub(super) fn below(&self, document: &Document, child: NodeId, patterns: &[Pattern]) -> Self {
         // Most values are out of every pattern's way; then the key need not be decoded.
         if self.0.iter().all(|next| *next == 0) {
             return Self(vec![0; self.0.len()]);
@@ -127,7 +127,7 @@ impl Reached {
         Self(patterns.iter().zip(&self.0).map(taken).collect())
     }
 
-    pub fn is_goal(&self, patterns: &[Pattern]) -> bool {
+    pub(super) fn is_goal(&self, patterns: &[Pattern]) -> bool {
         patterns.iter().zip(&self.0).any(|(pattern, next)| next & pattern.goal() != 0)
     }
 }

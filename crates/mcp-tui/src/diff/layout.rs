@@ -7,7 +7,7 @@ use super::{BYTES_MAX, LINES_MAX};
 use crate::json::{Document, Place};
 
 /// One line, and what of it counts.
-pub struct Laid {
+pub(super) struct Laid {
     /// As it is shown, save that it is not clean.
     pub text: String,
     /// What it is the line of: depth and key. Empty for brackets and for lines that are no JSON.
@@ -18,18 +18,18 @@ pub struct Laid {
 }
 
 impl Laid {
-    pub fn compared(&self) -> &str {
+    pub(super) fn compared(&self) -> &str {
         &self.text[..self.compared]
     }
 
     /// Whether it stands for the same thing as a line of the other side.
-    pub fn is_counterpart(&self, other: &Self) -> bool {
+    pub(super) fn is_counterpart(&self, other: &Self) -> bool {
         !self.counterpart.is_empty() && self.counterpart == other.counterpart
     }
 }
 
 /// The lines of a message, or `None` if they are too many.
-pub fn lay_out(text: &str, ignore: &[Pattern]) -> Option<Vec<Laid>> {
+pub(super) fn lay_out(text: &str, ignore: &[Pattern]) -> Option<Vec<Laid>> {
     if text.len() > BYTES_MAX {
         return None;
     }

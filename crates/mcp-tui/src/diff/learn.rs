@@ -16,7 +16,7 @@ const PATH_BYTES_MAX: usize = 500;
 /// Paths to leave out of a comparison: those whose value differs between answers to the same request. Where
 /// several items of a list differ alike, the path stands for all of them. What is no JSON, or too large to
 /// compare, is passed over.
-pub fn learn(runs: &[&str]) -> Vec<String> {
+pub(crate) fn learn(runs: &[&str]) -> Vec<String> {
     let runs = runs.iter().filter(|run| run.len() <= BYTES_MAX);
     let documents: Vec<Document> = runs.filter_map(|run| Document::parse(*run).ok()).collect();
     let Some((first, others)) = documents.split_first() else {

@@ -13,17 +13,17 @@ const BESIDE_CHARS_MAX: usize = 40;
 
 /// A stretch of clean text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
+pub(crate) struct Word {
     pub is_changed: bool,
     pub text: String,
 }
 
-pub fn unchanged(line: &str) -> Vec<Word> {
+pub(super) fn unchanged(line: &str) -> Vec<Word> {
     vec![Word { is_changed: false, text: start(line, SHOWN_CHARS_MAX) }]
 }
 
 /// Both lines, with what differs marked.
-pub fn changed(left: &str, right: &str) -> (Vec<Word>, Vec<Word>) {
+pub(super) fn changed(left: &str, right: &str) -> (Vec<Word>, Vec<Word>) {
     if left.len().max(right.len()) > COMPARED_BYTES_MAX {
         return by_ends(left, right);
     }

@@ -3,9 +3,9 @@
 use super::{Document, NodeId, decoded};
 
 /// Places that a search finds; a person steps through no more.
-pub const FOUND_MAX: usize = 10_000;
+pub(super) const FOUND_MAX: usize = 10_000;
 
-pub fn find(document: &Document, needle: &str) -> Vec<NodeId> {
+pub(super) fn find(document: &Document, needle: &str) -> Vec<NodeId> {
     if needle.is_empty() {
         return Vec::new();
     }

@@ -5,21 +5,21 @@ use super::{NONE, Node, Shape};
 
 /// Values of one document that can be folded; the rest is text. Each costs memory, and a message of 64 MiB can have
 /// thirty million.
-pub const NODES_MAX: usize = 2_000_000;
+pub(super) const NODES_MAX: usize = 2_000_000;
 
 /// Why a text is no JSON, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{words}, at byte {at}")]
-pub struct Fault {
+pub(crate) struct Fault {
     pub at: usize,
     pub words: &'static str,
 }
 
-pub fn nodes(text: &str) -> Result<Vec<Node>, Fault> {
+pub(super) fn nodes(text: &str) -> Result<Vec<Node>, Fault> {
     nodes_up_to(text, NODES_MAX)
 }
 
-pub fn nodes_up_to(text: &str, nodes_max: usize) -> Result<Vec<Node>, Fault> {
+pub(super) fn nodes_up_to(text: &str, nodes_max: usize) -> Result<Vec<Node>, Fault> {
     let mut reader = Reader { text, json: text.as_bytes(), at: 0, nodes: Vec::new(), open: NONE };
     if u32::try_from(text.len()).is_err() {
         return Err(reader.fault("it is too long to show"));
@@ -30,7 +30,7 @@ pub fn nodes_up_to(text: &str, nodes_max: usize) -> Result<Vec<Node>, Fault> {
 }
 
 /// The length of the string that starts these bytes, with its quotes. It was read before.
-pub fn string_len(json: &[u8]) -> usize {
+pub(super) fn string_len(json: &[u8]) -> usize {
     let mut at = 1;
     while json[at] != b'"' {
         at += if json[at] == b'\\' { 2 } else { 1 };

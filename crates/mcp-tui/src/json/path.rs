@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{Document, NodeId};
 
-pub fn path(document: &Document, node: NodeId) -> String {
+pub(super) fn path(document: &Document, node: NodeId) -> String {
     let mut steps = Vec::new();
     let mut at = node;
     while let Some(parent) = document.parent(at) {

@@ -15,7 +15,7 @@ const NOTED_EVERY: usize = 256;
 
 /// Pretty lines of a document, made as they are asked for.
 #[derive(Debug)]
-pub struct Pretty {
+pub(crate) struct Pretty {
     document: Arc<Document>,
     noted: Vec<Place>,
     lines: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Place {
 }
 
 impl Pretty {
-    pub fn new(document: Arc<Document>) -> Self {
+    pub(crate) fn new(document: Arc<Document>) -> Self {
         let mut noted = Vec::new();
         let mut lines = 0;
         for place in places(&document, Place::FIRST) {
@@ -44,17 +44,17 @@ impl Pretty {
     }
 
     #[cfg(test)]
-    pub fn document(&self) -> &Arc<Document> {
+    pub(crate) fn document(&self) -> &Arc<Document> {
         &self.document
     }
 
     /// How many lines there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lines
     }
 
     /// The lines of a window; what lies outside is left out.
-    pub fn pretty_lines(&self, window: Range<usize>) -> Vec<Vec<Span>> {
+    pub(crate) fn pretty_lines(&self, window: Range<usize>) -> Vec<Vec<Span>> {
         let Some(from) = self.noted.get(window.start / NOTED_EVERY) else {
             return Vec::new();
         };
@@ -66,7 +66,7 @@ impl Pretty {
 
 /// The whole document over many lines, uncut and unclean: for editing and copying. What was not read to
 /// its end, or would grow beyond measure by its indents, stays as it came.
-pub fn pretty_text(document: &Document) -> String {
+pub(crate) fn pretty_text(document: &Document) -> String {
     let source = document.text();
     let bytes_max = source.len() * 8 + 1_000_000;
     if document.is_cut() {
@@ -94,9 +94,9 @@ pub fn pretty_text(document: &Document) -> String {
 }
 
 impl Place {
-    pub const FIRST: Self = Self { node: 0, is_close: false, depth: 0 };
+    pub(crate) const FIRST: Self = Self { node: 0, is_close: false, depth: 0 };
 
-    pub fn next(self, document: &Document) -> Option<Self> {
+    pub(crate) fn next(self, document: &Document) -> Option<Self> {
         let node = document.node(self.node);
         if node.children > 0 && !self.is_close {
             return Some(Self { node: self.node + 1, is_close: false, depth: self.depth + 1 });
@@ -112,12 +112,12 @@ impl Place {
         Self { is_close: false, ..self }
     }
 
-    pub fn indent(self) -> String {
+    pub(crate) fn indent(self) -> String {
         "  ".repeat((self.depth as usize).min(INDENT_DEPTH_MAX))
     }
 
     /// The bracket that is all the value this line has; `None` if it has all of it.
-    pub fn bracket(self, document: &Document) -> Option<&'static str> {
+    pub(crate) fn bracket(self, document: &Document) -> Option<&'static str> {
         let node = document.node(self.node);
         match (node.shape, self.is_close) {
             (Shape::Object, _) if node.children == 0 => Some("{}"),
@@ -131,7 +131,7 @@ impl Place {
     }
 
     /// Whether a comma follows.
-    pub fn is_followed(self, document: &Document) -> bool {
+    pub(crate) fn is_followed(self, document: &Document) -> bool {
         let node = document.node(self.node);
         (self.is_close || node.children == 0)
             && document.parent(self.node).is_some_and(|parent| node.after < document.node(parent).after)

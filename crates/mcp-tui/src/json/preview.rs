@@ -16,7 +16,7 @@ const SIBLINGS_MAX: usize = 32;
 const KEYS_SHOWN: usize = 6;
 const KEY_CELLS_MAX: usize = 40;
 
-pub fn spans(document: &Document, node: NodeId, chars_max: usize) -> Vec<Span> {
+pub(super) fn spans(document: &Document, node: NodeId, chars_max: usize) -> Vec<Span> {
     let source = document.source(node);
     match document.shape(node) {
         Shape::String => string(document, node, source, chars_max),
@@ -142,6 +142,6 @@ fn looks_like_json(source: &str) -> bool {
 }
 
 /// A string without its quotes.
-pub fn bare(source: &str) -> &str {
+pub(super) fn bare(source: &str) -> &str {
     &source[1..source.len() - 1]
 }

@@ -19,7 +19,7 @@ const PREVIEW_CHARS: usize = 200;
 
 /// The folds of one document.
 #[derive(Debug)]
-pub struct Tree {
+pub(crate) struct Tree {
     document: Arc<Document>,
     base: Base,
     /// Containers that are not as the base has them.
@@ -38,7 +38,7 @@ enum Base {
 
 /// One row of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub(crate) struct Row {
     pub depth: usize,
     pub node: NodeId,
     /// Of what can be folded: whether it is open.
@@ -50,53 +50,53 @@ pub struct Row {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Label {
+pub(crate) enum Label {
     /// Clean, as it was spelled, without quotes.
     Name(String),
     Index(usize),
 }
 
 impl Tree {
-    pub fn new(document: Arc<Document>) -> Self {
+    pub(crate) fn new(document: Arc<Document>) -> Self {
         let mut tree = Self { document, base: Base::Usual, flipped: HashSet::new(), order: Vec::new() };
         tree.lay_out();
         tree
     }
 
     #[cfg(test)]
-    pub fn document(&self) -> &Arc<Document> {
+    pub(crate) fn document(&self) -> &Arc<Document> {
         &self.document
     }
 
     /// How many rows there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.order.len()
     }
 
     /// The rows of a window; what lies outside the tree is left out.
-    pub fn rows(&self, window: Range<usize>) -> Vec<Row> {
+    pub(crate) fn rows(&self, window: Range<usize>) -> Vec<Row> {
         let end = window.end.min(self.order.len());
         self.order[window.start.min(end)..end].iter().map(|(node, depth)| self.row(*node, *depth)).collect()
     }
 
-    pub fn node_at(&self, row: usize) -> Option<NodeId> {
+    pub(crate) fn node_at(&self, row: usize) -> Option<NodeId> {
         self.order.get(row).map(|(node, _)| *node)
     }
 
     /// The row of a node, if it is not folded away.
-    pub fn row_of(&self, node: NodeId) -> Option<usize> {
+    pub(crate) fn row_of(&self, node: NodeId) -> Option<usize> {
         self.order.binary_search_by_key(&node, |(node, _)| *node).ok()
     }
 
     /// Folds what is open, opens what is folded. What has nothing in it stays.
-    pub fn toggle(&mut self, node: NodeId) {
+    pub(crate) fn toggle(&mut self, node: NodeId) {
         if self.flip(node) {
             self.lay_out();
         }
     }
 
     /// Opens whatever hides a node, and tells its row.
-    pub fn reveal(&mut self, node: NodeId) -> usize {
+    pub(crate) fn reveal(&mut self, node: NodeId) -> usize {
         let above: Vec<NodeId> = std::iter::successors(self.parent(node), |above| self.parent(*above)).collect();
         let mut is_changed = false;
         for above in above {
@@ -110,29 +110,29 @@ impl Tree {
         self.row_of(node).expect("everything above is open")
     }
 
-    pub fn open_all(&mut self) {
+    pub(crate) fn open_all(&mut self) {
         self.start_over(Base::Open);
     }
 
     /// Folds everything but the root.
-    pub fn close_all(&mut self) {
+    pub(crate) fn close_all(&mut self) {
         self.start_over(Base::Closed);
     }
 
-    pub fn parent(&self, node: NodeId) -> Option<NodeId> {
+    pub(crate) fn parent(&self, node: NodeId) -> Option<NodeId> {
         self.document.parent(node)
     }
 
-    pub fn path(&self, node: NodeId) -> String {
+    pub(crate) fn path(&self, node: NodeId) -> String {
         self.document.path(node)
     }
 
     /// Matches, folded away or not: [`reveal`](Self::reveal) the one to go to.
-    pub fn find(&self, needle: &str) -> Vec<NodeId> {
+    pub(crate) fn find(&self, needle: &str) -> Vec<NodeId> {
         self.document.find(needle)
     }
 
-    pub fn is_open(&self, node: NodeId) -> bool {
+    pub(crate) fn is_open(&self, node: NodeId) -> bool {
         let is_open = match self.base {
             Base::Usual => self.is_usually_open(node),
             Base::Open => true,

@@ -11,7 +11,7 @@ const NOTED_EVERY: usize = 64;
 
 /// Raw lines of a text at one width.
 #[derive(Debug)]
-pub struct Wrap {
+pub(crate) struct Wrap {
     text: Arc<str>,
     width: usize,
     /// Where every so many lines start.
@@ -22,16 +22,16 @@ pub struct Wrap {
 }
 
 impl Wrap {
-    pub fn new(text: impl Into<Arc<str>>, width: usize) -> Self {
+    pub(crate) fn new(text: impl Into<Arc<str>>, width: usize) -> Self {
         Self { text: text.into(), width: width.max(1), noted: Vec::new(), found: 0, next: Some(0) }
     }
 
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.width
     }
 
     /// The lines of a window, clean. What lies after the end is left out.
-    pub fn lines(&mut self, window: Range<usize>) -> Vec<String> {
+    pub(crate) fn lines(&mut self, window: Range<usize>) -> Vec<String> {
         self.look_to(window.end);
         let (mut line, mut at) = match self.noted.get(window.start / NOTED_EVERY) {
             Some(at) => (window.start / NOTED_EVERY * NOTED_EVERY, *at),
@@ -50,12 +50,12 @@ impl Wrap {
     }
 
     /// How many lines are known, and whether that is all of them.
-    pub fn known(&self) -> (usize, bool) {
+    pub(crate) fn known(&self) -> (usize, bool) {
         (self.found, self.next.is_none())
     }
 
     /// Finds lines up to this one. All of them: `usize::MAX`.
-    pub fn look_to(&mut self, lines: usize) {
+    pub(crate) fn look_to(&mut self, lines: usize) {
         while self.found < lines
             && let Some(at) = self.next
         {

@@ -5,7 +5,7 @@ use mcp_control::{Client, ClientError};
 
 use crate::news::{Act, Acted};
 
-pub async fn carry_out(client: &Client, act: &Act) -> Result<Acted, ClientError> {
+pub(super) async fn carry_out(client: &Client, act: &Act) -> Result<Acted, ClientError> {
     let released = match act {
         Act::Forward(sequence) => client.forward(*sequence).await?,
         Act::ForwardAll => client.forward_all().await?,

@@ -22,7 +22,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Leaves a text in a file that only its owner can read.
-pub fn keep(text: &str) -> Result<PathBuf, String> {
+pub(super) fn keep(text: &str) -> Result<PathBuf, String> {
     let kept = file_with(text).and_then(|file| Ok(file.keep()?.1));
     kept.map_err(|error| format!("your edit cannot be kept: {error}"))
 }
@@ -35,7 +35,7 @@ fn file_with(text: &str) -> io::Result<NamedTempFile> {
 }
 
 /// Edits a text in the user's editor. `None` if nothing was changed.
-pub fn edit(text: &str) -> Result<Option<String>, String> {
+pub(super) fn edit(text: &str) -> Result<Option<String>, String> {
     let cannot = |error: io::Error| format!("cannot edit: {error}");
     let file = file_with(text).map_err(cannot)?;
     let words = words()?;

@@ -6,22 +6,22 @@ use signal_hook::low_level::raise;
 use tokio::signal::unix::{self, SignalKind, signal};
 
 /// SIGTSTP from outside, which by itself would leave the terminal as it is drawn on.
-pub struct Stops {
+pub(super) struct Stops {
     requests: unix::Signal,
 }
 
 impl Stops {
-    pub fn new() -> std::io::Result<Self> {
+    pub(super) fn new() -> std::io::Result<Self> {
         Ok(Self { requests: signal(SignalKind::from_raw(Signal::TSTP.as_raw()))? })
     }
 
     /// Waits until this process is told to stop.
-    pub async fn requested(&mut self) {
+    pub(super) async fn requested(&mut self) {
         self.requests.recv().await;
     }
 
     /// Forgets what was said while an editor had the terminal: one that is suspended tells its whole job.
-    pub async fn forget(&mut self) {
+    pub(super) async fn forget(&mut self) {
         // The runtime takes in signals when a task yields.
         tokio::task::yield_now().await;
         while self.requests.recv().now_or_never().is_some() {}
@@ -33,7 +33,7 @@ impl Stops {
 /// SIGTSTP is caught here, so that SIGSTOP has to do it. Unlike the former it stops even what no shell would
 /// ever continue, which is left alone. A signal to the whole process may reach another thread first, and this one
 /// would go on to draw before the stop; a raised signal stops the caller before `raise` returns.
-pub fn here() {
+pub(super) fn here() {
     if has_job_control() {
         let _ = raise(Signal::STOP.as_raw());
     }

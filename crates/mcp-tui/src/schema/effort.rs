@@ -36,7 +36,7 @@ const EVERY: [&str; 7] = [
 ];
 
 /// Whether checking a value of this depth comes to an end soon, or why not.
-pub fn is_bearable(schema: &Value, arguments: &Value) -> Result<(), &'static str> {
+pub(super) fn is_bearable(schema: &Value, arguments: &Value) -> Result<(), &'static str> {
     let mut effort = Effort { root: schema, anchors: HashMap::new(), known: HashMap::new(), parts: 0, nesting: 0 };
     effort.note_anchors(schema);
     match effort.looks(schema, depth(arguments))? {

@@ -12,7 +12,7 @@ const SCHEMA_BYTES_MAX: usize = 128 * 1024;
 /// Arguments over several lines that a person can go on from: required members first, then the others, each
 /// with its default, its example, its first choice, or something empty of its type. `{}` if the schema
 /// says nothing.
-pub fn skeleton(schema: &str) -> String {
+pub(crate) fn skeleton(schema: &str) -> String {
     if schema.len() > SCHEMA_BYTES_MAX {
         return "{}".to_owned();
     }

@@ -14,7 +14,7 @@ use crate::news::Effect;
 const LOOK_EVERY: u64 = 2_000;
 
 #[derive(Default)]
-pub struct Audit {
+pub(crate) struct Audit {
     /// The newest first; absent until they came.
     pub decisions: Option<Vec<Decision>>,
     pub is_loading: bool,
@@ -30,13 +30,13 @@ pub struct Audit {
 
 impl Audit {
     /// The screen is shown.
-    pub fn enter(&mut self, common: &mut Common) {
+    pub(crate) fn enter(&mut self, common: &mut Common) {
         self.is_loading = true;
         self.look(common);
     }
 
     /// Time has passed.
-    pub fn tick(&mut self, common: &mut Common) {
+    pub(crate) fn tick(&mut self, common: &mut Common) {
         if common.screen == Screen::Audit && self.due.is_some_and(|due| due <= common.now) {
             self.look(common);
         }
@@ -47,23 +47,23 @@ impl Audit {
         common.wish(Effect::Audit { filter: self.filter.clone() });
     }
 
-    pub fn set_filter(&mut self, filter: Option<String>, common: &mut Common) {
+    pub(crate) fn set_filter(&mut self, filter: Option<String>, common: &mut Common) {
         self.filter = filter;
         self.cursor = Cursor::default();
         self.enter(common);
     }
 
-    pub fn selected(&self) -> Option<&Decision> {
+    pub(crate) fn selected(&self) -> Option<&Decision> {
         self.decisions.as_ref()?.get(self.cursor.at)
     }
 
     /// A line was clicked.
-    pub fn select(&mut self, line: usize) {
+    pub(crate) fn select(&mut self, line: usize) {
         (self.cursor.at, self.record, self.is_on_record) = (line, Scroll::default(), false);
     }
 
     /// Does what the command says, if that is this screen's to do.
-    pub fn command(&mut self, command: Command, common: &mut Common) -> bool {
+    pub(crate) fn command(&mut self, command: Command, common: &mut Common) -> bool {
         let len = self.decisions.as_ref().map_or(0, Vec::len);
         if self.is_on_record && self.record.motion(command) {
             return true;
@@ -92,7 +92,7 @@ impl Audit {
         }
     }
 
-    pub fn list(&mut self, filter: Option<&str>, decisions: Result<Vec<Decision>, Trouble>, common: &Common) {
+    pub(crate) fn list(&mut self, filter: Option<&str>, decisions: Result<Vec<Decision>, Trouble>, common: &Common) {
         if filter != self.filter.as_deref() {
             return;
         }

@@ -1,7 +1,7 @@
 //! What is held, and the rules that judge: breakpoints can be changed here, rules in their file.
 
 #[cfg(test)]
-pub mod tests;
+pub(crate) mod tests;
 
 use mcp_control::api::{Answered, Breakpoint, Owner, Policy, Rule};
 
@@ -12,7 +12,7 @@ use crate::command::Command;
 use crate::news::{Act, Effect};
 
 #[derive(Default)]
-pub struct Breakpoints {
+pub(crate) struct Breakpoints {
     /// The rules as they were told last, or why there are none.
     pub rules: Option<Result<Policy, String>>,
     /// The selected line: breakpoints first, then rules, then answers.
@@ -24,7 +24,7 @@ pub struct Breakpoints {
 
 /// A line of the screen.
 #[derive(Clone, Copy, Debug)]
-pub enum Item<'a> {
+pub(crate) enum Item<'a> {
     Breakpoint(&'a Breakpoint),
     /// With its place in the order, from 1.
     Rule(usize, &'a Rule),
@@ -33,18 +33,18 @@ pub enum Item<'a> {
 
 impl Breakpoints {
     /// The screen is shown.
-    pub fn enter(&mut self, common: &mut Common) {
+    pub(crate) fn enter(&mut self, common: &mut Common) {
         if common.recording.is_none() && common.ended.is_none() {
             common.wish(Effect::Policy);
         }
     }
 
-    pub fn policy(&mut self, policy: Result<Policy, String>) {
+    pub(crate) fn policy(&mut self, policy: Result<Policy, String>) {
         self.rules = Some(policy);
     }
 
     /// Everything that can be selected, in order.
-    pub fn items<'a>(&'a self, common: &'a Common) -> Vec<Item<'a>> {
+    pub(crate) fn items<'a>(&'a self, common: &'a Common) -> Vec<Item<'a>> {
         let breakpoints = breakpoints(common).iter().map(Item::Breakpoint);
         let policy = self.rules.as_ref().and_then(|rules| rules.as_ref().ok());
         let rules = policy.into_iter().flat_map(|policy| (1..).zip(&policy.rules));
@@ -53,16 +53,16 @@ impl Breakpoints {
     }
 
     /// The line that is selected.
-    pub fn place(&self, common: &Common) -> usize {
+    pub(crate) fn place(&self, common: &Common) -> usize {
         self.at.min(self.items(common).len().saturating_sub(1))
     }
 
-    pub fn select_line(&mut self, line: usize) {
+    pub(crate) fn select_line(&mut self, line: usize) {
         self.at = line;
     }
 
     /// Does what the command says, if that is this screen's to do.
-    pub fn command(&mut self, command: Command, common: &mut Common) -> bool {
+    pub(crate) fn command(&mut self, command: Command, common: &mut Common) -> bool {
         let count = breakpoints(common).len();
         let items = self.items(common);
         let at = self.at.min(items.len().saturating_sub(1));
@@ -102,7 +102,7 @@ impl Breakpoints {
 }
 
 /// What is set now; nothing while a recording is shown.
-pub fn breakpoints(common: &Common) -> &[Breakpoint] {
+pub(crate) fn breakpoints(common: &Common) -> &[Breakpoint] {
     match (&common.standing, &common.recording) {
         (Some(standing), None) => &standing.breakpoints,
         _ => &[],
@@ -110,7 +110,7 @@ pub fn breakpoints(common: &Common) -> &[Breakpoint] {
 }
 
 /// Whether it holds as things stand.
-pub fn holds_now(breakpoint: &Breakpoint, common: &Common) -> bool {
+pub(crate) fn holds_now(breakpoint: &Breakpoint, common: &Common) -> bool {
     let has_face = common.standing.as_ref().is_some_and(|standing| standing.has_face);
     has_face || matches!(breakpoint.owner, Owner::Command | Owner::Policy)
 }

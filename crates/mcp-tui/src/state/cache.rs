@@ -11,7 +11,7 @@ const BYTES_MAX: usize = 24 << 20;
 const FROM_LISTS_MAX: usize = 64 << 10;
 
 #[derive(Default)]
-pub struct Cache {
+pub(crate) struct Cache {
     messages: HashMap<u64, Arc<Message>>,
     /// In the order in which they came.
     order: VecDeque<u64>,
@@ -19,18 +19,18 @@ pub struct Cache {
 }
 
 impl Cache {
-    pub fn get(&self, sequence: u64) -> Option<&Arc<Message>> {
+    pub(crate) fn get(&self, sequence: u64) -> Option<&Arc<Message>> {
         self.messages.get(&sequence)
     }
 
     /// Keeps a message that a list or an event brought, if it is whole and not large.
-    pub fn see(&mut self, message: &Message) {
+    pub(crate) fn see(&mut self, message: &Message) {
         if !message.raw_omitted && weight(message) <= FROM_LISTS_MAX {
             self.keep(message.clone());
         }
     }
 
-    pub fn keep(&mut self, message: Message) {
+    pub(crate) fn keep(&mut self, message: Message) {
         let (sequence, weight_now) = (message.sequence, weight(&message));
         match self.messages.insert(sequence, Arc::new(message)) {
             Some(before) => self.bytes -= weight(&before),
@@ -46,14 +46,14 @@ impl Cache {
     }
 
     /// It is not any more what it was.
-    pub fn forget(&mut self, sequence: u64) {
+    pub(crate) fn forget(&mut self, sequence: u64) {
         if let Some(message) = self.messages.remove(&sequence) {
             self.bytes -= weight(&message);
             self.order.retain(|other| *other != sequence);
         }
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 }

@@ -74,7 +74,7 @@ impl Stage {
 }
 
 #[derive(Debug, Default)]
-pub struct Coach {
+pub(crate) struct Coach {
     stage: Stage,
     /// Keys that moved through the list or into a message.
     moves: usize,
@@ -84,29 +84,29 @@ pub struct Coach {
 const MOVES: usize = 3;
 
 impl Coach {
-    pub fn new(stage: Stage) -> Self {
+    pub(crate) fn new(stage: Stage) -> Self {
         Self { stage, moves: 0 }
     }
 
-    pub fn step(&self) -> Step {
+    pub(crate) fn step(&self) -> Step {
         self.stage.step()
     }
 
     /// The number of the current step, from 1, and how many there are.
-    pub fn progress(&self) -> (usize, usize) {
+    pub(crate) fn progress(&self) -> (usize, usize) {
         let all = Step::TO_DO;
         let at = all.iter().position(|step| *step == self.step()).unwrap_or(all.len());
         (at + 1, all.len())
     }
 
     /// Steps after the current one that are done already.
-    pub fn done_ahead(&self) -> usize {
+    pub(crate) fn done_ahead(&self) -> usize {
         let (at, _) = self.progress();
         Step::TO_DO.into_iter().skip(at).filter(|step| self.stage.is_done(*step)).count()
     }
 
     /// The instructions of the current step, two lines that fit 80 columns.
-    pub fn words(&self, common: &Common, is_filtered: bool) -> [&'static str; 2] {
+    pub(crate) fn words(&self, common: &Common, is_filtered: bool) -> [&'static str; 2] {
         let is_holding = common.mode() == Mode::Intercept;
         let (step, held) = (self.step(), common.held());
         match step {
@@ -178,12 +178,12 @@ impl Coach {
     }
 
     /// On to the next step, done or not.
-    pub fn skip(&mut self) {
+    pub(crate) fn skip(&mut self) {
         self.stage.complete(self.step());
     }
 
     /// A command was carried out on its screen; `has_moved` if another message is selected for it.
-    pub fn did(&mut self, command: Command, has_moved: bool, common: &Common) {
+    pub(crate) fn did(&mut self, command: Command, has_moved: bool, common: &Common) {
         self.moves += usize::from(has_moved || matches!(command, Command::Open | Command::NextView));
         if self.moves >= MOVES {
             self.stage.complete(Step::Watch);
@@ -194,17 +194,17 @@ impl Coach {
         }
     }
 
-    pub fn filtered(&mut self) {
+    pub(crate) fn filtered(&mut self) {
         self.stage.complete(Step::Filter);
     }
 
     /// A session was written to a file.
-    pub fn saved(&mut self) {
+    pub(crate) fn saved(&mut self) {
         self.stage.complete(Step::Save);
     }
 
     /// The proxy did it.
-    pub fn acted(&mut self, act: &Act, common: &Common) {
+    pub(crate) fn acted(&mut self, act: &Act, common: &Common) {
         let is_edit =
             matches!(act, Act::Modify(..)) || matches!(act, Act::Approve(_, approve) if approve.raw.is_some());
         if is_edit {

@@ -18,7 +18,7 @@ const WORD_FOR: u64 = 6_000;
 const SPEAKERS_MAX: usize = 64;
 
 #[derive(Default)]
-pub struct Common {
+pub(crate) struct Common {
     /// Milliseconds since the terminal was opened.
     pub now: u64,
     /// How the instance stands, once it has told.
@@ -60,7 +60,7 @@ pub struct Common {
 
 /// What lies over the screen. At most one thing does.
 #[derive(Default)]
-pub enum Overlay {
+pub(crate) enum Overlay {
     #[default]
     None,
     Prompt(Prompt),
@@ -74,7 +74,7 @@ pub enum Overlay {
 
 /// A request to be sent once more, or one like it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repeat {
+pub(crate) struct Repeat {
     /// A request of the client in whose place it is sent.
     pub sequence: u64,
     /// What is sent.
@@ -86,11 +86,11 @@ pub struct Repeat {
 }
 
 /// The work of reading a session file.
-pub const OPENING: &str = "opening";
+pub(crate) const OPENING: &str = "opening";
 
 /// Something said to the user, for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
+pub(crate) struct Word {
     pub text: String,
     pub is_bad: bool,
     until: u64,
@@ -98,19 +98,19 @@ pub struct Word {
 
 /// Work that takes its time.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub(crate) struct Job {
     pub title: String,
     pub work: Work,
     pub since: u64,
 }
 
 impl Common {
-    pub fn wish(&mut self, effect: Effect) {
+    pub(crate) fn wish(&mut self, effect: Effect) {
         self.effects.push(effect);
     }
 
     /// Acts on the instance, if that is ours to do; otherwise it is said why not.
-    pub fn act(&mut self, act: Act) {
+    pub(crate) fn act(&mut self, act: Act) {
         match self.cannot_act() {
             Some(words) => self.complain(words),
             None => self.wish(Effect::Act(act)),
@@ -118,7 +118,7 @@ impl Common {
     }
 
     /// Why nothing can be done to the instance.
-    pub fn cannot_act(&self) -> Option<&'static str> {
+    pub(crate) fn cannot_act(&self) -> Option<&'static str> {
         if self.recording.is_some() {
             Some("this is a recording; esc leads back to what is live")
         } else if self.ended.is_some() {
@@ -131,7 +131,7 @@ impl Common {
     }
 
     /// Whether the messages of this session are those that are shown.
-    pub fn shows(&self, session: &str) -> bool {
+    pub(crate) fn shows(&self, session: &str) -> bool {
         match (&self.recording, &self.standing) {
             (Some(row), _) => row.id == session,
             (None, Some(standing)) => {
@@ -143,7 +143,7 @@ impl Common {
     }
 
     /// Goes to a message of a session, which is opened if it is not the one that is shown.
-    pub fn open_at(&mut self, session: &str, sequence: u64) {
+    pub(crate) fn open_at(&mut self, session: &str, sequence: u64) {
         if self.shows(session) {
             self.go_to = Some(sequence);
         } else {
@@ -154,17 +154,21 @@ impl Common {
     }
 
     /// Asks for a line of text.
-    pub fn prompt(&mut self, asking: Asking, text: &str) {
+    pub(crate) fn prompt(&mut self, asking: Asking, text: &str) {
         self.overlay = Overlay::Prompt(Prompt::new(asking, text));
     }
 
-    pub fn menu(&mut self, title: impl Into<String>, choices: impl IntoIterator<Item = (char, &'static str, Choice)>) {
+    pub(crate) fn menu(
+        &mut self,
+        title: impl Into<String>,
+        choices: impl IntoIterator<Item = (char, &'static str, Choice)>,
+    ) {
         let choices = choices.into_iter().map(|(letter, label, choice)| (letter, label.to_owned(), choice));
         self.overlay = Overlay::Menu(Menu::new(title, choices));
     }
 
     /// Work begins that takes its time; it can be cancelled by what is returned.
-    pub fn begin(&mut self, title: &str) -> Option<Work> {
+    pub(crate) fn begin(&mut self, title: &str) -> Option<Work> {
         if let Some(job) = &self.job {
             let words = format!("{} is not done yet; esc ends it", job.title);
             self.complain(words);
@@ -176,29 +180,29 @@ impl Common {
     }
 
     /// Work of this kind is over.
-    pub fn end(&mut self, title: &str) {
+    pub(crate) fn end(&mut self, title: &str) {
         self.job.take_if(|job| job.title == title);
     }
 
-    pub fn take_effects(&mut self) -> Vec<Effect> {
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
         std::mem::take(&mut self.effects)
     }
 
     /// A ticket that makes all earlier ones of the same asker stale.
-    pub fn ticket(&mut self, asker: Asker) -> Ticket {
+    pub(crate) fn ticket(&mut self, asker: Asker) -> Ticket {
         self.tickets += 1;
         Ticket { asker, number: self.tickets }
     }
 
-    pub fn say(&mut self, text: impl Into<String>) {
+    pub(crate) fn say(&mut self, text: impl Into<String>) {
         self.word = Some(Word { text: text.into(), is_bad: false, until: self.now + WORD_FOR });
     }
 
-    pub fn complain(&mut self, text: impl Into<String>) {
+    pub(crate) fn complain(&mut self, text: impl Into<String>) {
         self.word = Some(Word { text: text.into(), is_bad: true, until: self.now + WORD_FOR });
     }
 
-    pub fn tick(&mut self, now: u64) {
+    pub(crate) fn tick(&mut self, now: u64) {
         self.now = now;
         if self.word.as_ref().is_some_and(|word| word.until <= now) {
             self.word = None;
@@ -206,7 +210,7 @@ impl Common {
     }
 
     /// What is held now; nothing while a recording is shown.
-    pub fn held(&self) -> &[Held] {
+    pub(crate) fn held(&self) -> &[Held] {
         match (&self.standing, &self.recording) {
             (Some(standing), None) => &standing.held,
             _ => &[],
@@ -214,34 +218,34 @@ impl Common {
     }
 
     /// What is held for this terminal's decision, whether or not it is shown.
-    pub fn held_by_us(&self) -> &[Held] {
+    pub(crate) fn held_by_us(&self) -> &[Held] {
         match &self.standing {
             Some(standing) if self.has_lease => &standing.held,
             _ => &[],
         }
     }
 
-    pub fn held_message(&self, sequence: u64) -> Option<&Held> {
+    pub(crate) fn held_message(&self, sequence: u64) -> Option<&Held> {
         self.held().iter().find(|held| held.sequence == sequence)
     }
 
     /// How long it has been held, in milliseconds.
-    pub fn age(&self, held: &Held) -> u64 {
+    pub(crate) fn age(&self, held: &Held) -> u64 {
         held.held_ms + self.now.saturating_sub(self.standing_at)
     }
 
     /// When it will be let go, in milliseconds.
-    pub fn remaining(&self, held: &Held) -> Option<u64> {
+    pub(crate) fn remaining(&self, held: &Held) -> Option<u64> {
         let since = self.now.saturating_sub(self.standing_at);
         held.released_in_ms.map(|remaining| remaining.saturating_sub(since))
     }
 
-    pub fn mode(&self) -> Mode {
+    pub(crate) fn mode(&self) -> Mode {
         self.standing.as_ref().map_or(Mode::Passthrough, |standing| standing.mode)
     }
 
     /// A message was held. Ages of all are counted from now on.
-    pub fn hold(&mut self, held: Held) {
+    pub(crate) fn hold(&mut self, held: Held) {
         let since = self.now.saturating_sub(self.standing_at);
         self.standing_at = self.now;
         let Some(standing) = &mut self.standing else { return };
@@ -253,14 +257,14 @@ impl Common {
         standing.held.push(held);
     }
 
-    pub fn let_go(&mut self, outcome: &Outcome) {
+    pub(crate) fn let_go(&mut self, outcome: &Outcome) {
         if let Some(standing) = &mut self.standing {
             standing.held.retain(|held| held.sequence != outcome.sequence);
         }
     }
 
     /// Messages say who speaks; what the instance said of that may be older.
-    pub fn meet(&mut self, message: &Message) {
+    pub(crate) fn meet(&mut self, message: &Message) {
         let says_who = message.client.is_some() || message.revision.is_some();
         // What passes between a gateway and its servers is of whichever client.
         let (Some(standing), true) = (&mut self.standing, says_who && message.upstream.is_none()) else {
@@ -279,7 +283,7 @@ impl Common {
         }
     }
 
-    pub fn stand(&mut self, standing: Box<Snapshot>) {
+    pub(crate) fn stand(&mut self, standing: Box<Snapshot>) {
         self.standing_at = self.now;
         let lease = standing.lease.clone();
         self.standing = Some(standing);
@@ -287,7 +291,7 @@ impl Common {
     }
 
     /// Somebody has the lease, or nobody has: then it can be ours.
-    pub fn lease(&mut self, lease: Option<Lease>) {
+    pub(crate) fn lease(&mut self, lease: Option<Lease>) {
         let is_ours = lease.as_ref().is_some_and(|lease| Some(&lease.since) == self.leased_since.as_ref());
         let is_lost = self.has_lease && !is_ours;
         match &lease {
@@ -308,7 +312,7 @@ impl Common {
         }
     }
 
-    pub fn leased(&mut self, since: Option<String>) {
+    pub(crate) fn leased(&mut self, since: Option<String>) {
         self.is_lease_asked = false;
         self.has_lease = since.is_some();
         self.leased_since = since;
@@ -316,6 +320,6 @@ impl Common {
 }
 
 /// Which way a message goes, as the seed's list shows it.
-pub fn is_to_server(message: &Message) -> bool {
+pub(crate) fn is_to_server(message: &Message) -> bool {
     message.direction == Direction::ClientToServer
 }

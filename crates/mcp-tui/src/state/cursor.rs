@@ -6,7 +6,7 @@ use crate::command::Command;
 
 /// The line of a list that is selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cursor {
+pub(crate) struct Cursor {
     pub at: usize,
     top: usize,
     /// Lines that were drawn last.
@@ -15,7 +15,7 @@ pub struct Cursor {
 
 impl Cursor {
     /// Moves, if the command says so.
-    pub fn motion(&mut self, command: Command, len: usize) -> bool {
+    pub(crate) fn motion(&mut self, command: Command, len: usize) -> bool {
         let page = self.height.saturating_sub(1).max(1);
         self.at = match command {
             Command::Down => self.at.saturating_add(1),
@@ -31,7 +31,7 @@ impl Cursor {
     }
 
     /// The part to show in so many lines, with the selected one in it.
-    pub fn visible(&mut self, height: usize, len: usize) -> Range<usize> {
+    pub(crate) fn visible(&mut self, height: usize, len: usize) -> Range<usize> {
         self.height = height;
         self.at = self.at.min(len.saturating_sub(1));
         self.top = self.top.min(len.saturating_sub(height)).min(self.at).max((self.at + 1).saturating_sub(height));
@@ -41,7 +41,7 @@ impl Cursor {
 
 /// The part of a text that is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Scroll {
+pub(crate) struct Scroll {
     top: usize,
     /// Lines that were drawn last, and lines there are.
     height: usize,
@@ -50,7 +50,7 @@ pub struct Scroll {
 
 impl Scroll {
     /// Moves, if the command says so.
-    pub fn motion(&mut self, command: Command) -> bool {
+    pub(crate) fn motion(&mut self, command: Command) -> bool {
         let page = self.height.saturating_sub(1).max(1);
         self.top = match command {
             Command::Down => self.top.saturating_add(1),
@@ -66,7 +66,7 @@ impl Scroll {
     }
 
     /// The lines to show in a height, of so many.
-    pub fn visible(&mut self, height: usize, lines: usize) -> Range<usize> {
+    pub(crate) fn visible(&mut self, height: usize, lines: usize) -> Range<usize> {
         (self.height, self.lines) = (height, lines);
         self.top = self.top.min(lines.saturating_sub(height));
         self.top..(self.top + height).min(lines)

@@ -5,7 +5,7 @@ mod shown;
 
 use mcp_control::api::{Exchange, Explanation};
 
-pub use shown::{Shown, bytes};
+pub(crate) use shown::{Shown, bytes};
 
 use super::common::Common;
 use super::prompt::Asking;
@@ -15,7 +15,7 @@ use crate::text;
 
 /// A view of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum View {
+pub(crate) enum View {
     /// Highlighted JSON.
     #[default]
     Json,
@@ -31,9 +31,10 @@ pub enum View {
 }
 
 impl View {
-    pub const ALL: [Self; 7] = [Self::Json, Self::Tree, Self::Raw, Self::Diff, Self::Headers, Self::Policy, Self::Pair];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Json, Self::Tree, Self::Raw, Self::Diff, Self::Headers, Self::Policy, Self::Pair];
 
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Json => "JSON",
             Self::Tree => "Tree",
@@ -52,7 +53,7 @@ impl View {
 }
 
 #[derive(Default)]
-pub struct Detail {
+pub(crate) struct Detail {
     /// Keys go here and not to the list.
     pub has_keys: bool,
     pub is_zoomed: bool,
@@ -83,7 +84,7 @@ const ASKED_MAX: usize = 8;
 
 impl Detail {
     /// Shows a message, and fetches of it what is not there.
-    pub fn look_at(&mut self, of: Option<u64>, pair: Option<u64>, common: &mut Common) {
+    pub(crate) fn look_at(&mut self, of: Option<u64>, pair: Option<u64>, common: &mut Common) {
         if self.of != of {
             self.of = of;
             (self.scroll, self.cursor, self.other) = (0, 0, None);
@@ -116,43 +117,43 @@ impl Detail {
         }
     }
 
-    pub fn came(&mut self, sequence: u64, _common: &mut Common) {
+    pub(crate) fn came(&mut self, sequence: u64, _common: &mut Common) {
         self.asked.retain(|asked| *asked != sequence);
         self.trouble.take_if(|(of, _)| *of == sequence);
         self.shown.forget(sequence);
     }
 
-    pub fn failed(&mut self, sequence: u64, words: String) {
+    pub(crate) fn failed(&mut self, sequence: u64, words: String) {
         self.asked.retain(|asked| *asked != sequence);
         self.trouble = Some((sequence, words));
     }
 
     /// A message is not any more what it was.
-    pub fn changed(&mut self, sequence: u64, common: &mut Common) {
+    pub(crate) fn changed(&mut self, sequence: u64, common: &mut Common) {
         if self.of == Some(sequence) {
             self.fetch(sequence, common);
         }
     }
 
-    pub fn exchange(&mut self, sequence: u64, exchange: Result<Exchange, String>) {
+    pub(crate) fn exchange(&mut self, sequence: u64, exchange: Result<Exchange, String>) {
         if self.of == Some(sequence) {
             self.exchange = Some(exchange);
         }
     }
 
-    pub fn explanation(&mut self, sequence: u64, explanation: Result<Explanation, String>) {
+    pub(crate) fn explanation(&mut self, sequence: u64, explanation: Result<Explanation, String>) {
         if self.of == Some(sequence) {
             self.explanation = Some(explanation);
         }
     }
 
-    pub fn compare_with(&mut self, other: u64, common: &mut Common) {
+    pub(crate) fn compare_with(&mut self, other: u64, common: &mut Common) {
         self.other = Some(other);
         self.show(View::Diff, common);
         self.fetch(other, common);
     }
 
-    pub fn show(&mut self, view: View, common: &mut Common) {
+    pub(crate) fn show(&mut self, view: View, common: &mut Common) {
         if self.view != view {
             self.view = view;
             (self.scroll, self.cursor) = (0, 0);
@@ -161,12 +162,12 @@ impl Detail {
     }
 
     /// The JSON path of what is selected in the tree.
-    pub fn path(&self) -> Option<String> {
+    pub(crate) fn path(&self) -> Option<String> {
         let tree = self.shown.tree.as_ref()?;
         tree.node_at(self.cursor).map(|node| tree.path(node))
     }
 
-    pub fn command(&mut self, command: Command, common: &mut Common) -> bool {
+    pub(crate) fn command(&mut self, command: Command, common: &mut Common) -> bool {
         let page = self.height.saturating_sub(1).max(1);
         match command {
             Command::NextView => self.show(self.view.step(1), common),
@@ -202,7 +203,7 @@ impl Detail {
     }
 
     /// Where drawing begins, in so many lines.
-    pub fn top(&mut self, height: usize, lines: usize) -> usize {
+    pub(crate) fn top(&mut self, height: usize, lines: usize) -> usize {
         (self.height, self.lines) = (height, lines);
         if self.view == View::Tree {
             self.cursor = self.cursor.min(lines.saturating_sub(1));
@@ -252,7 +253,7 @@ impl Detail {
     }
 
     /// Looks for words in the message, in its keys and its values; the tree shows where they are.
-    pub fn find(&mut self, words: &str, common: &mut Common) {
+    pub(crate) fn find(&mut self, words: &str, common: &mut Common) {
         self.sought = words.to_owned();
         self.show(View::Tree, common);
         if let Some(message) = self.of.and_then(|of| common.messages.get(of)).cloned() {
@@ -278,7 +279,7 @@ impl Detail {
     }
 
     /// A line was clicked.
-    pub fn click(&mut self, line: usize, _common: &mut Common) {
+    pub(crate) fn click(&mut self, line: usize, _common: &mut Common) {
         if self.view != View::Tree {
             return;
         }

@@ -10,11 +10,11 @@ use crate::key::Key;
 use crate::news::Editing;
 
 /// A longer text is for `$EDITOR`: here every key would cost a copy of it.
-pub const TEXT_BYTES_MAX: usize = 1 << 20;
+pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
 /// A longer text is not compared with the original at every key.
 const COMPARED_BYTES_MAX: usize = 64 << 10;
 
-pub struct Editor {
+pub(crate) struct Editor {
     pub why: Editing,
     pub area: TextArea<'static>,
     /// What is wrong with it as JSON, in a line.
@@ -34,7 +34,7 @@ pub struct Editor {
 
 /// What came of a key.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Wrote {
+pub(crate) enum Wrote {
     Nothing,
     Changed,
     /// Done; send it.
@@ -45,7 +45,7 @@ pub enum Wrote {
 }
 
 impl Editor {
-    pub fn new(why: Editing, text: &str) -> Self {
+    pub(crate) fn new(why: Editing, text: &str) -> Self {
         let mut area = TextArea::from(text.lines());
         area.set_max_histories(200);
         area.move_cursor(CursorMove::Top);
@@ -65,20 +65,20 @@ impl Editor {
     }
 
     /// The text was written before, and it was not sent.
-    pub fn refuse(&mut self, words: &str) {
+    pub(crate) fn refuse(&mut self, words: &str) {
         self.refused = Some(words.to_owned());
         self.changes += 1;
     }
 
-    pub fn is_changed(&self) -> bool {
+    pub(crate) fn is_changed(&self) -> bool {
         self.changes > 0
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.area.lines().join("\n")
     }
 
-    pub fn title(&self) -> &'static str {
+    pub(crate) fn title(&self) -> &'static str {
         match self.why {
             Editing::Modify(_) => "Edit, then ctrl-s sends it on",
             Editing::Answer(_) => "Write the answer, then ctrl-s gives it",
@@ -87,7 +87,7 @@ impl Editor {
         }
     }
 
-    pub fn key(&mut self, key: Key) -> Wrote {
+    pub(crate) fn key(&mut self, key: Key) -> Wrote {
         match key {
             // What was written is not thrown away by one key.
             Key { code: KeyCode::Esc, .. } | Key { code: KeyCode::Char('c'), ctrl: true, .. } => {
@@ -112,7 +112,7 @@ impl Editor {
         }
     }
 
-    pub fn paste(&mut self, text: &str) -> Wrote {
+    pub(crate) fn paste(&mut self, text: &str) -> Wrote {
         // Terminals send what ends a line as the key that does.
         let lines = text.replace("\r\n", "\n").replace('\r', "\n");
         let room = TEXT_BYTES_MAX.saturating_sub(self.area.lines().iter().map(String::len).sum());
@@ -122,7 +122,7 @@ impl Editor {
 
     /// What differs from a text, if neither is long. What is no JSON for a moment is not compared: every
     /// line of it would differ.
-    pub fn compare(&mut self, original: &str) -> Option<&Diff> {
+    pub(crate) fn compare(&mut self, original: &str) -> Option<&Diff> {
         let is_due = self.compared.as_ref().is_none_or(|(as_of, _)| *as_of != self.changes && self.fault.is_none());
         if is_due {
             let text = self.text();

@@ -6,7 +6,7 @@ use super::common::Common;
 use crate::text;
 
 /// What becomes of a message at its time, in a word: `denied`.
-pub fn at_its_time(held: &Held) -> &'static str {
+pub(crate) fn at_its_time(held: &Held) -> &'static str {
     match held.asks.as_ref().map(|question| question.on_timeout) {
         None => "forwarded",
         Some(Permission::Allow) => "approved",
@@ -15,7 +15,7 @@ pub fn at_its_time(held: &Held) -> &'static str {
 }
 
 /// A time that is left, to the second: `25 s`, `1m 40s`.
-pub fn seconds(ms: u64) -> String {
+pub(crate) fn seconds(ms: u64) -> String {
     match ms / 1_000 {
         seconds @ ..60 => format!("{seconds} s"),
         seconds @ 60..3_600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
@@ -106,12 +106,12 @@ fn stays(held: &Held, common: &Common) -> bool {
 }
 
 /// `will be forwarded`, `will be denied in 25 s unless answered elsewhere`
-pub fn once_left(held: &Held, common: &Common) -> String {
+pub(crate) fn once_left(held: &Held, common: &Common) -> String {
     Fate::of(held, common).told(1, common.remaining(held))
 }
 
 /// `1 message is held and will be forwarded. Leave?`
-pub fn leaving(common: &Common) -> String {
+pub(crate) fn leaving(common: &Common) -> String {
     let mut kinds: Vec<(Fate, usize, Option<u64>)> = Vec::new();
     for held in common.held_by_us() {
         let (fate, left) = (Fate::of(held, common), common.remaining(held));

@@ -7,7 +7,7 @@ use crate::command::{Command, Screen};
 use crate::news::Effect;
 
 #[derive(Default)]
-pub struct HeldScreen {
+pub(crate) struct HeldScreen {
     /// The message that is looked at, even if it is held no longer.
     selected: Option<u64>,
     pub cursor: Cursor,
@@ -25,7 +25,7 @@ pub struct HeldScreen {
 }
 
 /// What the schema of its tool says of a message, by the catalogue of one version.
-pub struct Fit {
+pub(crate) struct Fit {
     pub of: u64,
     pub version: u64,
     /// Good or bad, in a line; nothing if there is no schema.
@@ -34,13 +34,13 @@ pub struct Fit {
 
 impl HeldScreen {
     /// The screen is shown.
-    pub fn enter(&mut self, common: &mut Common) {
+    pub(crate) fn enter(&mut self, common: &mut Common) {
         self.trouble = None;
         self.settle(common);
     }
 
     /// The held message that commands are about. In place of one that is gone, the next of the queue is.
-    pub fn selected(&self, common: &Common) -> Option<u64> {
+    pub(crate) fn selected(&self, common: &Common) -> Option<u64> {
         let held = common.held();
         let after = |selected: u64| held.iter().find(|held| held.sequence >= selected).or(held.last());
         match self.selected {
@@ -51,7 +51,7 @@ impl HeldScreen {
     }
 
     /// The queue may be another now.
-    pub fn settle(&mut self, common: &mut Common) {
+    pub(crate) fn settle(&mut self, common: &mut Common) {
         let selected = self.selected(common);
         if selected != self.selected {
             self.look_at(selected);
@@ -71,26 +71,26 @@ impl HeldScreen {
     }
 
     /// Where in the queue the selected one is.
-    pub fn place(&self, common: &Common) -> usize {
+    pub(crate) fn place(&self, common: &Common) -> usize {
         let selected = self.selected(common);
         common.held().iter().position(|held| Some(held.sequence) == selected).unwrap_or(0)
     }
 
     /// A whole message came.
-    pub fn came(&mut self, sequence: u64) {
+    pub(crate) fn came(&mut self, sequence: u64) {
         self.asked.take_if(|asked| *asked == sequence);
         self.trouble.take_if(|(of, _)| *of == sequence);
         self.shown.forget(sequence);
         self.fit = None;
     }
 
-    pub fn failed(&mut self, sequence: u64, words: &str) {
+    pub(crate) fn failed(&mut self, sequence: u64, words: &str) {
         if self.asked.take_if(|asked| *asked == sequence).is_some() {
             self.trouble = Some((sequence, words.to_owned()));
         }
     }
 
-    pub fn select_line(&mut self, line: usize, common: &mut Common) {
+    pub(crate) fn select_line(&mut self, line: usize, common: &mut Common) {
         self.is_on_message = false;
         if let Some(held) = common.held().get(line) {
             self.look_at(Some(held.sequence));
@@ -99,7 +99,7 @@ impl HeldScreen {
     }
 
     /// Does what the command says, if that is this screen's to do.
-    pub fn command(&mut self, command: Command, common: &mut Common) -> bool {
+    pub(crate) fn command(&mut self, command: Command, common: &mut Common) -> bool {
         match command {
             Command::NextPane | Command::PreviousPane => self.is_on_message = !self.is_on_message,
             Command::Open => self.is_on_message = true,

@@ -7,7 +7,7 @@ use crate::key::Key;
 
 /// What can be chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub(crate) enum Choice {
     CopyJson,
     /// The JSON path of what is selected in the tree.
     CopyPath,
@@ -29,7 +29,7 @@ pub enum Choice {
     EndProxy,
 }
 
-pub struct Menu {
+pub(crate) struct Menu {
     pub title: String,
     pub choices: Vec<(char, String, Choice)>,
     pub selected: usize,
@@ -37,18 +37,18 @@ pub struct Menu {
 
 /// What came of a key.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Chosen {
+pub(crate) enum Chosen {
     Nothing,
     It(Choice),
     Left,
 }
 
 impl Menu {
-    pub fn new(title: impl Into<String>, choices: impl IntoIterator<Item = (char, String, Choice)>) -> Self {
+    pub(crate) fn new(title: impl Into<String>, choices: impl IntoIterator<Item = (char, String, Choice)>) -> Self {
         Self { title: title.into(), choices: choices.into_iter().collect(), selected: 0 }
     }
 
-    pub fn key(&mut self, key: Key) -> Chosen {
+    pub(crate) fn key(&mut self, key: Key) -> Chosen {
         let last = self.choices.len().saturating_sub(1);
         match key.code {
             KeyCode::Esc | KeyCode::Char('q') if !self.has(key) => return Chosen::Left,
@@ -70,7 +70,7 @@ impl Menu {
         self.choices.iter().any(|(letter, ..)| key.typed() == Some(*letter))
     }
 
-    pub fn choose(&self, at: usize) -> Chosen {
+    pub(crate) fn choose(&self, at: usize) -> Chosen {
         self.choices.get(at).map_or(Chosen::Left, |(.., choice)| Chosen::It(choice.clone()))
     }
 }

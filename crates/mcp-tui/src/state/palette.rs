@@ -12,7 +12,7 @@ use super::prompt::event;
 use crate::command::{COMMANDS, Command, Entry, Screen};
 use crate::key::Key;
 
-pub struct Palette {
+pub(crate) struct Palette {
     input: Input,
     pub found: Vec<&'static Entry>,
     pub selected: usize,
@@ -21,24 +21,24 @@ pub struct Palette {
 
 /// What came of a key.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Picked {
+pub(crate) enum Picked {
     Nothing,
     It(Command),
     Left,
 }
 
 impl Palette {
-    pub fn new(screen: Screen) -> Self {
+    pub(crate) fn new(screen: Screen) -> Self {
         let mut palette = Self { input: Input::default(), found: Vec::new(), selected: 0, screen };
         palette.search();
         palette
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         self.input.value()
     }
 
-    pub fn key(&mut self, key: Key) -> Picked {
+    pub(crate) fn key(&mut self, key: Key) -> Picked {
         match key {
             Key { code: KeyCode::Esc, .. } | Key { code: KeyCode::Char('c'), ctrl: true, .. } => return Picked::Left,
             Key { code: KeyCode::Enter, .. } => {

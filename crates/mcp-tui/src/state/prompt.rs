@@ -16,7 +16,7 @@ const LINE_BYTES_MAX: usize = mcp_filter::EXPRESSION_BYTES_MAX;
 
 /// What a line is typed for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asking {
+pub(crate) enum Asking {
     Filter,
     /// Hold what this matches; in place of the named breakpoint, if one is.
     Breakpoint(Option<String>),
@@ -42,7 +42,7 @@ pub enum Asking {
 }
 
 impl Asking {
-    pub fn title(&self) -> &'static str {
+    pub(crate) fn title(&self) -> &'static str {
         match self {
             Self::Filter => "Filter",
             Self::Breakpoint(None) => "Hold what matches",
@@ -61,12 +61,12 @@ impl Asking {
         }
     }
 
-    pub fn is_filter(&self) -> bool {
+    pub(crate) fn is_filter(&self) -> bool {
         matches!(self, Self::Filter | Self::AuditFilter | Self::Breakpoint(_))
     }
 }
 
-pub struct Prompt {
+pub(crate) struct Prompt {
     pub asking: Asking,
     input: Input,
     /// How far back in the history, counted from its end.
@@ -77,7 +77,7 @@ pub struct Prompt {
 
 /// What came of a key.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Typed {
+pub(crate) enum Typed {
     Nothing,
     /// The text is another.
     Changed,
@@ -86,22 +86,22 @@ pub enum Typed {
 }
 
 impl Prompt {
-    pub fn new(asking: Asking, text: &str) -> Self {
+    pub(crate) fn new(asking: Asking, text: &str) -> Self {
         let mut prompt = Self { asking, input: Input::new(text.to_owned()), back: 0, fault: None };
         prompt.check();
         prompt
     }
 
-    pub fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         self.input.value()
     }
 
     /// Where the cursor is, in letters.
-    pub fn cursor(&self) -> usize {
+    pub(crate) fn cursor(&self) -> usize {
         self.input.cursor()
     }
 
-    pub fn key(&mut self, key: Key, history: &History) -> Typed {
+    pub(crate) fn key(&mut self, key: Key, history: &History) -> Typed {
         match key {
             Key { code: KeyCode::Esc, .. } => return Typed::Left,
             Key { code: KeyCode::Char('c'), ctrl: true, .. } => return Typed::Left,
@@ -120,7 +120,7 @@ impl Prompt {
         if changed { Typed::Changed } else { Typed::Nothing }
     }
 
-    pub fn paste(&mut self, text: &str) -> Typed {
+    pub(crate) fn paste(&mut self, text: &str) -> Typed {
         let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         let room = LINE_BYTES_MAX.saturating_sub(self.text().len());
         for letter in line[..line.floor_char_boundary(room)].chars() {
@@ -150,7 +150,7 @@ impl Prompt {
 }
 
 /// A key as the widgets know it.
-pub fn event(key: Key) -> KeyEvent {
+pub(crate) fn event(key: Key) -> KeyEvent {
     let mut modifiers = KeyModifiers::NONE;
     modifiers.set(KeyModifiers::CONTROL, key.ctrl);
     modifiers.set(KeyModifiers::ALT, key.alt);
@@ -159,10 +159,10 @@ pub fn event(key: Key) -> KeyEvent {
 
 /// Lines that were given before, each once, the newest last.
 #[derive(Default)]
-pub struct History(Vec<String>);
+pub(crate) struct History(Vec<String>);
 
 impl History {
-    pub fn add(&mut self, line: &str) {
+    pub(crate) fn add(&mut self, line: &str) {
         if line.is_empty() {
             return;
         }

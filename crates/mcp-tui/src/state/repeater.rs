@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 use mcp_control::api::{Message, Page, PageQuery, Replay};
 use serde_json::value::RawValue;
 
-pub use drawn::{Drawn, Text};
-pub use tab::{Against, Answer, Became, Content, Original, Run, Tab};
+pub(crate) use drawn::{Drawn, Text};
+pub(crate) use tab::{Against, Answer, Became, Content, Original, Run, Tab};
 
 use super::common::{Common, Repeat};
 use super::prompt::Asking;
@@ -37,7 +37,7 @@ const EARLY_MAX: usize = 32;
 const LEARNED_FROM: usize = 5;
 
 #[derive(Default)]
-pub struct Repeater {
+pub(crate) struct Repeater {
     pub tabs: Vec<Tab>,
     /// The tab that is looked at.
     pub shown: usize,
@@ -60,26 +60,26 @@ enum Wanted {
 
 impl Repeater {
     /// The screen is shown.
-    pub fn enter(&mut self, _common: &mut Common) {}
+    pub(crate) fn enter(&mut self, _common: &mut Common) {}
 
-    pub fn tab(&self) -> Option<&Tab> {
+    pub(crate) fn tab(&self) -> Option<&Tab> {
         self.tabs.get(self.shown)
     }
 
     /// The message that general commands are about.
-    pub fn subject(&self) -> Option<u64> {
+    pub(crate) fn subject(&self) -> Option<u64> {
         let tab = self.tab()?;
         let run = tab.shown_run().and_then(Run::sequence).filter(|_| self.is_on_answer);
         run.or(Some(tab.sequence))
     }
 
     /// What is edited, by the number that [`Repeater::edited`] takes.
-    pub fn edited_text(&self) -> Option<(u64, String)> {
+    pub(crate) fn edited_text(&self) -> Option<(u64, String)> {
         self.tab().map(|tab| (tab.id, json::pretty_of(&tab.text)))
     }
 
     /// Does what the command says, if that is this screen's to do.
-    pub fn command(&mut self, command: Command, common: &mut Common) -> bool {
+    pub(crate) fn command(&mut self, command: Command, common: &mut Common) -> bool {
         match command {
             Command::Replay => self.send(common),
             Command::CloseTab => self.close(),
@@ -124,11 +124,11 @@ impl Repeater {
         }
     }
 
-    pub fn show_tab(&mut self, tab: usize) {
+    pub(crate) fn show_tab(&mut self, tab: usize) {
         self.shown = tab.min(self.tabs.len().saturating_sub(1));
     }
 
-    pub fn show_run(&mut self, run: usize) {
+    pub(crate) fn show_run(&mut self, run: usize) {
         self.is_on_answer = true;
         if let Some(tab) = self.tabs.get_mut(self.shown) {
             tab.show(run);
@@ -144,7 +144,7 @@ impl Repeater {
     }
 
     /// Takes a request that some other screen wants sent.
-    pub fn take(&mut self, repeat: Repeat, common: &mut Common) {
+    pub(crate) fn take(&mut self, repeat: Repeat, common: &mut Common) {
         if let Some(words) = common.cannot_act() {
             return common.complain(words);
         }
@@ -197,7 +197,7 @@ impl Repeater {
     }
 
     /// A run was sent, as such a message.
-    pub fn sent(&mut self, run: u64, sequence: u64, common: &mut Common) {
+    pub(crate) fn sent(&mut self, run: u64, sequence: u64, common: &mut Common) {
         let Some(tab) = self.tabs.iter_mut().find(|tab| tab.runs.iter().any(|other| other.id == run)) else { return };
         tab.sent(run, sequence, common.now);
         if let Some(at) = self.early.iter().position(|(request, _)| *request == sequence)
@@ -210,7 +210,7 @@ impl Repeater {
         }
     }
 
-    pub fn refused(&mut self, run: u64, words: String) {
+    pub(crate) fn refused(&mut self, run: u64, words: String) {
         let mut runs = self.tabs.iter_mut().flat_map(|tab| &mut tab.runs);
         if let Some(run) = runs.find(|other| other.id == run) {
             run.became = Became::Refused(words);
@@ -222,7 +222,7 @@ impl Repeater {
     }
 
     /// A message passed; it may answer a run.
-    pub fn see(&mut self, message: &Message, common: &mut Common) {
+    pub(crate) fn see(&mut self, message: &Message, common: &mut Common) {
         let Some(request) = message.answers.filter(|_| !self.tabs.is_empty()) else { return };
         if !self.answered(request, message, common) && self.is_sending() {
             self.early.push_back((request, message.clone()));
@@ -258,12 +258,12 @@ impl Repeater {
     }
 
     /// A whole message came; it may be an answer that was too long for a list.
-    pub fn came(&mut self, message: &Message) {
+    pub(crate) fn came(&mut self, message: &Message) {
         self.fill(message.sequence, || Answer::of(message).content);
         self.make_room();
     }
 
-    pub fn failed(&mut self, sequence: u64, words: &str) {
+    pub(crate) fn failed(&mut self, sequence: u64, words: &str) {
         self.fill(sequence, || Content::Missing(words.to_owned()));
     }
 
@@ -293,7 +293,7 @@ impl Repeater {
     }
 
     /// The request was edited.
-    pub fn edited(&mut self, tab: u64, raw: &str, common: &mut Common) {
+    pub(crate) fn edited(&mut self, tab: u64, raw: &str, common: &mut Common) {
         let Some(tab) = self.tabs.iter_mut().find(|other| other.id == tab) else { return };
         // What was only laid out to be read is sent as it was.
         if raw == json::pretty_of(&tab.text) {
@@ -342,7 +342,7 @@ impl Repeater {
     }
 
     /// Paths that comparisons leave out, with blanks between them.
-    pub fn set_ignored(&mut self, paths: &str, common: &mut Common) {
+    pub(crate) fn set_ignored(&mut self, paths: &str, common: &mut Common) {
         let Some(tab) = self.tabs.get_mut(self.shown) else { return };
         (tab.ignored, tab.is_ignored_said) = (split(paths), true);
         common.say(match tab.ignored.len() {
@@ -352,7 +352,7 @@ impl Repeater {
         });
     }
 
-    pub fn tick(&mut self, common: &mut Common) {
+    pub(crate) fn tick(&mut self, common: &mut Common) {
         // Pages are those of the recording now.
         if common.recording.is_some() {
             self.asked = None;
@@ -393,7 +393,7 @@ impl Repeater {
         })
     }
 
-    pub fn page(&mut self, ticket: Ticket, page: Result<Page, String>, common: &mut Common) {
+    pub(crate) fn page(&mut self, ticket: Ticket, page: Result<Page, String>, common: &mut Common) {
         let Some((_, wanted)) = self.asked.take_if(|(asked, _)| *asked == ticket) else { return };
         // Whoever waits for a run looks again at its time.
         let Ok(page) = page else {
@@ -437,7 +437,7 @@ impl Repeater {
     }
 
     /// When [`Repeater::tick`] has something to do.
-    pub fn due(&self) -> Option<u64> {
+    pub(crate) fn due(&self) -> Option<u64> {
         let runs = self.tabs.iter().flat_map(|tab| &tab.runs);
         let next = runs.filter_map(|run| match &run.became {
             Became::Waiting(waiting) if !waiting.is_given_up => Some(waiting.next),

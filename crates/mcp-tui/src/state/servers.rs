@@ -17,7 +17,7 @@ use crate::text;
 const LOOK_EVERY: u64 = 1_000;
 
 #[derive(Default)]
-pub struct Servers {
+pub(crate) struct Servers {
     /// Absent until they came.
     pub servers: Option<Vec<Server>>,
     pub trouble: Option<String>,
@@ -33,7 +33,7 @@ pub struct Servers {
 
 impl Servers {
     /// The screen is shown.
-    pub fn enter(&mut self, common: &mut Common) {
+    pub(crate) fn enter(&mut self, common: &mut Common) {
         self.due = None;
         if can_look(common) {
             common.wish(Effect::Servers);
@@ -41,14 +41,14 @@ impl Servers {
     }
 
     /// Time has passed.
-    pub fn tick(&mut self, common: &mut Common) {
+    pub(crate) fn tick(&mut self, common: &mut Common) {
         let is_due = self.due.is_some_and(|due| due <= common.now);
         if is_due && common.screen == Screen::Servers && can_look(common) {
             self.enter(common);
         }
     }
 
-    pub fn list(&mut self, servers: Result<api::Servers, Refused>, common: &Common) {
+    pub(crate) fn list(&mut self, servers: Result<api::Servers, Refused>, common: &Common) {
         self.due = Some(common.now + LOOK_EVERY);
         match servers {
             Ok(api::Servers { servers }) => {
@@ -63,17 +63,17 @@ impl Servers {
         }
     }
 
-    pub fn selected(&self) -> Option<&Server> {
+    pub(crate) fn selected(&self) -> Option<&Server> {
         self.servers.as_ref()?.get(self.cursor.at)
     }
 
     /// A line was clicked.
-    pub fn select(&mut self, line: usize) {
+    pub(crate) fn select(&mut self, line: usize) {
         (self.cursor.at, self.facts, self.is_on_facts) = (line, Scroll::default(), false);
     }
 
     /// Does what the command says, if that is this screen's to do.
-    pub fn command(&mut self, command: Command, common: &mut Common) -> bool {
+    pub(crate) fn command(&mut self, command: Command, common: &mut Common) -> bool {
         if self.is_on_facts && self.facts.motion(command) {
             return true;
         }
@@ -95,7 +95,7 @@ impl Servers {
     }
 
     /// Something was done to a server, and shows soon.
-    pub fn acted(&mut self, common: &mut Common) {
+    pub(crate) fn acted(&mut self, common: &mut Common) {
         if common.screen == Screen::Servers {
             self.enter(common);
         }

@@ -11,7 +11,7 @@ use crate::library::{ComparedLine, Comparison, Hit, SessionRef, SessionRow, Trou
 use crate::news::Effect;
 
 #[derive(Default)]
-pub struct Sessions {
+pub(crate) struct Sessions {
     pub rows: Vec<SessionRow>,
     pub is_loading: bool,
     /// Why there is no list.
@@ -26,21 +26,21 @@ pub struct Sessions {
 }
 
 #[derive(Default)]
-pub enum Over {
+pub(crate) enum Over {
     #[default]
     Nothing,
     Hits(Hits),
     Compared(Compared),
 }
 
-pub struct Hits {
+pub(crate) struct Hits {
     pub words: String,
     /// Absent while they are looked for.
     pub found: Option<Vec<Hit>>,
     pub cursor: Cursor,
 }
 
-pub struct Compared {
+pub(crate) struct Compared {
     pub left: String,
     pub right: String,
     pub comparison: Comparison,
@@ -54,14 +54,14 @@ impl Hits {
 }
 
 impl Compared {
-    pub fn line(&self) -> Option<&ComparedLine> {
+    pub(crate) fn line(&self) -> Option<&ComparedLine> {
         self.comparison.lines.get(self.cursor.at)
     }
 }
 
 impl Sessions {
     /// The screen is shown.
-    pub fn enter(&mut self, common: &mut Common) {
+    pub(crate) fn enter(&mut self, common: &mut Common) {
         self.is_loading = true;
         common.wish(Effect::Sessions);
     }
@@ -72,7 +72,7 @@ impl Sessions {
     }
 
     /// The session that a general command is about.
-    pub fn subject(&self) -> Option<&str> {
+    pub(crate) fn subject(&self) -> Option<&str> {
         match &self.over {
             Over::Nothing => self.selected(),
             Over::Hits(hits) => hits.hit().map(|hit| hit.session.as_str()),
@@ -81,7 +81,7 @@ impl Sessions {
     }
 
     /// A line was clicked.
-    pub fn select(&mut self, line: usize) {
+    pub(crate) fn select(&mut self, line: usize) {
         match &mut self.over {
             Over::Nothing => self.cursor.at = line,
             Over::Hits(hits) => hits.cursor.at = line,
@@ -90,7 +90,7 @@ impl Sessions {
     }
 
     /// Does what the command says, if that is this screen's to do.
-    pub fn command(&mut self, command: Command, common: &mut Common) -> bool {
+    pub(crate) fn command(&mut self, command: Command, common: &mut Common) -> bool {
         let is_moved = match &mut self.over {
             Over::Nothing => self.cursor.motion(command, self.rows.len()),
             Over::Hits(hits) => hits.cursor.motion(command, hits.found.as_ref().map_or(0, Vec::len)),
@@ -180,7 +180,7 @@ impl Sessions {
     }
 
     /// Looks for words in all sessions.
-    pub fn search(&mut self, words: String, common: &mut Common) {
+    pub(crate) fn search(&mut self, words: String, common: &mut Common) {
         if words.is_empty() {
             self.over = Over::Nothing;
             return;
@@ -189,7 +189,7 @@ impl Sessions {
         self.over = Over::Hits(Hits { words, found: None, cursor: Cursor::default() });
     }
 
-    pub fn list(&mut self, rows: Result<Vec<SessionRow>, Trouble>, _common: &mut Common) {
+    pub(crate) fn list(&mut self, rows: Result<Vec<SessionRow>, Trouble>, _common: &mut Common) {
         self.is_loading = false;
         match rows {
             Ok(rows) => {
@@ -203,7 +203,7 @@ impl Sessions {
         }
     }
 
-    pub fn hits(&mut self, words: &str, found: Result<Vec<Hit>, Trouble>, common: &mut Common) {
+    pub(crate) fn hits(&mut self, words: &str, found: Result<Vec<Hit>, Trouble>, common: &mut Common) {
         let Over::Hits(hits) = &mut self.over else { return };
         match found {
             // Something else is looked for by now.
@@ -216,7 +216,7 @@ impl Sessions {
         }
     }
 
-    pub fn compared(&mut self, comparison: Result<Comparison, Trouble>, common: &mut Common) {
+    pub(crate) fn compared(&mut self, comparison: Result<Comparison, Trouble>, common: &mut Common) {
         let Some((left, right)) = self.comparing.take() else { return };
         match comparison {
             Ok(comparison) => {

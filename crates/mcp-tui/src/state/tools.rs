@@ -2,7 +2,7 @@
 
 mod catalogue;
 #[cfg(test)]
-pub mod fixtures;
+pub(crate) mod fixtures;
 mod offer;
 #[cfg(test)]
 mod tests;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 use mcp_control::api::{Message, MessageKind, Page, PageQuery};
 use mcp_wire::revision::{Era, Revision};
 
-pub use catalogue::Catalogue;
-pub use offer::{Offer, Sort};
+pub(crate) use catalogue::Catalogue;
+pub(crate) use offer::{Offer, Sort};
 
 use super::common::{Common, Overlay, Repeat};
 use super::cursor::{Cursor, Scroll};
@@ -33,7 +33,7 @@ const FETCHED_MAX: usize = 8;
 
 /// A view of a definition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum View {
+pub(crate) enum View {
     #[default]
     Description,
     Schema,
@@ -42,9 +42,9 @@ pub enum View {
 }
 
 impl View {
-    pub const ALL: [Self; 3] = [Self::Description, Self::Schema, Self::Definition];
+    pub(crate) const ALL: [Self; 3] = [Self::Description, Self::Schema, Self::Definition];
 
-    pub fn title(self) -> &'static str {
+    pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Description => "Description",
             Self::Schema => "Schema",
@@ -59,7 +59,7 @@ impl View {
 }
 
 #[derive(Default)]
-pub struct Tools {
+pub(crate) struct Tools {
     pub catalogue: Catalogue,
     /// What of the catalogue has the words that were asked for, and those words.
     pub found: Vec<Arc<Offer>>,
@@ -86,7 +86,7 @@ pub struct Tools {
 
 /// A definition as it is drawn, made once.
 #[derive(Default)]
-pub struct Shown {
+pub(crate) struct Shown {
     of: Option<Arc<Offer>>,
     pub schema: Option<Pretty>,
     pub definition: Option<Wrap>,
@@ -94,7 +94,7 @@ pub struct Shown {
 
 impl Tools {
     /// The screen is shown.
-    pub fn enter(&mut self, common: &mut Common) {
+    pub(crate) fn enter(&mut self, common: &mut Common) {
         self.load(common);
     }
 
@@ -106,29 +106,29 @@ impl Tools {
     }
 
     /// Somebody needs schemas: reads the lists, unless they were.
-    pub fn want(&mut self, common: &mut Common) {
+    pub(crate) fn want(&mut self, common: &mut Common) {
         if self.asked.is_none() && (!self.is_read || self.is_stale) {
             self.load(common);
         }
     }
 
-    pub fn is_loading(&self) -> bool {
+    pub(crate) fn is_loading(&self) -> bool {
         self.asked.is_some()
     }
 
     /// A message passed; it may be a list.
-    pub fn see(&mut self, message: &Message) {
+    pub(crate) fn see(&mut self, message: &Message) {
         let is_list = Sort::listed_by(message.method.as_deref()).is_some();
         self.is_stale |= is_list && message.kind == MessageKind::Response;
     }
 
-    pub fn tick(&mut self, common: &mut Common) {
+    pub(crate) fn tick(&mut self, common: &mut Common) {
         if self.is_stale && matches!(common.screen, Screen::Tools | Screen::Held) {
             self.want(common);
         }
     }
 
-    pub fn page(&mut self, ticket: Ticket, page: Result<Page, String>, common: &mut Common) {
+    pub(crate) fn page(&mut self, ticket: Ticket, page: Result<Page, String>, common: &mut Common) {
         if self.asked.take_if(|asked| *asked == ticket).is_none() {
             return;
         }
@@ -145,7 +145,7 @@ impl Tools {
     }
 
     /// A whole message came: a list that was too long for a page, or the request for one.
-    pub fn came(&mut self, message: &Message, common: &mut Common) {
+    pub(crate) fn came(&mut self, message: &Message, common: &mut Common) {
         if self.catalogue.is_coming(message.sequence) {
             self.catalogue.take(std::iter::once(message));
             self.changed(common);
@@ -186,23 +186,23 @@ impl Tools {
     }
 
     /// Narrows the list to what has these words.
-    pub fn set_words(&mut self, words: &str) {
+    pub(crate) fn set_words(&mut self, words: &str) {
         self.words = words.trim().to_owned();
         self.find();
         self.scroll = Scroll::default();
     }
 
     /// What was typed does not count.
-    pub fn leave_words(&mut self) {
+    pub(crate) fn leave_words(&mut self) {
         let before = std::mem::take(&mut self.words_before);
         self.set_words(&before);
     }
 
-    pub fn selected(&self) -> Option<&Arc<Offer>> {
+    pub(crate) fn selected(&self) -> Option<&Arc<Offer>> {
         self.found.get(self.cursor.at)
     }
 
-    pub fn select_line(&mut self, line: usize) {
+    pub(crate) fn select_line(&mut self, line: usize) {
         self.is_on_definition = false;
         if line < self.found.len() {
             (self.cursor.at, self.scroll) = (line, Scroll::default());
@@ -210,7 +210,7 @@ impl Tools {
     }
 
     /// Does what the command says, if that is this screen's to do.
-    pub fn command(&mut self, command: Command, common: &mut Common) -> bool {
+    pub(crate) fn command(&mut self, command: Command, common: &mut Common) -> bool {
         match command {
             Command::Filter => {
                 self.words_before.clone_from(&self.words);
@@ -265,12 +265,12 @@ impl Tools {
     }
 
     /// Whether a tool of this name was listed.
-    pub fn knows(&self, tool: &str) -> bool {
+    pub(crate) fn knows(&self, tool: &str) -> bool {
         self.catalogue.tool(tool).is_some()
     }
 
     /// What the tool's schema says of a whole `tools/call`, if both are known: good or bad, in a line.
-    pub fn check_call(&self, message: &str) -> Option<(bool, String)> {
+    pub(crate) fn check_call(&self, message: &str) -> Option<(bool, String)> {
         let message = Document::parse(message).ok()?;
         let member = |node, name: &str| message.member(node, name);
         if message.string(member(0, "method")?)? != "tools/call" {
@@ -283,7 +283,7 @@ impl Tools {
     }
 
     /// The same of arguments.
-    pub fn check_arguments(&self, tool: &str, arguments: &str) -> Option<(bool, String)> {
+    pub(crate) fn check_arguments(&self, tool: &str, arguments: &str) -> Option<(bool, String)> {
         self.check(tool, arguments, "$")
     }
 
@@ -303,7 +303,7 @@ impl Tools {
     }
 
     /// Calls a tool with these arguments, in the repeater.
-    pub fn call(&mut self, tool: &str, arguments: &str, common: &mut Common) {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &str, common: &mut Common) {
         let request = self.catalogue.tool(tool).and_then(|offer| offer.request);
         let Some(sequence) = request else {
             return common.complain("the request that listed this tool is not known, so nobody can be spoken for");
@@ -331,13 +331,13 @@ fn meta_of(raw: &str) -> Option<String> {
 
 impl Shown {
     /// Another definition is drawn, or the same one again.
-    pub fn turn_to(&mut self, offer: &Arc<Offer>) {
+    pub(crate) fn turn_to(&mut self, offer: &Arc<Offer>) {
         if !self.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, offer)) {
             *self = Self { of: Some(Arc::clone(offer)), ..Self::default() };
         }
     }
 
-    pub fn schema(&mut self, offer: &Offer) -> Option<&Pretty> {
+    pub(crate) fn schema(&mut self, offer: &Offer) -> Option<&Pretty> {
         if self.schema.is_none() {
             let document = Document::parse(offer.schema.as_deref()?).ok()?;
             self.schema = Some(Pretty::new(Arc::new(document)));
@@ -345,7 +345,7 @@ impl Shown {
         self.schema.as_ref()
     }
 
-    pub fn definition(&mut self, offer: &Offer, width: usize) -> &mut Wrap {
+    pub(crate) fn definition(&mut self, offer: &Offer, width: usize) -> &mut Wrap {
         self.definition.take_if(|wrap| wrap.width() != width);
         self.definition.get_or_insert_with(|| Wrap::new(offer.definition.as_str(), width))
     }

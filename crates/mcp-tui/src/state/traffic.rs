@@ -9,7 +9,7 @@ mod tests;
 
 use mcp_control::api::{Marked, Message, Outcome, Page, PageQuery, Verdict};
 
-pub use rows::{Row, Rows};
+pub(crate) use rows::{Row, Rows};
 
 use super::common::Common;
 use crate::command::Command;
@@ -26,7 +26,7 @@ const COUNT_EVERY: u64 = 1_000;
 /// Messages that wait for the page they come behind.
 const EARLY_MAX: usize = 2_000;
 
-pub struct Traffic {
+pub(crate) struct Traffic {
     pub rows: Rows,
     /// The message that is looked at.
     pub selected: Option<u64>,
@@ -105,27 +105,27 @@ impl Default for Traffic {
 
 impl Traffic {
     /// Begins anew with the newest messages.
-    pub fn begin(&mut self, common: &mut Common) {
+    pub(crate) fn begin(&mut self, common: &mut Common) {
         self.ask(Load::Newest, common);
     }
 
     /// Everything is forgotten but the filter: another instance or recording is shown.
-    pub fn reset(&mut self, common: &mut Common) {
+    pub(crate) fn reset(&mut self, common: &mut Common) {
         *self = Self { filter: self.filter.take(), last_filter: self.last_filter.take(), ..Self::default() };
         common.messages.clear();
         self.begin(common);
     }
 
-    pub fn is_loading(&self) -> bool {
+    pub(crate) fn is_loading(&self) -> bool {
         self.asked.is_some()
     }
 
     /// The window reaches what is live, so that nothing more is below it.
-    pub fn reaches_end(&self) -> bool {
+    pub(crate) fn reaches_end(&self) -> bool {
         self.is_at_end
     }
 
-    pub fn set_filter(&mut self, filter: Option<String>, common: &mut Common) {
+    pub(crate) fn set_filter(&mut self, filter: Option<String>, common: &mut Common) {
         if self.filter == filter {
             return;
         }
@@ -161,7 +161,7 @@ impl Traffic {
         common.wish(Effect::Page { ticket, query });
     }
 
-    pub fn page(&mut self, ticket: Ticket, page: Result<Page, String>, common: &mut Common) {
+    pub(crate) fn page(&mut self, ticket: Ticket, page: Result<Page, String>, common: &mut Common) {
         let Some((_, load)) = self.asked.take_if(|(asked, _)| *asked == ticket) else { return };
         let page = match page {
             Ok(page) => page,
@@ -244,7 +244,7 @@ impl Traffic {
     }
 
     /// A message passed.
-    pub fn see(&mut self, message: Message, common: &mut Common) {
+    pub(crate) fn see(&mut self, message: Message, common: &mut Common) {
         common.messages.see(&message);
         self.newest = self.newest.max(message.sequence);
         if self.awaits_stream {
@@ -272,7 +272,7 @@ impl Traffic {
     }
 
     /// A stream of events begins, with the filter that counts; so many messages have passed before it.
-    pub fn stream_begins(&mut self, last_sequence: u64) {
+    pub(crate) fn stream_begins(&mut self, last_sequence: u64) {
         self.awaits_stream = false;
         if last_sequence > self.covered {
             self.miss();
@@ -280,7 +280,7 @@ impl Traffic {
     }
 
     /// Some were not told. They are in the history: whoever follows is shown the newest of it.
-    pub fn miss(&mut self) {
+    pub(crate) fn miss(&mut self) {
         if self.follows {
             self.is_torn = true;
         } else if self.is_at_end {
@@ -288,7 +288,7 @@ impl Traffic {
         }
     }
 
-    pub fn tick(&mut self, common: &mut Common) {
+    pub(crate) fn tick(&mut self, common: &mut Common) {
         if self.is_torn && self.asked.is_none() && common.now >= self.caught_up_at + CATCH_UP_EVERY {
             self.caught_up_at = common.now;
             self.ask(Load::Newest, common);
@@ -301,11 +301,11 @@ impl Traffic {
         }
     }
 
-    pub fn counted(&mut self, page: Result<Page, String>) {
+    pub(crate) fn counted(&mut self, page: Result<Page, String>) {
         self.newest = page.map_or(self.newest, |page| self.newest.max(page.last_sequence));
     }
 
-    pub fn decide(&mut self, outcome: &Outcome, common: &mut Common) {
+    pub(crate) fn decide(&mut self, outcome: &Outcome, common: &mut Common) {
         // It may have left otherwise than it came.
         common.messages.forget(outcome.sequence);
         if let Some(row) = self.rows.get_mut(outcome.sequence) {
@@ -317,7 +317,7 @@ impl Traffic {
         }
     }
 
-    pub fn judge(&mut self, verdict: Verdict, common: &mut Common) {
+    pub(crate) fn judge(&mut self, verdict: Verdict, common: &mut Common) {
         common.messages.forget(verdict.sequence);
         if let Some(row) = self.rows.get_mut(verdict.sequence) {
             row.message.verdict = Some(verdict.verdict);
@@ -326,19 +326,19 @@ impl Traffic {
         }
     }
 
-    pub fn mark(&mut self, marked: Marked, common: &mut Common) {
+    pub(crate) fn mark(&mut self, marked: Marked, common: &mut Common) {
         common.messages.forget(marked.sequence);
         if let Some(row) = self.rows.get_mut(marked.sequence) {
             (row.message.mark, row.message.note) = (marked.mark, marked.note);
         }
     }
 
-    pub fn selected_row(&self) -> Option<&Row> {
+    pub(crate) fn selected_row(&self) -> Option<&Row> {
         self.rows.get(self.selected?)
     }
 
     /// The rows to show in so many lines, with the selected one among them.
-    pub fn visible(&mut self, height: usize) -> std::ops::Range<usize> {
+    pub(crate) fn visible(&mut self, height: usize) -> std::ops::Range<usize> {
         self.height = height;
         let len = self.rows.len();
         let selected = self.selected.and_then(|selected| self.rows.position(selected)).unwrap_or(0);
@@ -352,18 +352,18 @@ impl Traffic {
     }
 
     /// The row that is shown on such a line.
-    pub fn on_line(&self, line: usize) -> Option<u64> {
+    pub(crate) fn on_line(&self, line: usize) -> Option<u64> {
         self.rows.at(self.rows.lower_bound(self.top) + line).map(|row| row.message.sequence)
     }
 
-    pub fn select(&mut self, sequence: u64, common: &mut Common) {
+    pub(crate) fn select(&mut self, sequence: u64, common: &mut Common) {
         self.selected = Some(sequence);
         self.follows = self.is_at_end && self.rows.last_sequence() == Some(sequence);
         self.go_on(common);
     }
 
     /// To a message wherever it is, past the filter if need be.
-    pub fn go_to(&mut self, sequence: u64, common: &mut Common) {
+    pub(crate) fn go_to(&mut self, sequence: u64, common: &mut Common) {
         if self.rows.get(sequence).is_some() {
             return self.select(sequence, common);
         }
@@ -374,7 +374,7 @@ impl Traffic {
         self.ask(Load::Around(sequence), common);
     }
 
-    pub fn step(&mut self, by: isize, common: &mut Common) {
+    pub(crate) fn step(&mut self, by: isize, common: &mut Common) {
         let Some(at) = self.selected.and_then(|selected| self.rows.position(selected)) else { return };
         let to = at.saturating_add_signed(by).min(self.rows.len().saturating_sub(1));
         if let Some(sequence) = self.rows.at(to).map(|row| row.message.sequence) {
@@ -383,7 +383,7 @@ impl Traffic {
     }
 
     /// Moves, if the command says so.
-    pub fn motion(&mut self, command: Command, common: &mut Common) -> bool {
+    pub(crate) fn motion(&mut self, command: Command, common: &mut Common) -> bool {
         let page = self.height.saturating_sub(1).max(1) as isize;
         match command {
             Command::Down => self.step(1, common),
@@ -415,7 +415,7 @@ impl Traffic {
     }
 
     /// Looks for the next message that the last filter matches, or the one before.
-    pub fn find(&mut self, is_forward: bool, common: &mut Common) {
+    pub(crate) fn find(&mut self, is_forward: bool, common: &mut Common) {
         let Some(filter) = self.last_filter.clone() else {
             return common.complain("there is no filter yet; `/` makes one");
         };
@@ -430,7 +430,7 @@ impl Traffic {
         common.wish(Effect::Page { ticket, query });
     }
 
-    pub fn found(&mut self, ticket: Ticket, page: Result<Page, String>, common: &mut Common) {
+    pub(crate) fn found(&mut self, ticket: Ticket, page: Result<Page, String>, common: &mut Common) {
         if self.finding.take_if(|asked| *asked == ticket).is_none() {
             return;
         }
@@ -444,7 +444,7 @@ impl Traffic {
     }
 
     /// The message that belongs to the selected one: its request, or its answer.
-    pub fn pair(&self) -> Option<u64> {
+    pub(crate) fn pair(&self) -> Option<u64> {
         let row = self.selected_row()?;
         row.message.answers.or(row.answered.as_ref().map(|answered| answered.sequence))
     }

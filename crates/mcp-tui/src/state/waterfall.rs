@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use mcp_control::api::{Message, MessageKind, Outcome, Page, PageQuery, Verdict};
 
-pub use operation::{Ending, Operation, Round, Waits};
+pub(crate) use operation::{Ending, Operation, Round, Waits};
 
 use super::common::Common;
 use super::cursor::Cursor;
@@ -23,7 +23,7 @@ const OPERATIONS_MAX: usize = 2_000;
 const MESSAGES_MAX: usize = 1_000;
 const PAGES_MAX: usize = 20;
 
-pub struct Waterfall {
+pub(crate) struct Waterfall {
     /// By the sequence of their first request.
     operations: BTreeMap<u64, Operation>,
     selected: Option<u64>,
@@ -63,7 +63,7 @@ impl Default for Waterfall {
 }
 
 /// What all operations together come to.
-pub struct Sum {
+pub(crate) struct Sum {
     pub operations: usize,
     pub times: Option<Percentiles>,
     pub errors: usize,
@@ -72,7 +72,7 @@ pub struct Sum {
 
 impl Waterfall {
     /// The screen is shown.
-    pub fn enter(&mut self, filter: Option<String>, common: &mut Common) {
+    pub(crate) fn enter(&mut self, filter: Option<String>, common: &mut Common) {
         if self.filter != filter {
             *self = Self { filter, ..Self::default() };
         }
@@ -87,16 +87,16 @@ impl Waterfall {
         common.wish(Effect::Page { ticket, query: PageQuery { before, limit, filter, after: None } });
     }
 
-    pub fn is_loading(&self) -> bool {
+    pub(crate) fn is_loading(&self) -> bool {
         self.asked.is_some()
     }
 
-    pub fn filter(&self) -> Option<&str> {
+    pub(crate) fn filter(&self) -> Option<&str> {
         self.filter.as_deref()
     }
 
     /// Does what the command says, if that is this screen's to do.
-    pub fn command(&mut self, command: Command, common: &mut Common) -> bool {
+    pub(crate) fn command(&mut self, command: Command, common: &mut Common) -> bool {
         self.cursor.at = self.position();
         if self.cursor.motion(command, self.operations.len()) {
             self.select(self.cursor.at);
@@ -111,13 +111,13 @@ impl Waterfall {
     }
 
     /// The message that stands for the selected operation.
-    pub fn selected(&self) -> Option<u64> {
+    pub(crate) fn selected(&self) -> Option<u64> {
         let operation = self.operations.get(&self.selected?)?;
         operation.rounds.first().map(Round::known_message)
     }
 
     /// Selects an operation by its place.
-    pub fn select(&mut self, at: usize) {
+    pub(crate) fn select(&mut self, at: usize) {
         self.selected = self.operations.keys().nth(at).copied();
         self.follows = at + 1 >= self.operations.len();
     }
@@ -128,19 +128,19 @@ impl Waterfall {
     }
 
     /// The operations to show in so many lines, the place of the first, and the selected one's place.
-    pub fn visible(&mut self, height: usize) -> (usize, Vec<&Operation>, usize) {
+    pub(crate) fn visible(&mut self, height: usize) -> (usize, Vec<&Operation>, usize) {
         self.cursor.at = self.position();
         let visible = self.cursor.visible(height, self.operations.len());
         (visible.start, self.operations.values().skip(visible.start).take(visible.len()).collect(), self.cursor.at)
     }
 
-    pub fn see(&mut self, message: &Message) {
+    pub(crate) fn see(&mut self, message: &Message) {
         if self.is_on {
             self.note(message);
         }
     }
 
-    pub fn page(&mut self, ticket: Ticket, page: Result<Page, String>, common: &mut Common) {
+    pub(crate) fn page(&mut self, ticket: Ticket, page: Result<Page, String>, common: &mut Common) {
         if self.asked.take_if(|asked| *asked == ticket).is_none() {
             return;
         }
@@ -193,31 +193,31 @@ impl Waterfall {
     }
 
     /// A held message went on, or did not.
-    pub fn decide(&mut self, outcome: &Outcome) {
+    pub(crate) fn decide(&mut self, outcome: &Outcome) {
         self.operations.values_mut().for_each(|operation| operation.decide(outcome));
     }
 
-    pub fn judge(&mut self, verdict: &Verdict) {
+    pub(crate) fn judge(&mut self, verdict: &Verdict) {
         if let Some(operation) = self.operations.get_mut(&verdict.sequence) {
             operation.is_denied = verdict.verdict == "deny";
         }
     }
 
-    pub fn tick(&mut self, common: &mut Common) {
+    pub(crate) fn tick(&mut self, common: &mut Common) {
         self.now = common.now;
     }
 
-    pub fn has_open(&self) -> bool {
+    pub(crate) fn has_open(&self) -> bool {
         self.operations.values().any(Operation::is_open)
     }
 
     /// The time by the clock that messages are stamped with. That of a recording stands still.
-    pub fn now_us(&self, common: &Common) -> i64 {
+    pub(crate) fn now_us(&self, common: &Common) -> i64 {
         let since = if common.recording.is_some() { 0 } else { common.now.saturating_sub(self.newest_at) };
         self.newest_us.saturating_add(since.saturating_mul(1000).try_into().unwrap_or(i64::MAX))
     }
 
-    pub fn sum(&self) -> Sum {
+    pub(crate) fn sum(&self) -> Sum {
         let times: Vec<u64> = self.operations.values().filter_map(Operation::duration_ns).collect();
         let ends = |ending: Ending| self.operations.values().filter(|one| one.ending() == ending).count();
         Sum {

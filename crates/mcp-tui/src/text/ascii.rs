@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Replaces glyphs of our own. Letters of a peer stay: they are what was written.
-pub fn ascii(text: &str) -> Cow<'_, str> {
+pub(crate) fn ascii(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || !text.chars().any(|c| replaced(c).is_some()) {
         return Cow::Borrowed(text);
     }

@@ -52,18 +52,18 @@ const CHARS: [char; 44] = [
 ];
 
 impl Chance {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    pub fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 11) as usize % bound
     }
 
-    pub fn text(&mut self, chars_max: usize) -> String {
+    pub(crate) fn text(&mut self, chars_max: usize) -> String {
         let mut text = String::new();
         for _ in 0..self.below(chars_max + 1) {
             let c = match self.below(8) {
@@ -76,7 +76,7 @@ impl Chance {
     }
 
     /// JSON with odd spacing, odd numbers, and keys of any kind.
-    pub fn json(&mut self, depth_max: usize) -> String {
+    pub(crate) fn json(&mut self, depth_max: usize) -> String {
         let blank = [" ", "", "\n", "\t "][self.below(4)];
         let value = match self.below(if depth_max == 0 { 5 } else { 8 }) {
             0 => "null".to_owned(),

@@ -10,7 +10,7 @@ const MINUTE_NS: u64 = 60 * SECOND_NS;
 const HOUR_NS: u64 = 60 * MINUTE_NS;
 
 /// `812 B`, `9.5 kB`, `67 MB`: in thousands, as disks and networks count.
-pub fn human_size(bytes: u64) -> String {
+pub(crate) fn human_size(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if bytes < 1000 {
         return format!("{bytes} B");
@@ -25,7 +25,7 @@ pub fn human_size(bytes: u64) -> String {
 }
 
 /// `0.4 ms`, `312 ms`, `2.1 s`, `1m 04s`, `3h 20m`.
-pub fn human_time(ns: u64) -> String {
+pub(crate) fn human_time(ns: u64) -> String {
     match ns {
         ..MILLISECOND_NS => format!("0.{} ms", ns / 100_000),
         MILLISECOND_NS..SECOND_NS => format!("{} ms", ns / MILLISECOND_NS),
@@ -36,7 +36,7 @@ pub fn human_time(ns: u64) -> String {
 }
 
 /// The time of day of an RFC 3339 time, in UTC: `14:02:11.2`. Dashes if it is none.
-pub fn clock(rfc3339: &str) -> String {
+pub(crate) fn clock(rfc3339: &str) -> String {
     let Ok(time) = rfc3339.parse::<Timestamp>() else {
         return "--:--:--.-".to_owned();
     };
@@ -46,7 +46,7 @@ pub fn clock(rfc3339: &str) -> String {
 }
 
 /// How long ago, in one unit: `now`, `31 s`, `4 min`, `2 h`, `9 d`.
-pub fn age(ms: u64) -> String {
+pub(crate) fn age(ms: u64) -> String {
     match ms / 1000 {
         0 => "now".to_owned(),
         seconds @ 1..60 => format!("{seconds} s"),

@@ -31,7 +31,7 @@ enum What {
     Latency,
 }
 
-pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let layout = match area.width >= COLUMNS_FOR_TWO {
         true => Layout::horizontal([Constraint::Percentage(65), Constraint::Percentage(35)]),
         false => Layout::vertical([Constraint::Percentage(60), Constraint::Percentage(40)]),

@@ -21,7 +21,7 @@ const FULL: u16 = 6;
 const NAME: usize = 14;
 const FILTER: usize = 30;
 
-pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let full = if area.height >= ROWS_FOR_FULL { FULL } else { 0 };
     let wanted = breakpoints(&app.common).len().max(1) as u16 + 3;
     let room = area.height.saturating_sub(full);

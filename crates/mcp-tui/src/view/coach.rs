@@ -11,9 +11,9 @@ use crate::text;
 use crate::theme::{Role, Theme};
 
 /// Rows of the strip.
-pub const ROWS: u16 = 3;
+pub(crate) const ROWS: u16 = 3;
 
-pub fn draw(app: &App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn draw(app: &App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let Some(coach) = app.coach.as_ref().filter(|_| area.height >= ROWS) else { return };
     let (at, of) = coach.progress();
     let title = match coach.step() {

@@ -19,7 +19,7 @@ use crate::theme::{Role, Theme};
 /// Of the messages that one led to, so many are named.
 const MADE_SHOWN: usize = 3;
 
-pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let title = app.detail.of.map_or(" Detail ".to_owned(), |sequence| title(app, sequence));
     let title = text::fit(&title, usize::from(area.width.saturating_sub(2)), theme.ascii);
     let block = pane(title, app.detail.has_keys, theme);
@@ -123,11 +123,11 @@ fn json_lines(detail: &mut Detail, message: &Message, height: usize, theme: &The
 }
 
 /// Spans of JSON in their colours.
-pub fn spans_line(spans: Vec<json::Span>, theme: &Theme) -> Line<'static> {
+pub(crate) fn spans_line(spans: Vec<json::Span>, theme: &Theme) -> Line<'static> {
     Line::from_iter(spans.into_iter().map(|span| Span::styled(span.text, theme.style(json_role(span.kind)))))
 }
 
-pub fn json_role(kind: json::Kind) -> Role {
+pub(crate) fn json_role(kind: json::Kind) -> Role {
     match kind {
         json::Kind::Key => Role::JsonKey,
         json::Kind::String => Role::JsonString,
@@ -253,7 +253,7 @@ fn about(message: &Message, theme: &Theme) -> Vec<Line<'static>> {
     facts.into_iter().map(|(name, value)| named(name, &value, theme)).collect()
 }
 
-pub fn named(name: &str, value: &str, theme: &Theme) -> Line<'static> {
+pub(crate) fn named(name: &str, value: &str, theme: &Theme) -> Line<'static> {
     let name = Span::styled(format!("{}: ", text::clean(name)), theme.style(Role::JsonKey));
     Line::from(vec![name, Span::raw(text::clean(value).into_owned())])
 }

@@ -12,7 +12,7 @@ const CONTEXT: usize = 3;
 const COLUMNS_FOR_TWO: usize = 100;
 
 /// All lines of a comparison.
-pub fn lines(diff: &Diff, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub(crate) fn lines(diff: &Diff, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     let words = match (diff.is_same, diff.differing) {
         (true, _) => "no difference".to_owned(),

@@ -15,7 +15,7 @@ use crate::text;
 use crate::theme::{Role, Theme};
 
 /// ` mcp-proxy — stdio — python server.py … [INTERCEPT] ● rec 412 msgs 2 held`
-pub fn title(app: &App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn title(app: &App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let right = standing(app, theme);
     let right_width = right.width() as u16;
     let room = usize::from(area.width.saturating_sub(right_width + 1));
@@ -99,7 +99,7 @@ fn standing(app: &App, theme: &Theme) -> Line<'static> {
 }
 
 /// ` [Filter: ___]  [Passthrough] [Intercept]`, or what was said last.
-pub fn filter_row(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn filter_row(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     if area.height == 0 {
         return;
     }
@@ -148,7 +148,7 @@ fn progress(app: &App, theme: &Theme) -> Option<Line<'static>> {
     Some(Line::styled(text, theme.style(Role::Warn)))
 }
 
-pub fn buttons(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn buttons(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     if area.height == 0 {
         return;
     }
@@ -188,7 +188,7 @@ fn draw_buttons(app: &mut App, frame: &mut Frame<'_>, area: Rect, buttons: &[(St
 }
 
 /// `?:Help`, every screen's key and the keys of the seed's row, each with its name as far as they fit.
-pub fn keys(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn keys(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     if area.height == 0 {
         return;
     }

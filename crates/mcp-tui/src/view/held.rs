@@ -27,7 +27,7 @@ const ROWS_FOR_TWO_LINES: u16 = 6;
 /// Cells of the bar that runs out.
 const BAR: u64 = 10;
 
-pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     if app.held.is_zoomed {
         return match app.held.is_on_message {
             true => selected(app, frame, area, theme),

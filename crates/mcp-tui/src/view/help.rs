@@ -13,7 +13,7 @@ use crate::key::Key;
 use crate::text;
 use crate::theme::{Role, Theme};
 
-pub fn draw(app: &App, scroll: &mut usize, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn draw(app: &App, scroll: &mut usize, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let place = middle(area, 78, area.height.saturating_sub(2));
     frame.render_widget(Clear, place);
     let title = format!(" Help: {} — any other key closes it ", app.common.screen.title());

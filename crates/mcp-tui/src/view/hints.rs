@@ -11,7 +11,7 @@ use crate::text;
 use crate::theme::{Role, Theme};
 
 /// ` f forward  d drop`, as many as there is room for.
-pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme, hints: &[(Command, &'static str)]) {
+pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme, hints: &[(Command, &'static str)]) {
     let mut x = area.x;
     for (command, label) in hints {
         let key = app.keymap.shown(*command);
@@ -35,7 +35,7 @@ pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme, hin
 const ROWS_FOR_HINTS: u16 = 8;
 
 /// Draws the keys into the last row of a pane, if it is high enough; what is left of it.
-pub fn below(
+pub(crate) fn below(
     app: &mut App,
     frame: &mut Frame<'_>,
     area: Rect,

@@ -22,7 +22,7 @@ use crate::theme::{Role, Theme};
 /// Columns from which an edit is compared with what came.
 const COLUMNS_FOR_COMPARING: u16 = 110;
 
-pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let mut overlay = std::mem::take(&mut app.common.overlay);
     match &mut overlay {
         Overlay::None => {}
@@ -36,7 +36,7 @@ pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
 }
 
 /// A place in the middle, no larger than there is room.
-pub fn middle(area: Rect, width: u16, height: u16) -> Rect {
+pub(crate) fn middle(area: Rect, width: u16, height: u16) -> Rect {
     let (width, height) = (width.min(area.width), height.min(area.height));
     Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height }
 }

@@ -33,7 +33,7 @@ const OF_ANSWERS: [(Command, &str); 4] = [
     (Command::Open, "to the message"),
 ];
 
-pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let Some(tab) = app.repeater.tabs.get(app.repeater.shown) else { return empty(frame, area, theme) };
     let [tabs, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
     let title = format!(" Request #{}{} ", tab.sequence, if tab.is_edited() { ", edited" } else { "" });

@@ -25,7 +25,7 @@ const OF_LIST: [(Command, &str); 5] = [
     (Command::Export, "export"),
 ];
 
-pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     match std::mem::take(&mut app.sessions.over) {
         Over::Nothing => list(app, frame, area, theme),
         Over::Hits(mut hits) => {

@@ -7,7 +7,7 @@ use crate::theme::{Role, Theme};
 
 /// A column: what it is called, how wide it is, and whether it ends at its right edge, as numbers do.
 #[derive(Clone, Copy)]
-pub struct Column<T> {
+pub(crate) struct Column<T> {
     pub what: T,
     pub title: &'static str,
     pub cells: usize,
@@ -15,18 +15,23 @@ pub struct Column<T> {
 }
 
 impl<T> Column<T> {
-    pub fn text(what: T, title: &'static str, cells: usize) -> Self {
+    pub(crate) fn text(what: T, title: &'static str, cells: usize) -> Self {
         Self { what, title, cells, is_number: false }
     }
 
-    pub fn number(what: T, title: &'static str, cells: usize) -> Self {
+    pub(crate) fn number(what: T, title: &'static str, cells: usize) -> Self {
         Self { what, title, cells, is_number: true }
     }
 }
 
 /// The columns that there is room for: those that come first in `by_weight` are the last to go. What is
 /// left over goes to those that have `grows`.
-pub fn fitted<T: Copy + PartialEq>(columns: &[Column<T>], by_weight: &[T], grows: &[T], room: usize) -> Vec<Column<T>> {
+pub(crate) fn fitted<T: Copy + PartialEq>(
+    columns: &[Column<T>],
+    by_weight: &[T],
+    grows: &[T],
+    room: usize,
+) -> Vec<Column<T>> {
     let mut shown: Vec<Column<T>> = columns.to_vec();
     let wide = |shown: &[Column<T>]| shown.iter().map(|column| column.cells + 1).sum::<usize>();
     for what in by_weight.iter().rev() {
@@ -43,12 +48,16 @@ pub fn fitted<T: Copy + PartialEq>(columns: &[Column<T>], by_weight: &[T], grows
     shown
 }
 
-pub fn head<T: Copy>(columns: &[Column<T>], theme: &Theme) -> Line<'static> {
+pub(crate) fn head<T: Copy>(columns: &[Column<T>], theme: &Theme) -> Line<'static> {
     let cells = columns.iter().map(|column| cell(column, column.title, theme));
     Line::styled(cells.collect::<Vec<_>>().join(" "), theme.style(Role::Faint))
 }
 
-pub fn line<T: Copy>(columns: &[Column<T>], theme: &Theme, value: impl Fn(T) -> (String, Role)) -> Line<'static> {
+pub(crate) fn line<T: Copy>(
+    columns: &[Column<T>],
+    theme: &Theme,
+    value: impl Fn(T) -> (String, Role),
+) -> Line<'static> {
     let mut spans = Vec::with_capacity(columns.len() * 2);
     for column in columns {
         let (text, role) = value(column.what);
@@ -67,7 +76,7 @@ fn cell<T>(column: &Column<T>, text: &str, theme: &Theme) -> String {
 }
 
 /// `11-15 14:02:11`, or with the year and without the seconds; in UTC. Blank if it is no time.
-pub fn day_and_time(rfc3339: &str, has_year: bool) -> String {
+pub(crate) fn day_and_time(rfc3339: &str, has_year: bool) -> String {
     let form = if has_year { "%Y-%m-%d %H:%M" } else { "%m-%d %H:%M:%S" };
     let time = rfc3339.parse::<jiff::Timestamp>();
     time.map(|time| time.strftime(form).to_string()).unwrap_or_default()

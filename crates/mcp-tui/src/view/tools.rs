@@ -25,7 +25,7 @@ const ABOUT_MIN: usize = 8;
 /// What is said of a definition with characters in it that cannot be seen.
 const HIDDEN: &str = "hidden characters";
 
-pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     if app.tools.is_zoomed {
         return match app.tools.is_on_definition {
             true => definition(app, frame, area, theme),

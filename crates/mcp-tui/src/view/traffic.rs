@@ -23,7 +23,7 @@ const LIST_COLUMNS_FOR_MORE: u16 = 64;
 /// Fewer cells of arguments would tell nothing.
 const ARGUMENTS_CELLS_MIN: usize = 6;
 
-pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     if app.detail.is_zoomed {
         return match app.detail.has_keys {
             true => detail::draw(app, frame, area, theme),
@@ -41,7 +41,7 @@ pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
 }
 
 /// A box for a pane; the one that has the keys stands out.
-pub fn pane(title: String, has_keys: bool, theme: &Theme) -> Block<'static> {
+pub(crate) fn pane(title: String, has_keys: bool, theme: &Theme) -> Block<'static> {
     let role = if has_keys { Role::Active } else { Role::Border };
     let block = Block::new().borders(Borders::ALL).border_style(theme.style(role)).title(title);
     match theme.ascii {

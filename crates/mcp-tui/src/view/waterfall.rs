@@ -18,7 +18,7 @@ const STATUS_CELLS: usize = 13;
 /// Columns below which names are shorter.
 const COLUMNS_FOR_NAMES: usize = 70;
 
-pub fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
+pub(crate) fn draw(app: &mut App, frame: &mut Frame<'_>, area: Rect, theme: &Theme) {
     let filter = app.waterfall.filter().map(|filter| format!(" {}", text::clean(filter))).unwrap_or_default();
     let title = text::fit(&format!(" Waterfall{filter} "), usize::from(area.width.saturating_sub(2)), theme.ascii);
     let block = pane(title, true, theme);

@@ -9,7 +9,7 @@ const WRAPPED_LINES_MAX: usize = 1_000;
 
 /// Method and tool: `tools/call [read_file]`, `tools/call (response)`; of a proxy tool also what it does:
 /// `tools/call [proxy: call read_file]`.
-pub fn what(message: &Message) -> String {
+pub(crate) fn what(message: &Message) -> String {
     let method = message.method.as_deref().map(text::clean);
     let does = message.proxied.as_deref().map(|does| format!(": {}", text::clean(does))).unwrap_or_default();
     let tool = message.tool.as_deref().map(|tool| format!(" [{}{does}]", text::clean(tool))).unwrap_or_default();
@@ -26,7 +26,7 @@ pub fn what(message: &Message) -> String {
 }
 
 /// How it went, if that is known: `ok`, `err -32601`, `denied`.
-pub fn status(message: &Message) -> String {
+pub(crate) fn status(message: &Message) -> String {
     if let Some(outcome) = message.outcome.as_deref().filter(|outcome| is_telling(outcome)) {
         return text::clean(outcome).into_owned();
     }
@@ -46,18 +46,18 @@ fn is_telling(outcome: &str) -> bool {
     matches!(outcome, "dropped" | "refused" | "answered" | "cancelled" | "discarded")
 }
 
-pub fn is_bad(message: &Message) -> bool {
+pub(crate) fn is_bad(message: &Message) -> bool {
     message.status.as_deref() == Some("err")
         || matches!(message.kind, MessageKind::Error | MessageKind::Event)
         || message.verdict.as_deref() == Some("deny")
 }
 
-pub fn is_to_server(message: &Message) -> bool {
+pub(crate) fn is_to_server(message: &Message) -> bool {
     message.direction == Direction::ClientToServer
 }
 
 /// A value as the filter language takes it.
-pub fn quoted(value: &str) -> String {
+pub(crate) fn quoted(value: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_-/.".contains(c);
     match !value.is_empty() && value.chars().all(is_plain) {
         true => value.to_owned(),
@@ -66,7 +66,7 @@ pub fn quoted(value: &str) -> String {
 }
 
 /// A text of several lines in lines of so many cells, broken between words where that can be. Clean.
-pub fn wrapped(words: &str, cells: usize, ascii: bool) -> Vec<String> {
+pub(crate) fn wrapped(words: &str, cells: usize, ascii: bool) -> Vec<String> {
     let cells = cells.max(1);
     let mut lines = Vec::new();
     for paragraph in words.lines().take(WRAPPED_LINES_MAX) {
@@ -93,6 +93,6 @@ pub fn wrapped(words: &str, cells: usize, ascii: bool) -> Vec<String> {
 }
 
 /// What a session or an instance is called: the first letters of its id.
-pub fn short_id(id: &str) -> String {
+pub(crate) fn short_id(id: &str) -> String {
     text::clean(&id.chars().take(8).collect::<String>()).into_owned()
 }

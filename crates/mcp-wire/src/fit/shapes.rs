@@ -1,15 +1,15 @@
 //! What the protocol's objects have, as far as readers check it. Members that are not named here are let be.
 
-pub type Shape = &'static [Part];
+pub(super) type Shape = &'static [Part];
 
-pub struct Part {
+pub(super) struct Part {
     pub name: &'static str,
     pub need: Need,
     pub is: Is,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Need {
+pub(super) enum Need {
     /// Without it the object is nothing.
     Must,
     /// It may be missing; if it is there and wrong, the object would mean something else without it.
@@ -19,7 +19,7 @@ pub enum Need {
 }
 
 #[derive(Clone, Copy)]
-pub enum Is {
+pub(super) enum Is {
     Text,
     Flag,
     Whole,
@@ -70,7 +70,7 @@ const TOOL_ANNOTATIONS: Is = Is::A(&[
     may("openWorldHint", Is::Flag),
 ]);
 
-pub const TOOL: Shape = &[
+pub(super) const TOOL: Shape = &[
     must("name", Is::Text),
     must("inputSchema", Is::InputSchema),
     may("title", Is::Text),
@@ -82,10 +82,10 @@ pub const TOOL: Shape = &[
     may("_meta", Is::Object),
 ];
 
-pub const INPUT_SCHEMA: Shape =
+pub(super) const INPUT_SCHEMA: Shape =
     &[kept("type", Is::OneOf(&["object"])), kept("properties", Is::Object), kept("required", TEXTS)];
 
-pub const PROMPT: Shape = &[
+pub(super) const PROMPT: Shape = &[
     must("name", Is::Text),
     may("title", Is::Text),
     may("description", Is::Text),
@@ -97,7 +97,7 @@ pub const PROMPT: Shape = &[
 const ARGUMENT: Shape =
     &[must("name", Is::Text), may("title", Is::Text), may("description", Is::Text), may("required", Is::Flag)];
 
-pub const RESOURCE: Shape = &[
+pub(super) const RESOURCE: Shape = &[
     must("uri", Is::Address),
     must("name", Is::Text),
     may("title", Is::Text),
@@ -109,7 +109,7 @@ pub const RESOURCE: Shape = &[
     may("_meta", Is::Object),
 ];
 
-pub const TEMPLATE: Shape = &[
+pub(super) const TEMPLATE: Shape = &[
     must("uriTemplate", Is::Text),
     must("name", Is::Text),
     may("title", Is::Text),
@@ -120,28 +120,28 @@ pub const TEMPLATE: Shape = &[
     may("_meta", Is::Object),
 ];
 
-pub const CALL_RESULT: Shape = &[
+pub(super) const CALL_RESULT: Shape = &[
     must("content", Is::Items(&Is::Content)),
     may("structuredContent", Is::Output),
     may("isError", Is::Flag),
     may("_meta", Is::Object),
 ];
 
-pub const READ_RESULT: Shape = &[must("contents", Is::Items(&Is::Contents)), may("_meta", Is::Object)];
+pub(super) const READ_RESULT: Shape = &[must("contents", Is::Items(&Is::Contents)), may("_meta", Is::Object)];
 
-pub const PROMPT_RESULT: Shape =
+pub(super) const PROMPT_RESULT: Shape =
     &[must("messages", Is::Items(&Is::A(MESSAGE))), may("description", Is::Text), may("_meta", Is::Object)];
 
 const MESSAGE: Shape = &[must("role", ROLES), must("content", Is::Content)];
 
-pub const TEXT_CONTENTS: Shape = &[
+pub(super) const TEXT_CONTENTS: Shape = &[
     must("uri", Is::Text),
     must("text", Is::Text),
     may("blob", Is::Text),
     may("mimeType", Is::Text),
     may("_meta", Is::Object),
 ];
-pub const BLOB_CONTENTS: Shape = &[
+pub(super) const BLOB_CONTENTS: Shape = &[
     must("uri", Is::Text),
     must("blob", Is::Text),
     may("text", Is::Text),
@@ -150,7 +150,7 @@ pub const BLOB_CONTENTS: Shape = &[
 ];
 
 /// Blocks of content, by their `type`.
-pub const CONTENT: &[(&str, Shape)] = &[
+pub(super) const CONTENT: &[(&str, Shape)] = &[
     ("text", &[must("text", Is::Text), may("annotations", ANNOTATIONS), may("_meta", Is::Object)]),
     ("image", BINARY),
     ("audio", BINARY),

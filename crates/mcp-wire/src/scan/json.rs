@@ -20,27 +20,27 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(bytes: &'a [u8]) -> Self {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self::at(bytes, 0, Texture::of(bytes))
     }
 
     /// The same from somewhere in a text on.
-    pub fn at(bytes: &'a [u8], at: usize, texture: Texture) -> Self {
+    pub(super) fn at(bytes: &'a [u8], at: usize, texture: Texture) -> Self {
         Self { bytes, at, texture, open: Open::default(), deepest: 0 }
     }
 
-    pub fn peek(&self) -> Step<u8> {
+    pub(super) fn peek(&self) -> Step<u8> {
         self.bytes.get(self.at).copied().ok_or(NotJson)
     }
 
     #[inline]
-    pub fn skip_blanks(&mut self) {
+    pub(super) fn skip_blanks(&mut self) {
         while let Some(b' ' | b'\t' | b'\r' | b'\n') = self.bytes.get(self.at) {
             self.at += 1;
         }
     }
 
-    pub fn expect(&mut self, byte: u8) -> Step {
+    pub(super) fn expect(&mut self, byte: u8) -> Step {
         if self.peek()? != byte {
             return Err(NotJson);
         }
@@ -50,7 +50,7 @@ impl<'a> Walk<'a> {
 
     /// Walks the members of the object at the cursor. `member` gets the key's text between its
     /// quotes and the cursor at the value, which it must walk past.
-    pub fn members(&mut self, mut member: impl FnMut(&mut Self, &'a [u8]) -> Step) -> Step {
+    pub(super) fn members(&mut self, mut member: impl FnMut(&mut Self, &'a [u8]) -> Step) -> Step {
         self.expect(b'{')?;
         self.enter(Container::Object);
         self.skip_blanks();
@@ -74,7 +74,7 @@ impl<'a> Walk<'a> {
 
     /// Walks past one value of any kind.
     #[inline]
-    pub fn value(&mut self) -> Step {
+    pub(super) fn value(&mut self) -> Step {
         if self.peek()? == b'"' { self.string() } else { self.other_value() }
     }
 
@@ -152,7 +152,7 @@ impl<'a> Walk<'a> {
     }
 
     /// A key and its colon; the cursor ends on the value.
-    pub fn key(&mut self) -> Step<&'a [u8]> {
+    pub(super) fn key(&mut self) -> Step<&'a [u8]> {
         let start = self.at + 1;
         self.string()?;
         let key = &self.bytes[start..self.at - 1];
@@ -258,7 +258,7 @@ pub(crate) struct Texture {
 }
 
 impl Texture {
-    pub fn of(bytes: &[u8]) -> Self {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
         /// Nothing that is asked for.
         const PLAIN: u8 = b' ';
         let (parts, rest) = bytes.as_chunks::<16>();

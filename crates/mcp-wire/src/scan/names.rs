@@ -66,7 +66,7 @@ impl Place {
     /// Which name `key` is; nothing if that takes a closer look: it stands there twice, is spelled with an escape, or
     /// could be taken for another. `seen` are the names so far.
     #[inline(always)]
-    pub fn named(self, key: &[u8], seen: &mut u16) -> Option<Named> {
+    pub(super) fn named(self, key: &[u8], seen: &mut u16) -> Option<Named> {
         let named = self.exact(key);
         if named == Named::Unknown {
             return self.is_plainly_other(key).then_some(named);
@@ -107,13 +107,13 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub fn of(place: Place) -> Self {
+    pub(super) fn of(place: Place) -> Self {
         Self { place, seen: 0 }
     }
 
     /// Which name `key` (the text between its quotes) is; marks a repeat and a look-alike.
     #[inline]
-    pub fn find(&mut self, key: &[u8], ambiguity: &mut Option<Ambiguity>) -> Named {
+    pub(super) fn find(&mut self, key: &[u8], ambiguity: &mut Option<Ambiguity>) -> Named {
         let named = match self.place.exact(key) {
             Named::Unknown if key.iter().all(|byte| byte.is_ascii_lowercase()) => return Named::Unknown,
             Named::Unknown => self.respelled(key, ambiguity),

@@ -101,7 +101,7 @@ impl Place {
     ];
 
     /// What `key` is, if it is spelled exactly so.
-    pub fn name(self, key: &[u8]) -> Member {
+    pub(super) fn name(self, key: &[u8]) -> Member {
         match self {
             Self::Envelope => match key {
                 b"jsonrpc" => Member::Version,
@@ -142,7 +142,7 @@ impl Place {
 
     /// Whether somebody could take `key`, which is none of the names of this place, for one of them.
     #[inline]
-    pub fn has_alike(self, key: &Key<'_>) -> bool {
+    pub(super) fn has_alike(self, key: &Key<'_>) -> bool {
         !matches!(self, Self::Arguments | Self::Elsewhere) && self.names().likeness(key) != Likeness::Other
     }
 

@@ -23,7 +23,7 @@ pub(super) struct Key<'a> {
 impl<'a> Key<'a> {
     /// Reads a key with its quotes. `None` if it cannot be decoded.
     #[inline]
-    pub fn read(json: &'a [u8]) -> Option<Self> {
+    pub(super) fn read(json: &'a [u8]) -> Option<Self> {
         let inner = &json[1..json.len() - 1];
         match Print::of_plain(inner) {
             Some(print) => Some(Self { text: Cow::Borrowed(inner), to_parsers: print, to_people: print }),
@@ -47,15 +47,15 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
 impl Print {
-    pub const NONE: Self = Self(0);
+    pub(super) const NONE: Self = Self(0);
 
     /// One bit of 64, for telling in no time that a key is not among a few.
-    pub fn bit(self) -> u64 {
+    pub(super) fn bit(self) -> u64 {
         1 << (self.0 >> 58)
     }
 
     /// Of a text in lower case.
-    pub fn of(text: &[u8]) -> Self {
+    pub(super) fn of(text: &[u8]) -> Self {
         let (words, rest) = text.as_chunks::<8>();
         let print = words.iter().fold(Self::seed(text), |print, word| print.with(u64::from_le_bytes(*word)));
         print.with(last_word(rest))

@@ -24,7 +24,7 @@ impl Default for Siblings {
 
 impl Siblings {
     #[inline(always)]
-    pub fn add(&mut self, key: Print) -> Result<(), Unfit> {
+    pub(super) fn add(&mut self, key: Print) -> Result<(), Unfit> {
         if self.count == FEW {
             self.add_to_many(key);
             return Ok(());
@@ -46,7 +46,7 @@ impl Siblings {
     }
 
     #[inline(always)]
-    pub fn finish(&mut self) -> Result<(), Unfit> {
+    pub(super) fn finish(&mut self) -> Result<(), Unfit> {
         if self.many.is_empty() { Ok(()) } else { self.finish_many() }
     }
 

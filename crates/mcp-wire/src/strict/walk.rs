@@ -48,12 +48,12 @@ static ACTION: LazyLock<Print> = LazyLock::new(|| Print::of(b"action"));
 type Step<T = ()> = Result<T, Unfit>;
 
 impl<'a> Walk<'a> {
-    pub fn new(bytes: &'a [u8], texture: Texture, keys: &'a JudgedKeys) -> Self {
+    pub(super) fn new(bytes: &'a [u8], texture: Texture, keys: &'a JudgedKeys) -> Self {
         Self { bytes, at: 0, keys, has_escapes: texture.has_escapes, shape: Shape::default() }
     }
 
     /// Walks the whole message.
-    pub fn message(&mut self) -> Step {
+    pub(super) fn message(&mut self) -> Step {
         self.skip_blanks();
         self.value(Place::Envelope, false)
     }

@@ -20,14 +20,14 @@ use crate::policy::operation::Classifier;
 use crate::policy::rules::{Permission, Rule, Rules};
 use crate::record::Recorder;
 
-pub struct Play {
+pub(crate) struct Play {
     pub pipeline: Pipeline,
     pub conversation: Conversation,
     pub out: Outbox,
     dir: TempDir,
 }
 
-pub fn rule(name: &str, filter: &str, verdict: VerdictKind) -> Rule {
+pub(crate) fn rule(name: &str, filter: &str, verdict: VerdictKind) -> Rule {
     Rule {
         name: name.into(),
         filter: Filter::parse(filter).expect("a filter"),
@@ -38,7 +38,7 @@ pub fn rule(name: &str, filter: &str, verdict: VerdictKind) -> Rule {
     }
 }
 
-pub fn rules(rules: Vec<Rule>) -> Rules {
+pub(crate) fn rules(rules: Vec<Rule>) -> Rules {
     Rules {
         rules,
         default: Permission::Allow,
@@ -56,7 +56,7 @@ fn deny_deletes() -> Rules {
 }
 
 impl Play {
-    pub fn by(rules: Rules) -> Self {
+    pub(crate) fn by(rules: Rules) -> Self {
         let dir = TempDir::new().expect("a directory");
         let instance = Uuid::from_u128(7);
         let begin =
@@ -68,17 +68,17 @@ impl Play {
         Self { pipeline, conversation, out: Outbox::default(), dir }
     }
 
-    pub fn sends(&mut self, from: Side, text: &str) {
+    pub(crate) fn sends(&mut self, from: Side, text: &str) {
         let frame = Frame { bytes: Bytes::copy_from_slice(text.as_bytes()), ending: Ending::Lf, bom: false };
         self.pipeline.pass(&mut self.conversation, from, [Cut::Frame(frame)], &mut self.out);
         self.release();
     }
 
-    pub fn calls(&mut self, id: u32, tool: &str) {
+    pub(crate) fn calls(&mut self, id: u32, tool: &str) {
         self.sends(Side::Client, &call(id, tool));
     }
 
-    pub fn release(&mut self) {
+    pub(crate) fn release(&mut self) {
         for release in self.pipeline.holds.take_released() {
             self.conversation.settle(&release);
             self.out.to_client.extend(release.unasks);
@@ -87,19 +87,19 @@ impl Play {
         }
     }
 
-    pub fn decides(&mut self, decision: Decision) -> Result<(), DecideError> {
+    pub(crate) fn decides(&mut self, decision: Decision) -> Result<(), DecideError> {
         let held = self.pipeline.status().held;
         let decided = self.pipeline.decisions().decide(held[0].sequence, decision, "Ann");
         self.release();
         decided
     }
 
-    pub fn got(&mut self, side: Side) -> Vec<String> {
+    pub(crate) fn got(&mut self, side: Side) -> Vec<String> {
         self.out.to(side).drain(..).map(|out| String::from_utf8_lossy(out.frame().bytes).into_owned()).collect()
     }
 
     /// Ends the run. What the audit has comes back, without what differs from run to run.
-    pub fn audited(self) -> Vec<String> {
+    pub(crate) fn audited(self) -> Vec<String> {
         let (_, ended) = self.pipeline.finish(&mcp_store::End::default());
         ended.expect("the log ends well");
         let file = self
@@ -127,7 +127,7 @@ impl Play {
     }
 }
 
-pub fn call(id: u32, tool: &str) -> String {
+pub(crate) fn call(id: u32, tool: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{}}}}}}"#)
 }
 
@@ -242,7 +242,7 @@ fn another_spelling_escapes_no_denial() {
     }
 }
 
-pub fn asking(timeout: Option<Duration>) -> Rules {
+pub(crate) fn asking(timeout: Option<Duration>) -> Rules {
     rules(vec![Rule { timeout, ..rule("careful", "op:write", VerdictKind::Ask) }])
 }
 
@@ -491,7 +491,7 @@ async fn time_permits_nothing_that_is_denied_by_now() {
 }
 
 impl Play {
-    pub fn fills_disk(&mut self, is_full: bool) {
+    pub(crate) fn fills_disk(&mut self, is_full: bool) {
         self.pipeline.journal.audit_mut().is_full = is_full;
     }
 }

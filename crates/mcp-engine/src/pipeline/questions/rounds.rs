@@ -95,7 +95,7 @@ impl Rounds {
     }
 
     /// The call `sequence` and what rules say of it, while nobody has answered.
-    pub fn get(&self, sequence: u64) -> Option<(&ProxyMessage, &Ruling)> {
+    pub(crate) fn get(&self, sequence: u64) -> Option<(&ProxyMessage, &Ruling)> {
         let now = Instant::now();
         let is_meant = |round: &&Round| round.message.sequence == sequence && round.is_open(now);
         self.open.iter().find(is_meant).map(|round| (&round.message, &round.ruling))
@@ -107,13 +107,13 @@ impl Rounds {
     }
 
     /// What waits for an answer, as watchers see it.
-    pub fn held(&self) -> impl Iterator<Item = Held> {
+    pub(crate) fn held(&self) -> impl Iterator<Item = Held> {
         let now = Instant::now();
         self.open.iter().filter(move |round| round.is_open(now)).map(Round::held)
     }
 
     /// The client of a conversation does not come back.
-    pub fn forget(&mut self, conversation: u32) {
+    pub(crate) fn forget(&mut self, conversation: u32) {
         self.open.retain(|round| ![round.message.conversation, round.lane.behalf].contains(&conversation));
         self.bytes = self.open.iter().map(Round::size).sum();
     }

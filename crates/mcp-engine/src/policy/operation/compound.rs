@@ -9,20 +9,20 @@ use super::verbs::UNCUT;
 use super::words::look_up;
 
 /// Where a word is cut in two, and what the two are.
-pub struct Cut {
+pub(super) struct Cut {
     pub at: usize,
     pub meanings: [Option<Meaning>; 2],
 }
 
 /// Shorter verbs begin and end too many other words: `banner`, `dropbox`, `runbook`.
-pub const VERB_BYTES_MIN: usize = 5;
+pub(super) const VERB_BYTES_MIN: usize = 5;
 
 /// A word of the dictionary that is longer than its verb by this much covers what it begins: `deploymentstatus` is
 /// about a deployment, `managerepo` is not about a manager.
 const LONGER_BY: usize = 3;
 
 /// Cuts a word that means nothing as a whole.
-pub fn cut(word: &[u8]) -> Option<Cut> {
+pub(super) fn cut(word: &[u8]) -> Option<Cut> {
     if word.len() <= VERB_BYTES_MIN || is_uncut(word) {
         return None;
     }

@@ -11,7 +11,7 @@ use super::verbs::{ENGINES, GROUPS, Group, HOLDERS, JOINTS, PREPOSITIONS, RIGHTS
 
 /// What a word is.
 #[derive(Clone, Copy)]
-pub enum Meaning {
+pub(super) enum Meaning {
     Verb {
         group: &'static Group,
         verb: &'static Verb,
@@ -30,7 +30,7 @@ pub enum Meaning {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub(super) enum Form {
     /// `delete`
     Plain,
     /// `deletes`, `deleting`, `deletion`, `deleter`: what happens, the plural of a noun, or what does it
@@ -40,10 +40,10 @@ pub enum Form {
 }
 
 /// No known word is longer, and a longer one is not looked up.
-pub const WORD_BYTES_MAX: usize = 24;
+pub(super) const WORD_BYTES_MAX: usize = 24;
 
 /// The meaning of a word in lower case.
-pub fn meaning(word: &str) -> Option<Meaning> {
+pub(super) fn meaning(word: &str) -> Option<Meaning> {
     (word.len() <= WORD_BYTES_MAX).then(|| MEANINGS.get(word).copied()).flatten()
 }
 

@@ -13,7 +13,7 @@ use super::verbs::{ASKING, CREATING, DONE_TO, FILLERS, GROUPED, GROUPING, Group,
 use super::words::{Word, Words};
 
 /// The operation that a name stands for, and why.
-pub fn judge(name: &str) -> (Operation, Reason) {
+pub(super) fn judge(name: &str) -> (Operation, Reason) {
     let words = Words::of(name);
     let own = words.own();
     let judged = if own.iter().any(is_verb) { own } else { words.all() };

@@ -7,7 +7,7 @@ use super::Operation;
 use super::reason::Reason;
 
 /// In the order in which they are tried. A word that contains one tried before it decides nothing, and is left out.
-pub const TABLES: [(Operation, &[&str]); 5] = [
+pub(super) const TABLES: [(Operation, &[&str]); 5] = [
     (Operation::Admin, ADMIN),
     (Operation::Delete, DELETE),
     (Operation::Execute, EXECUTE),
@@ -16,7 +16,7 @@ pub const TABLES: [(Operation, &[&str]); 5] = [
 ];
 
 /// The operation that a name stands for, and why.
-pub fn judge(name: &str) -> (Operation, Reason) {
+pub(super) fn judge(name: &str) -> (Operation, Reason) {
     // Letters that only look like a word's count as that word's.
     let plain = mcp_wire::fold::skeleton(name);
     let name = name.to_lowercase();

@@ -8,7 +8,7 @@
 use super::Operation;
 
 /// Verbs with the same consequences.
-pub struct Group {
+pub(super) struct Group {
     pub title: &'static str,
     /// What tools with these verbs have in common, for the reference.
     pub about: &'static str,
@@ -18,7 +18,7 @@ pub struct Group {
     pub verbs: &'static [Verb],
 }
 
-pub struct Verb {
+pub(super) struct Verb {
     pub word: &'static str,
     /// Whether it is as often a noun (`commit`, `run`): behind another verb it is taken as one.
     pub is_noun: bool,
@@ -47,7 +47,7 @@ impl Verb {
     }
 }
 
-pub const GROUPS: &[Group] = &[
+pub(super) const GROUPS: &[Group] = &[
     Group {
         title: "Looking",
         about: "It looks, computes or converts, and leaves everything as it was.",
@@ -396,7 +396,7 @@ pub const GROUPS: &[Group] = &[
 ];
 
 /// Words for rights and for what gives them. Whoever changes these changes who may do what.
-pub const RIGHTS: &[&str] = &[
+pub(super) const RIGHTS: &[&str] = &[
     "permission",
     "permissions",
     "privilege",
@@ -437,22 +437,22 @@ pub const RIGHTS: &[&str] = &[
 
 /// Words that are about rights only where they are what the verb is done to: `update_user` is,
 /// `update_user_story` is not.
-pub const HOLDERS: &[&str] =
+pub(super) const HOLDERS: &[&str] =
     &["user", "users", "member", "members", "owner", "owners", "client", "clients", "token", "tokens"];
 
 /// Words for settings. Where it is not said whose they are, they are those of the whole: `set_config` is
 /// about what may be done, `set_sheet_settings` is not.
-pub const SETTINGS: &[&str] = &["config", "configuration", "setting", "settings", "preferences"];
+pub(super) const SETTINGS: &[&str] = &["config", "configuration", "setting", "settings", "preferences"];
 
 /// Words for those who have rights together, where the verb is done to them and not to a thing of that name:
 /// `update_group` changes who may do something, `update_log_group` does not.
-pub const GROUPED: &[&str] = &["group", "groups"];
+pub(super) const GROUPED: &[&str] = &["group", "groups"];
 
 /// Words before one of [`GROUPED`] that make it one of those who have rights.
-pub const GROUPING: &[&str] = &["org", "organization", "user", "users", "member", "members"];
+pub(super) const GROUPING: &[&str] = &["org", "organization", "user", "users", "member", "members"];
 
 /// Verbs that do something else where they are done to certain things.
-pub const DONE_TO: &[(&[&str], &[&str], Operation)] = &[
+pub(super) const DONE_TO: &[(&[&str], &[&str], Operation)] = &[
     (&["test"], &["connection", "connections", "connectivity", "integration"], Operation::Read),
     (&["resolve"], &["id", "ids", "selection", "address", "hostname", "path", "reference"], Operation::Read),
     (&["generate"], &["code", "types", "deeplink", "payload", "schema", "metadata"], Operation::Read),
@@ -463,11 +463,11 @@ pub const DONE_TO: &[(&[&str], &[&str], Operation)] = &[
 ];
 
 /// Words before `key` that make it one that opens something. Others are those of a keyboard or a map.
-pub const KEYS: &[&str] = &["api", "ssh", "deploy", "signing", "encryption", "private", "gpg"];
+pub(super) const KEYS: &[&str] = &["api", "ssh", "deploy", "signing", "encryption", "private", "gpg"];
 
 /// Words that end a name without a verb and say what is shown. Other words for things are left out:
 /// `workflow_versions` may well delete versions.
-pub const SHOWN: &[&str] = &[
+pub(super) const SHOWN: &[&str] = &[
     "status",
     "log",
     "logs",
@@ -521,7 +521,7 @@ pub const SHOWN: &[&str] = &[
 ];
 
 /// Words that end a name without a verb and say that it runs something.
-pub const RUN: &[&str] = &[
+pub(super) const RUN: &[&str] = &[
     "shell",
     "bash",
     "sh",
@@ -540,7 +540,7 @@ pub const RUN: &[&str] = &[
 ];
 
 /// Words for what takes statements. To query one runs what the caller writes: `d1_query`, `query_postgres`.
-pub const ENGINES: &[&str] = &[
+pub(super) const ENGINES: &[&str] = &[
     "nodejs",
     "sql",
     "psql",
@@ -564,20 +564,20 @@ pub const ENGINES: &[&str] = &[
 ];
 
 /// Verbs that run a statement where they are done to one of [`ENGINES`].
-pub const ASKING: &[&str] = &["query", "inspect"];
+pub(super) const ASKING: &[&str] = &["query", "inspect"];
 
 /// The verb that runs a statement where it is done to a statement or to one of [`ENGINES`]: `write_query`.
-pub const WRITING: &str = "write";
+pub(super) const WRITING: &str = "write";
 
 /// The verb that ends a name after a noun: `trigger_create` makes a trigger.
-pub const CREATING: &str = "create";
+pub(super) const CREATING: &str = "create";
 
 /// Words that say no more of a tool than that it is one.
-pub const FILLERS: &[&str] = &["tool", "tools"];
+pub(super) const FILLERS: &[&str] = &["tool", "tools"];
 
 /// Words and products that begin or end like a dangerous verb of five letters or more, and are none. Each
 /// covers its plural.
-pub const UNCUT: &[&str] = &[
+pub(super) const UNCUT: &[&str] = &[
     "autostart",
     "buildable",
     "builder",
@@ -651,8 +651,8 @@ pub const UNCUT: &[&str] = &[
 ];
 
 /// Words that join two verbs, so that both count.
-pub const JOINTS: &[&str] = &["and", "or", "then"];
+pub(super) const JOINTS: &[&str] = &["and", "or", "then"];
 
 /// Words that end what a verb is done to.
-pub const PREPOSITIONS: &[&str] =
+pub(super) const PREPOSITIONS: &[&str] =
     &["to", "from", "for", "in", "on", "by", "with", "of", "as", "at", "into", "via", "across"];

@@ -14,7 +14,7 @@ use crate::policy::operation::Operation;
 
 /// One word of a name.
 #[derive(Clone, Copy)]
-pub struct Word {
+pub(super) struct Word {
     /// Where it stands in [`Words::text`].
     start: usize,
     end: usize,
@@ -23,7 +23,7 @@ pub struct Word {
     pub leads_part: bool,
 }
 
-pub struct Words {
+pub(super) struct Words {
     /// The name in plain letters.
     text: Vec<u8>,
     words: Vec<Word>,
@@ -38,7 +38,7 @@ const UNKNOWN: u8 = b'?';
 const WORDS_USUAL: usize = 8;
 
 impl Words {
-    pub fn of(name: &str) -> Self {
+    pub(super) fn of(name: &str) -> Self {
         let (text, is_disguised) = plain(name);
         let mut words = Self { text, words: Vec::with_capacity(WORDS_USUAL), is_disguised };
         let (mut at, mut leads_part) = (0, true);
@@ -54,18 +54,18 @@ impl Words {
         words
     }
 
-    pub fn all(&self) -> &[Word] {
+    pub(super) fn all(&self) -> &[Word] {
         &self.words
     }
 
     /// The words after the last `__`, which parts a server's name from its tool's.
-    pub fn own(&self) -> &[Word] {
+    pub(super) fn own(&self) -> &[Word] {
         let start = self.text.windows(2).rposition(|pair| pair == b"__").map_or(0, |at| at + 2);
         let first = self.words.iter().position(|word| word.start >= start).unwrap_or(0);
         &self.words[first..]
     }
 
-    pub fn text(&self, word: &Word) -> String {
+    pub(super) fn text(&self, word: &Word) -> String {
         String::from_utf8_lossy(&self.text[word.start..word.end]).to_ascii_lowercase()
     }
 
@@ -159,7 +159,7 @@ fn word_end(token: &[u8]) -> usize {
     }
 }
 
-pub fn look_up(word: &[u8]) -> Option<Meaning> {
+pub(super) fn look_up(word: &[u8]) -> Option<Meaning> {
     let mut lower = [0; WORD_BYTES_MAX];
     let lower = lower.get_mut(..word.len())?;
     lower.copy_from_slice(word);

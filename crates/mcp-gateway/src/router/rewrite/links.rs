@@ -95,12 +95,12 @@ pub(super) struct Links<'a> {
 }
 
 impl<'a> Links<'a> {
-    pub fn new(ns: &'a Namespace, bytes: &'a [u8], edits: &'a mut Edits) -> Self {
+    pub(super) fn new(ns: &'a Namespace, bytes: &'a [u8], edits: &'a mut Edits) -> Self {
         Self { ns, bytes, edits }
     }
 
     /// What is in the `_meta` of an object.
-    pub fn metas_of(&mut self, object: Range<usize>) {
+    pub(super) fn metas_of(&mut self, object: Range<usize>) {
         for meta in members(self.bytes, object, "_meta") {
             self.meta(meta);
         }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Inbox, Playbook, line, message};
 
-pub struct Client {
+pub(crate) struct Client {
     pub link: Rc<Link>,
     part: Rc<Part>,
     /// What each request has to say of a client that shook no hands.
@@ -55,7 +55,7 @@ impl Client {
         client
     }
 
-    pub async fn shakes_hands(&self, revision: &str, can: Value) -> Value {
+    pub(crate) async fn shakes_hands(&self, revision: &str, can: Value) -> Value {
         let info = json!({ "name": "test", "version": "1" });
         let params = json!({ "protocolVersion": revision, "capabilities": can, "clientInfo": info });
         self.asks(json!("hello"), "initialize", params);
@@ -65,11 +65,11 @@ impl Client {
     }
 
     /// Sends bytes as they are.
-    pub fn sends(&self, raw: impl AsRef<[u8]>) {
+    pub(crate) fn sends(&self, raw: impl AsRef<[u8]>) {
         self.link.from_client(Lane::PIPE, bytes::Bytes::copy_from_slice(raw.as_ref()));
     }
 
-    pub fn asks(&self, id: impl Into<Value>, method: &str, mut params: Value) {
+    pub(crate) fn asks(&self, id: impl Into<Value>, method: &str, mut params: Value) {
         if let Some(meta) = &self.meta {
             let own = params["_meta"].as_object().cloned().unwrap_or_default();
             params["_meta"] = meta.clone();
@@ -78,79 +78,79 @@ impl Client {
         self.sends(line(&message(Some(id.into()), method, params)));
     }
 
-    pub fn calls(&self, id: impl Into<Value>, tool: &str) {
+    pub(crate) fn calls(&self, id: impl Into<Value>, tool: &str) {
         self.asks(id, "tools/call", json!({ "name": tool, "arguments": {} }));
     }
 
     /// Asks, and gets the answer.
-    pub async fn ask(&self, method: &str, params: Value) -> Value {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Value {
         self.last.set(self.last.get() + 1);
         self.asks(self.last.get(), method, params);
         self.gets_answer(self.last.get()).await
     }
 
-    pub fn tells(&self, method: &str, params: Value) {
+    pub(crate) fn tells(&self, method: &str, params: Value) {
         self.sends(line(&message(None, method, params)));
     }
 
-    pub fn cancels(&self, id: impl Into<Value>) {
+    pub(crate) fn cancels(&self, id: impl Into<Value>) {
         self.tells("notifications/cancelled", json!({ "requestId": id.into() }));
     }
 
     /// Answers a question.
-    pub fn answers(&self, question: &Value, result: Value) {
+    pub(crate) fn answers(&self, question: &Value, result: Value) {
         self.sends(line(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": result })));
     }
 
     /// The first message that has all this; it is waited for.
-    pub async fn gets(&self, expected: Value) -> Value {
+    pub(crate) async fn gets(&self, expected: Value) -> Value {
         self.part.inbox.get(&expected).await.0
     }
 
-    pub async fn gets_answer(&self, id: impl Into<Value>) -> Value {
+    pub(crate) async fn gets_answer(&self, id: impl Into<Value>) -> Value {
         self.gets(json!({ "id": id.into() })).await
     }
 
-    pub async fn gets_result(&self, id: impl Into<Value>, result: Value) -> Value {
+    pub(crate) async fn gets_result(&self, id: impl Into<Value>, result: Value) -> Value {
         self.gets(json!({ "id": id.into(), "result": result })).await
     }
 
-    pub async fn gets_error(&self, id: impl Into<Value>, code: i64) -> Value {
+    pub(crate) async fn gets_error(&self, id: impl Into<Value>, code: i64) -> Value {
         self.gets(json!({ "id": id.into(), "error": { "code": code } })).await
     }
 
     /// What the server says or asks.
-    pub async fn hears(&self, method: &str) -> Value {
+    pub(crate) async fn hears(&self, method: &str) -> Value {
         self.gets(json!({ "method": method })).await
     }
 
     /// What the server says on the stream of the request `id`.
-    pub async fn hears_about(&self, id: impl Into<Value>, method: &str) -> Value {
+    pub(crate) async fn hears_about(&self, id: impl Into<Value>, method: &str) -> Value {
         let (message, about) = self.part.inbox.get(&json!({ "method": method })).await;
         assert_eq!(about, Some(Id::from_json(id.into().to_string().as_bytes())), "{message}");
         message
     }
 
     /// Everything that came and was not named.
-    pub async fn rest(&self) -> Vec<Value> {
+    pub(crate) async fn rest(&self) -> Vec<Value> {
         self.part.inbox.rest().await
     }
 
-    pub async fn gets_nothing_else(&self) {
+    pub(crate) async fn gets_nothing_else(&self) {
         assert_eq!(self.rest().await, Vec::<Value>::new());
     }
 
-    pub fn leaves(&self) {
+    pub(crate) fn leaves(&self) {
         self.link.end();
     }
 
     /// Has so many bytes that it has not read.
-    pub fn has_unread(&self, bytes: usize) {
+    pub(crate) fn has_unread(&self, bytes: usize) {
         self.part.unread.set(bytes);
     }
 
     /// Streams that were closed to be asked for later.
-    pub fn paused(&self) -> Vec<(Id, Option<Duration>)> {
+    pub(crate) fn paused(&self) -> Vec<(Id, Option<Duration>)> {
         self.part.paused.take()
     }
 }

@@ -17,7 +17,7 @@ use tokio::task::{LocalSet, spawn_local};
 use super::{Inbox, line, message};
 
 /// A server before the play begins.
-pub struct ServerPlan {
+pub(crate) struct ServerPlan {
     settings: ServerSettings<()>,
     has: Has,
 }
@@ -52,7 +52,7 @@ const LISTS: [(&str, &str, &str); 4] = [
     ("resources/templates/list", "resourceTemplates", "uriTemplate"),
 ];
 
-pub fn server(name: &str) -> ServerPlan {
+pub(crate) fn server(name: &str) -> ServerPlan {
     let settings = ServerSettings {
         id: name.into(),
         target: (),
@@ -84,43 +84,43 @@ pub fn server(name: &str) -> ServerPlan {
 }
 
 impl ServerPlan {
-    pub fn set(mut self, set: impl FnOnce(&mut ServerSettings<()>)) -> Self {
+    pub(crate) fn set(mut self, set: impl FnOnce(&mut ServerSettings<()>)) -> Self {
         set(&mut self.settings);
         self
     }
 
-    pub fn tools(self, names: &[&str]) -> Self {
+    pub(crate) fn tools(self, names: &[&str]) -> Self {
         self.list("tools/list", json!(names))
     }
 
     /// Items of a list: each whole, or only what it is known by.
-    pub fn list(mut self, method: &str, items: Value) -> Self {
+    pub(crate) fn list(mut self, method: &str, items: Value) -> Self {
         self.has.list(method, &items);
         self
     }
 
-    pub fn pages_of(mut self, items: usize) -> Self {
+    pub(crate) fn pages_of(mut self, items: usize) -> Self {
         self.has.page_size = items;
         self
     }
 
-    pub fn capabilities(mut self, capabilities: Value) -> Self {
+    pub(crate) fn capabilities(mut self, capabilities: Value) -> Self {
         self.has.capabilities = capabilities;
         self
     }
 
     /// It knows the newest revision only.
-    pub fn modern(mut self) -> Self {
+    pub(crate) fn modern(mut self) -> Self {
         (self.has.is_modern, self.has.hints) = (true, json!({ "resultType": "complete", "ttlMs": 60_000 }));
         self
     }
 
-    pub fn hints(mut self, hints: Value) -> Self {
+    pub(crate) fn hints(mut self, hints: Value) -> Self {
         self.has.hints = hints;
         self
     }
 
-    pub fn at_an_address(mut self) -> Self {
+    pub(crate) fn at_an_address(mut self) -> Self {
         self.has.has_address = true;
         self
     }
@@ -141,7 +141,7 @@ impl ServerPlan {
     }
 }
 
-pub struct Server {
+pub(crate) struct Server {
     me: Weak<Self>,
     inbox: Inbox<Rc<Connection>>,
     has: RefCell<Has>,
@@ -155,7 +155,7 @@ pub struct Server {
 }
 
 /// One process of a server, or one session with it.
-pub struct Connection {
+pub(crate) struct Connection {
     server: Weak<Server>,
     link: Weak<Link>,
     alive: RefCell<Option<Alive>>,
@@ -163,27 +163,27 @@ pub struct Connection {
 }
 
 /// A message of the gateway to a server.
-pub struct Heard {
+pub(crate) struct Heard {
     pub message: Value,
     pub connection: Rc<Connection>,
 }
 
 impl Server {
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.inbox.name
     }
 
     /// The test answers these from now on.
-    pub fn answers_by_hand(&self, methods: &[&'static str]) {
+    pub(crate) fn answers_by_hand(&self, methods: &[&'static str]) {
         *self.by_hand.borrow_mut() = methods.to_vec();
     }
 
-    pub fn lists(&self, method: &str, items: Value) {
+    pub(crate) fn lists(&self, method: &str, items: Value) {
         self.has.borrow_mut().list(method, &items);
     }
 
     /// The first message with this method and these parameters; it is waited for.
-    pub async fn gets(&self, method: &str, params: Value) -> Heard {
+    pub(crate) async fn gets(&self, method: &str, params: Value) -> Heard {
         let mut expected = json!({ "method": method });
         if !params.is_null() {
             expected["params"] = params;
@@ -191,41 +191,41 @@ impl Server {
         self.hears(expected).await
     }
 
-    pub async fn hears(&self, expected: Value) -> Heard {
+    pub(crate) async fn hears(&self, expected: Value) -> Heard {
         let (message, connection) = self.inbox.get(&expected).await;
         Heard { message, connection }
     }
 
-    pub async fn gets_call(&self, tool: &str) -> Heard {
+    pub(crate) async fn gets_call(&self, tool: &str) -> Heard {
         self.gets("tools/call", json!({ "name": tool })).await
     }
 
-    pub async fn gets_nothing_else(&self) {
+    pub(crate) async fn gets_nothing_else(&self) {
         let rest = self.inbox.rest().await;
         assert_eq!(rest, Vec::<Value>::new(), "{}", self.name());
     }
 
     /// The parameters of everything with this method that was ever sent to it.
-    pub fn seen(&self, method: &str) -> Vec<Value> {
+    pub(crate) fn seen(&self, method: &str) -> Vec<Value> {
         let seen = self.seen.borrow();
         seen.iter().filter(|message| message["method"] == method).map(|message| message["params"].clone()).collect()
     }
 
-    pub fn starts(&self) -> usize {
+    pub(crate) fn starts(&self) -> usize {
         self.connections.borrow().len()
     }
 
     /// The connection that came about last.
-    pub fn connection(&self) -> Rc<Connection> {
+    pub(crate) fn connection(&self) -> Rc<Connection> {
         Rc::clone(self.connections.borrow().last().expect("it was started"))
     }
 
     /// Says something that belongs to no call.
-    pub fn says(&self, method: &str, params: Value) {
+    pub(crate) fn says(&self, method: &str, params: Value) {
         self.connection().says(&message(None, method, params));
     }
 
-    pub fn asks(&self, id: impl Into<Value>, method: &str, params: Value) {
+    pub(crate) fn asks(&self, id: impl Into<Value>, method: &str, params: Value) {
         self.connection().says(&message(Some(id.into()), method, params));
     }
 
@@ -319,30 +319,30 @@ impl ServerSide for Connection {
 }
 
 impl Connection {
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.is_over.get()
     }
 
     /// Nothing is left of the process.
-    pub fn is_gone(&self) {
+    pub(crate) fn is_gone(&self) {
         drop(self.alive.take());
     }
 
-    pub fn link(&self) -> Rc<Link> {
+    pub(crate) fn link(&self) -> Rc<Link> {
         self.link.upgrade().expect("it is not over")
     }
 
-    pub fn says(&self, message: &Value) {
+    pub(crate) fn says(&self, message: &Value) {
         self.writes(None, line(message));
     }
 
     /// Sends bytes as they are, with the answer to `about`.
-    pub fn writes(&self, about: Option<&Id>, raw: impl Into<Bytes>) {
+    pub(crate) fn writes(&self, about: Option<&Id>, raw: impl Into<Bytes>) {
         self.link().from_server(Lane::PIPE, about, raw.into());
     }
 
     /// Ends by itself.
-    pub fn dies(&self, status: &str) {
+    pub(crate) fn dies(&self, status: &str) {
         let link = self.link();
         link.client.upstream().expect("its client is the gateway").died(status, "last words");
         link.server_is_gone();
@@ -351,15 +351,15 @@ impl Connection {
 }
 
 impl Heard {
-    pub fn id(&self) -> &Value {
+    pub(crate) fn id(&self) -> &Value {
         &self.message["id"]
     }
 
-    pub fn answers(&self, result: Value) {
+    pub(crate) fn answers(&self, result: Value) {
         self.is_answered_with(("result", result));
     }
 
-    pub fn fails(&self, code: i64, message: &str) {
+    pub(crate) fn fails(&self, code: i64, message: &str) {
         self.is_answered_with(("error", json!({ "code": code, "message": message })));
     }
 
@@ -368,12 +368,12 @@ impl Heard {
     }
 
     /// Says something with the answer to this.
-    pub fn says(&self, message: &Value) {
+    pub(crate) fn says(&self, message: &Value) {
         self.writes(&message.to_string());
     }
 
     /// The same in bytes, where `$id` is the id.
-    pub fn writes(&self, raw: &str) {
+    pub(crate) fn writes(&self, raw: &str) {
         let server = self.connection.server.upgrade().expect("it plays");
         let about = self.id().as_i64().map(Id::Integer).filter(|_| !server.is_process());
         if self.connection.link.upgrade().is_some() {
@@ -381,18 +381,18 @@ impl Heard {
         }
     }
 
-    pub fn progresses(&self, progress: u64) {
+    pub(crate) fn progresses(&self, progress: u64) {
         let token = &self.message["params"]["_meta"]["progressToken"];
         let params = json!({ "progressToken": token, "progress": progress });
         self.says(&message(None, "notifications/progress", params));
     }
 
-    pub fn asks(&self, id: impl Into<Value>, method: &str, params: Value) {
+    pub(crate) fn asks(&self, id: impl Into<Value>, method: &str, params: Value) {
         self.says(&message(Some(id.into()), method, params));
     }
 
     /// The address refuses it with a status of HTTP.
-    pub fn is_refused(&self, refusal: &Refusal) {
+    pub(crate) fn is_refused(&self, refusal: &Refusal) {
         let link = self.connection.link();
         let id = Id::Integer(self.id().as_i64().expect("it is a request"));
         link.client.upstream().expect("its client is the gateway").refused(Some(&id), refusal);

@@ -12,7 +12,7 @@ use super::{Found, From, Wanted};
 const OPEN_MAX: usize = 4;
 
 /// A session of this run.
-pub struct Part {
+pub(crate) struct Part {
     pub segment: PathBuf,
     /// Messages of this run that came before it.
     pub earlier: u64,
@@ -21,26 +21,26 @@ pub struct Part {
 }
 
 /// All sessions of this run, the current one last, and the newest sequence in them.
-pub struct Parts {
+pub(crate) struct Parts {
     pub parts: Vec<Part>,
     pub last_sequence: u64,
 }
 
 /// Opened segments.
 #[derive(Default)]
-pub struct Segments {
+pub(crate) struct Segments {
     open: Mutex<Vec<(PathBuf, Pages)>>,
 }
 
 impl Segments {
     /// A session by itself, with what it has now.
-    pub fn alone(&self, segment: &Path) -> Result<Parts, StoreError> {
+    pub(crate) fn alone(&self, segment: &Path) -> Result<Parts, StoreError> {
         let part = Part { segment: segment.to_owned(), earlier: 0, index: None };
         let last_sequence = self.with(&part, Pages::last)?;
         Ok(Parts { parts: vec![part], last_sequence })
     }
 
-    pub fn page(&self, parts: &Parts, wanted: &Wanted) -> Result<Found, StoreError> {
+    pub(crate) fn page(&self, parts: &Parts, wanted: &Wanted) -> Result<Found, StoreError> {
         match wanted.from {
             From::Before(before) => self.before(parts, before, wanted),
             From::After(after) => self.after(parts, after, wanted),
@@ -96,7 +96,7 @@ impl Segments {
         Ok(found)
     }
 
-    pub fn one(&self, parts: &Parts, sequence: u64) -> Result<Option<(Told, u64)>, StoreError> {
+    pub(crate) fn one(&self, parts: &Parts, sequence: u64) -> Result<Option<(Told, u64)>, StoreError> {
         let Some(part) = parts.parts.iter().rev().find(|part| part.earlier < sequence) else { return Ok(None) };
         let told = self.with(part, |pages| pages.one(sequence - part.earlier))?;
         Ok(told.map(|told| (told, part.earlier)))
@@ -104,7 +104,7 @@ impl Segments {
 
     /// The HTTP exchange of a message, as [`super::exchange`] tells it. What of it does not stand in the
     /// session of the message stands in the one before or after, save if it lasted very long.
-    pub fn exchange(&self, parts: &Parts, sequence: u64) -> Result<Option<Option<ExchangeOf>>, StoreError> {
+    pub(crate) fn exchange(&self, parts: &Parts, sequence: u64) -> Result<Option<Option<ExchangeOf>>, StoreError> {
         let Some(at) = parts.parts.iter().rposition(|part| part.earlier < sequence) else { return Ok(None) };
         let part = &parts.parts[at];
         let Some(told) = self.with(part, |pages| pages.one(sequence - part.earlier))? else { return Ok(None) };

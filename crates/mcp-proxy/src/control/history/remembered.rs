@@ -12,7 +12,7 @@ use super::{Found, From, Wanted};
 const CONTENT_MAX: usize = 8 << 20;
 
 /// What is kept, oldest first; nothing where there is a recording to read.
-pub async fn look(shared: &Shared) -> Result<Option<Vec<Told>>, Refusal> {
+pub(super) async fn look(shared: &Shared) -> Result<Option<Vec<Told>>, Refusal> {
     if shared.is_recorded {
         return Ok(None);
     }
@@ -35,7 +35,7 @@ pub async fn look(shared: &Shared) -> Result<Option<Vec<Told>>, Refusal> {
     told.map(Some).map_err(|error| Refusal::internal(format!("the history cannot be read: {error}")))
 }
 
-pub fn page(kept: &[Told], wanted: &Wanted) -> Found {
+pub(super) fn page(kept: &[Told], wanted: &Wanted) -> Found {
     let last_sequence = kept.last().map_or(0, |told| told.recorded.sequence);
     let first_sequence = kept.first().map_or(0, |told| told.recorded.sequence);
     let (mut messages, mut bytes, mut is_full) = (Vec::new(), 0, false);

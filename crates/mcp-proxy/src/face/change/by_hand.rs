@@ -21,14 +21,14 @@ const INTRODUCTION: &str =
 # Leave nothing, or change nothing, and it stays held.
 ";
 
-pub struct ByHand<'a> {
+pub(super) struct ByHand<'a> {
     changed: &'a Changed<'a>,
     file: NamedTempFile,
     before: String,
 }
 
 impl<'a> ByHand<'a> {
-    pub fn begin(changed: &'a Changed<'a>, message: &Bytes) -> Result<Self, Failure> {
+    pub(super) fn begin(changed: &'a Changed<'a>, message: &Bytes) -> Result<Self, Failure> {
         let before = indented(message);
         let mut file = tempfile::Builder::new().prefix("mcp-proxy-held-").suffix(".json").tempfile()?;
         write!(file, "{INTRODUCTION}\n{before}\n")?;
@@ -37,7 +37,7 @@ impl<'a> ByHand<'a> {
     }
 
     /// Lets a person edit until the message is sent, or they give up.
-    pub fn edit(self, send: impl Fn(Box<RawValue>) -> Result<(), ClientError>) -> Result<(), Failure> {
+    pub(super) fn edit(self, send: impl Fn(Box<RawValue>) -> Result<(), ClientError>) -> Result<(), Failure> {
         let mut last = self.before.clone();
         loop {
             editor::open(self.file.path())?;

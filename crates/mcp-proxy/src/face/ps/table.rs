@@ -1,7 +1,7 @@
 //! The table of `ps`: every column where programs read it, as much as fits on a terminal.
 
-pub const COLUMNS: usize = 14;
-pub type Cells = [String; COLUMNS];
+pub(super) const COLUMNS: usize = 14;
+pub(super) type Cells = [String; COLUMNS];
 
 const HEADINGS: [&str; COLUMNS] = [
     "ID",
@@ -26,10 +26,10 @@ const GAP: &str = "  ";
 /// Characters of the server's command that are worth a column.
 const SERVER_LEAST: usize = 16;
 /// A cell without a value.
-pub const NONE: &str = "-";
+pub(super) const NONE: &str = "-";
 
 /// The lines of the table, the headings first.
-pub fn lines(rows: &[Cells], width: Option<usize>) -> Vec<String> {
+pub(super) fn lines(rows: &[Cells], width: Option<usize>) -> Vec<String> {
     let headings = HEADINGS.map(str::to_owned);
     let of_column = |at: usize| rows.iter().chain([&headings]).map(move |row| row[at].chars().count());
     let mut widths: [usize; COLUMNS] = std::array::from_fn(|at| of_column(at).max().unwrap_or_default());

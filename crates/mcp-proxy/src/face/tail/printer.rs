@@ -19,7 +19,7 @@ use crate::report::{ColorChoice, Page, Style, duration};
 /// held at once.
 const REMEMBERED: usize = 16_384;
 
-pub struct Printer {
+pub(super) struct Printer {
     page: Page,
     lines: Lines,
     json: bool,
@@ -41,7 +41,7 @@ pub struct Printer {
 }
 
 impl Printer {
-    pub fn new(json: bool, is_filtered: bool, which: String, color: ColorChoice) -> Self {
+    pub(super) fn new(json: bool, is_filtered: bool, which: String, color: ColorChoice) -> Self {
         Self {
             page: Page::new(color),
             lines: Lines::default(),
@@ -60,7 +60,7 @@ impl Printer {
     }
 
     /// A message; after it, that it is held if that happened before anybody listened.
-    pub fn message(&mut self, message: &Message) -> io::Result<()> {
+    pub(super) fn message(&mut self, message: &Message) -> io::Result<()> {
         self.message_itself(message)?;
         let held_before = self.held_before.extract_if(.., |held| held.sequence <= message.sequence);
         let held: Vec<Held> = held_before.collect();
@@ -68,7 +68,7 @@ impl Printer {
     }
 
     /// How things stand as the stream begins. Messages after `last` are still to come.
-    pub fn begin(&mut self, snapshot: Snapshot, last: u64) -> io::Result<()> {
+    pub(super) fn begin(&mut self, snapshot: Snapshot, last: u64) -> io::Result<()> {
         self.mode = snapshot.mode;
         self.policy = snapshot.instance.policy;
         let (past, to_come): (Vec<Held>, _) = snapshot.held.into_iter().partition(|held| held.sequence <= last);
@@ -77,7 +77,7 @@ impl Printer {
     }
 
     /// How things stand after something was not told: what of it is new.
-    pub fn go_on(&mut self, snapshot: &Snapshot) -> io::Result<()> {
+    pub(super) fn go_on(&mut self, snapshot: &Snapshot) -> io::Result<()> {
         self.mode(snapshot.mode)?;
         if let Some(policy) = &snapshot.instance.policy {
             self.policy(policy)?;
@@ -89,7 +89,7 @@ impl Printer {
     }
 
     /// These are printed next. If they are of several conversations, the first line says so already.
-    pub fn expect<'a>(&mut self, messages: impl IntoIterator<Item = &'a Message>) {
+    pub(super) fn expect<'a>(&mut self, messages: impl IntoIterator<Item = &'a Message>) {
         messages.into_iter().for_each(|message| self.learn_conversation(message));
     }
 
@@ -119,7 +119,7 @@ impl Printer {
     }
 
     /// What is not a message. Who is in control and which breakpoints there are is not told here.
-    pub fn event(&mut self, event: &Event) -> io::Result<()> {
+    pub(super) fn event(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::Held(held) => self.held(held),
             Event::Outcome(outcome) if self.is_of_interest(outcome.sequence) => self.outcome(outcome),
@@ -268,11 +268,11 @@ impl Printer {
         self.page.line(&line)
     }
 
-    pub fn flush(&mut self) -> io::Result<()> {
+    pub(super) fn flush(&mut self) -> io::Result<()> {
         self.page.flush()
     }
 
-    pub fn end(self) -> io::Result<()> {
+    pub(super) fn end(self) -> io::Result<()> {
         self.page.end()
     }
 }

@@ -62,7 +62,7 @@ const KNOWN: [&str; 41] = [
     "available_tools",
 ];
 
-pub struct Entry<'e, 't, 'a> {
+pub(super) struct Entry<'e, 't, 'a> {
     members: &'t [Member],
     dialect: Dialect,
     inputs: Option<&'t Located>,
@@ -76,7 +76,7 @@ pub struct Entry<'e, 't, 'a> {
 }
 
 impl<'e, 't, 'a> Entry<'e, 't, 'a> {
-    pub fn new(
+    pub(super) fn new(
         members: &'t [Member],
         dialect: Dialect,
         inputs: Option<&'t Located>,
@@ -96,7 +96,7 @@ impl<'e, 't, 'a> Entry<'e, 't, 'a> {
     }
 
     /// `None` if nothing outside of the client can be this server.
-    pub fn translated(mut self, name: &str, name_at: &Range<usize>, is_off: bool) -> Option<Vec<Member>> {
+    pub(super) fn translated(mut self, name: &str, name_at: &Range<usize>, is_off: bool) -> Option<Vec<Member>> {
         let members = self.members;
         let value = |key: &str| member(members, key).map(|member| &member.value.value);
         let is_built_in = matches!(value("type"), Some(Value::Text(word)) if BUILT_IN.contains(&word.as_str()));

@@ -8,7 +8,7 @@ use crate::config::{Located, Member, Value, member};
 use crate::gateway::fields::Reader;
 use crate::gateway::ids;
 
-pub fn translated(top: &[Member], root: &Located, reader: &mut Reader<'_>) -> Option<Located> {
+pub(super) fn translated(top: &[Member], root: &Located, reader: &mut Reader<'_>) -> Option<Located> {
     let Some((name, name_at)) = text(top, "name") else {
         reader.wrong(&(root.span.start..root.span.start), "this server has no `name`", "its names begin with it");
         return None;

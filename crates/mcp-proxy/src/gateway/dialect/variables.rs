@@ -8,7 +8,7 @@ use crate::gateway::world::World;
 
 /// Where a text stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub(super) enum Place {
     /// A word of a command, where `${…}` may be meant for a shell.
     Command,
     /// A variable of the server's environment.
@@ -18,14 +18,14 @@ pub enum Place {
 
 /// What cannot be written otherwise.
 #[derive(Debug)]
-pub struct Unknown {
+pub(super) struct Unknown {
     pub what: String,
     pub help: String,
     /// The text is kept as it is, and somebody is told.
     pub is_harmless: bool,
 }
 
-pub struct Variables<'a> {
+pub(super) struct Variables<'a> {
     pub dialect: Dialect,
     pub world: &'a World,
     pub inputs: Option<&'a Located>,
@@ -34,7 +34,7 @@ pub struct Variables<'a> {
 impl Variables<'_> {
     /// The text in the gateway's own form, in which only `${env:…}` and `${file:…}` mean something; and
     /// what was kept as it is.
-    pub fn rewritten(&self, text: &str, place: Place) -> Result<(String, Vec<Unknown>), Unknown> {
+    pub(super) fn rewritten(&self, text: &str, place: Place) -> Result<(String, Vec<Unknown>), Unknown> {
         let text = self.without_braces(text, place);
         let (mut written, mut rest, mut kept) = (String::new(), &*text, Vec::new());
         while let Some(at) = rest.find("${") {

@@ -14,7 +14,7 @@ const MODES: [(&str, ProxyToolMode); 2] = [("beside", ProxyToolMode::Beside), ("
 const DIALECTS: [(&str, Dialect); 2] = [("extension", Dialect::Extension), ("magg", Dialect::Magg)];
 
 /// `proxy_tool` of the gateway.
-pub fn read(top: &Fields<'_>, reader: &mut Reader<'_>) -> Option<ProxyToolSettings> {
+pub(super) fn read(top: &Fields<'_>, reader: &mut Reader<'_>) -> Option<ProxyToolSettings> {
     let located = top.get("proxy_tool", reader)?;
     let (name, mode, dialect) = match &located.value {
         Value::Flag(false) => return None,
@@ -31,7 +31,7 @@ pub fn read(top: &Fields<'_>, reader: &mut Reader<'_>) -> Option<ProxyToolSettin
 }
 
 /// `unwrap_proxy_tool` of a server.
-pub fn unwrapped(fields: &Fields<'_>, reader: &mut Reader<'_>) -> Option<UnwrapTool> {
+pub(super) fn unwrapped(fields: &Fields<'_>, reader: &mut Reader<'_>) -> Option<UnwrapTool> {
     let located = fields.get("unwrap_proxy_tool", reader)?;
     match &located.value {
         Value::Flag(false) => None,

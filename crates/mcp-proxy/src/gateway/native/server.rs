@@ -43,7 +43,7 @@ const OF_COMMANDS: [&str; 6] = ["args", "env", "pass_env", "cwd", "stdio_mode", 
 const OF_URLS: [&str; 1] = ["headers"];
 
 /// The server, and where its id is. In a table of servers `key` is the id.
-pub fn read(
+pub(super) fn read(
     key: Option<&Member>,
     entry: &Located,
     (response_timeout, cancel_grace): (Duration, Duration),

@@ -15,7 +15,7 @@ use crate::audit::line::{FORM, LineHash, Link, is_begun, link_of};
 use crate::audit::read::LineReader;
 use crate::audit::record::Kind;
 
-pub enum Stop {
+pub(super) enum Stop {
     Fault(Fault),
     Io(StoreError),
     Interrupted,
@@ -23,7 +23,7 @@ pub enum Stop {
 
 /// What the last line that was read says about those after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub(super) enum End {
     OfPart,
     OfLog,
 }
@@ -40,7 +40,7 @@ struct Said {
 }
 
 /// How far the reading has got.
-pub struct Walk<'a> {
+pub(super) struct Walk<'a> {
     log: &'a LogFiles,
     witnesses: &'a [Witness],
     step: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
@@ -56,12 +56,16 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(log: &'a LogFiles, witnesses: &'a [Witness], step: &'a mut dyn FnMut(u64) -> ControlFlow<()>) -> Self {
+    pub(super) fn new(
+        log: &'a LogFiles,
+        witnesses: &'a [Witness],
+        step: &'a mut dyn FnMut(u64) -> ControlFlow<()>,
+    ) -> Self {
         let (part, line, last, end) = (1, 0, None, None);
         Self { log, witnesses, step, part, line, last, end, torn_bytes: 0, records: 0, decisions: 0, lost: 0 }
     }
 
-    pub fn through_parts(&mut self) -> Result<(), Stop> {
+    pub(super) fn through_parts(&mut self) -> Result<(), Stop> {
         loop {
             self.through_part()?;
             let next = self.part + 1;

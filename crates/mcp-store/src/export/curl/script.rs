@@ -33,17 +33,17 @@ const LEFT_TO_CURL: &[&str] = &[
 /// No address makes `curl` do anything but HTTP.
 const SAFELY: &str = "-sSg --proto =http,https";
 
-pub struct Script<'a> {
+pub(super) struct Script<'a> {
     session: &'a Summary,
     talks: Vec<&'a Talk>,
 }
 
 impl<'a> Script<'a> {
-    pub fn new(session: &'a Summary, talks: impl Iterator<Item = &'a Talk>) -> Self {
+    pub(super) fn new(session: &'a Summary, talks: impl Iterator<Item = &'a Talk>) -> Self {
         Self { session, talks: talks.collect() }
     }
 
-    pub fn write(&self, out: &mut dyn Write, ending: &Ending, left_out: Option<String>) -> io::Result<()> {
+    pub(super) fn write(&self, out: &mut dyn Write, ending: &Ending, left_out: Option<String>) -> io::Result<()> {
         let header = &self.session.header;
         writeln!(out, "#!/bin/sh")?;
         writeln!(out, "# Calls of session {}, made again. Read this before you run it.", header.id)?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 #[derive(Default)]
-pub struct Body {
+pub(super) struct Body {
     parts: Vec<(Bytes, Option<String>)>,
     pub sequences: Vec<u64>,
     pub bytes: usize,
@@ -17,7 +17,7 @@ pub struct Body {
 }
 
 impl Body {
-    pub fn add(&mut self, sequence: u64, raw: &Bytes, event_id: Option<&str>) {
+    pub(super) fn add(&mut self, sequence: u64, raw: &Bytes, event_id: Option<&str>) {
         if self.bytes + raw.len() > BODY_BYTES_MAX {
             self.left_out += 1;
             return;
@@ -27,17 +27,17 @@ impl Body {
         self.parts.push((raw.clone(), event_id.map(str::to_owned)));
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
     /// What is not there, in words.
-    pub fn missing(&self) -> Option<String> {
+    pub(super) fn missing(&self) -> Option<String> {
         (self.left_out > 0).then(|| format!("{} messages of this body are left out: it is too large", self.left_out))
     }
 
     /// As it was on the wire, or nearly: one event a message in a stream.
-    pub fn wire(&self, is_stream: bool) -> Vec<u8> {
+    pub(super) fn wire(&self, is_stream: bool) -> Vec<u8> {
         let mut wire = Vec::with_capacity(self.bytes);
         for (raw, event_id) in &self.parts {
             if !is_stream {
@@ -58,7 +58,7 @@ impl Body {
     }
 }
 
-pub fn post_data(body: &[u8], media: &str) -> Value {
+pub(super) fn post_data(body: &[u8], media: &str) -> Value {
     match std::str::from_utf8(body) {
         Ok(text) => json!({ "mimeType": media, "text": text }),
         Err(_) => json!({
@@ -70,7 +70,7 @@ pub fn post_data(body: &[u8], media: &str) -> Value {
     }
 }
 
-pub fn content(body: &[u8], media: &str) -> Value {
+pub(super) fn content(body: &[u8], media: &str) -> Value {
     match std::str::from_utf8(body) {
         Ok("") => json!({ "size": 0, "mimeType": media }),
         Ok(text) => json!({ "size": body.len(), "mimeType": media, "text": text }),

@@ -16,7 +16,7 @@ const URL_MAX: usize = 8 * 1024;
 
 /// How things are called that have no address.
 #[derive(Default)]
-pub struct Naming {
+pub(super) struct Naming {
     /// `http://127.0.0.1:8080`, of the server.
     origin: Option<String>,
     /// What stands in for a host where there is none.
@@ -26,7 +26,7 @@ pub struct Naming {
 }
 
 impl Naming {
-    pub fn of(session: &Summary) -> Self {
+    pub(super) fn of(session: &Summary) -> Self {
         let header = &session.header;
         let origin = header.server_url.as_deref().and_then(|url| {
             let host = url.find("://")? + 3;
@@ -42,7 +42,7 @@ impl Naming {
 }
 
 impl Exchange {
-    pub fn entry(&self, naming: &Naming) -> Value {
+    pub(super) fn entry(&self, naming: &Naming) -> Value {
         let began = self.request.as_ref().map(|(mark, _)| mark.time_ns);
         let answered = self.answer.as_ref().map(|(mark, _)| mark.time_ns);
         let ended = self.end.as_ref().map(|(mark, _)| mark.time_ns);
@@ -123,7 +123,7 @@ fn with_upstream(mut entry: Value, upstream: Option<&str>) -> Value {
 }
 
 /// A message that crossed a pipe, as if HTTP had carried it.
-pub fn mapped(naming: &Naming, call: &Call, answer: Option<&Told>) -> Value {
+pub(super) fn mapped(naming: &Naming, call: &Call, answer: Option<&Told>) -> Value {
     let took = answer.map_or(0, |answer| answer.recorded.time_ns.saturating_sub(call.time_ns));
     let mut url = format!("stdio://{}/", naming.pipe);
     for part in [call.method.as_deref(), call.subject.as_deref()].into_iter().flatten() {

@@ -18,7 +18,7 @@ const OPEN_CALL_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// An HTTP exchange with the messages that came in it.
 #[derive(Default)]
-pub struct Exchange {
+pub(super) struct Exchange {
     pub number: u64,
     pub conversation: u32,
     /// The server of a gateway that the conversation is with.
@@ -36,7 +36,7 @@ pub struct Exchange {
 }
 
 #[derive(Default)]
-pub struct Exchanges {
+pub(super) struct Exchanges {
     open: OpenExchanges<Exchange>,
     body_bytes: usize,
     /// The stream that a conversation is told things on, where it has one.
@@ -45,7 +45,7 @@ pub struct Exchanges {
 
 impl Exchanges {
     /// Takes part of an exchange, and returns those that are over by it.
-    pub fn hear(&mut self, entry: &SessionEntry) -> Vec<Exchange> {
+    pub(super) fn hear(&mut self, entry: &SessionEntry) -> Vec<Exchange> {
         let mut over = Vec::new();
         match entry {
             SessionEntry::Message(_) | SessionEntry::Amendment(_) => {}
@@ -73,7 +73,7 @@ impl Exchanges {
 
     /// Where a message belongs that names an exchange: there, or if that is over, on the stream of its
     /// conversation. The older transport answers so.
-    pub fn place(&self, number: u64, conversation: u32) -> u64 {
+    pub(super) fn place(&self, number: u64, conversation: u32) -> u64 {
         match self.open.get(number) {
             Some(_) => number,
             None => self.streams.get(&conversation).copied().unwrap_or(number),
@@ -81,7 +81,7 @@ impl Exchanges {
     }
 
     /// A message that came in an exchange, or answers one that did.
-    pub fn add(&mut self, number: u64, direction: Direction, message: &Told) {
+    pub(super) fn add(&mut self, number: u64, direction: Direction, message: &Told) {
         let recorded = &message.recorded;
         let exchange = self.open.keep(number, &crate::exchange::Headers::default());
         (exchange.number, exchange.conversation) = (number, recorded.conversation);
@@ -101,7 +101,7 @@ impl Exchanges {
     }
 
     /// Of an exchange with the server, what was sent is known from the client's side.
-    pub fn lend(&mut self, number: u64, call: &Call) {
+    pub(super) fn lend(&mut self, number: u64, call: &Call) {
         let takes_a_body = |exchange: &&mut Exchange| exchange.sent.is_empty() && exchange.is_post();
         if let Some(exchange) = self.open.get_mut(number).filter(takes_a_body) {
             exchange.sent.add(call.sequence, &call.raw, None);
@@ -123,7 +123,7 @@ impl Exchanges {
         }
     }
 
-    pub fn pop_excess(&mut self) -> Option<Exchange> {
+    pub(super) fn pop_excess(&mut self) -> Option<Exchange> {
         let too_much = self.body_bytes > OPEN_BODY_BYTES_MAX;
         let (_, exchange) = if too_much { self.open.pop_oldest() } else { self.open.pop_excess() }?;
         self.forget(&exchange);
@@ -131,7 +131,7 @@ impl Exchanges {
     }
 
     /// Those that never ended.
-    pub fn drain(&mut self) -> Vec<Exchange> {
+    pub(super) fn drain(&mut self) -> Vec<Exchange> {
         std::iter::from_fn(|| self.open.pop_oldest()).map(|(_, exchange)| exchange).collect()
     }
 }
@@ -154,7 +154,7 @@ fn exchange_of(mark: &ExchangeMark) -> Exchange {
 }
 
 /// A request, or a message that stands alone.
-pub struct Call {
+pub(super) struct Call {
     pub sequence: u64,
     pub time_ns: u64,
     pub conversation: u32,
@@ -173,7 +173,7 @@ pub struct Call {
 }
 
 impl Call {
-    pub fn of(message: &Told) -> Self {
+    pub(super) fn of(message: &Told) -> Self {
         let recorded = &message.recorded;
         Self {
             sequence: recorded.sequence,
@@ -203,14 +203,14 @@ fn kept_back(recorded: &Recorded) -> String {
 }
 
 #[derive(Default)]
-pub struct Calls {
+pub(super) struct Calls {
     open: BTreeMap<u64, Call>,
     bytes: usize,
 }
 
 impl Calls {
     /// Keeps a call until it is answered, and returns those that there is no room for any more.
-    pub fn add(&mut self, call: Call) -> Vec<Call> {
+    pub(super) fn add(&mut self, call: Call) -> Vec<Call> {
         self.bytes += call.raw.len();
         let mut over = Vec::new();
         if let Some(other) = self.open.insert(call.sequence, call) {
@@ -225,13 +225,13 @@ impl Calls {
         over
     }
 
-    pub fn take(&mut self, sequence: u64) -> Option<Call> {
+    pub(super) fn take(&mut self, sequence: u64) -> Option<Call> {
         let call = self.open.remove(&sequence)?;
         self.bytes -= call.raw.len();
         Some(call)
     }
 
-    pub fn drain(&mut self) -> Vec<Call> {
+    pub(super) fn drain(&mut self) -> Vec<Call> {
         self.bytes = 0;
         std::mem::take(&mut self.open).into_values().collect()
     }

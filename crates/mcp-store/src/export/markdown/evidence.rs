@@ -15,7 +15,7 @@ use crate::story::{MessageKind, Status, Told};
 const BLOCK_BYTES_MAX: usize = 16 * 1024;
 
 /// A request that may turn out to be worth showing.
-pub struct Sent {
+pub(super) struct Sent {
     message: Shown,
     what: String,
     /// Somebody changed it, kept it back, or wrote something beside it.
@@ -36,7 +36,7 @@ struct Shown {
     event: Option<String>,
 }
 
-pub struct Evidence {
+pub(super) struct Evidence {
     pub sequence: u64,
     title: String,
     sent: Option<Shown>,
@@ -44,7 +44,7 @@ pub struct Evidence {
 }
 
 impl Sent {
-    pub fn of(message: &Told) -> Self {
+    pub(super) fn of(message: &Told) -> Self {
         let recorded = &message.recorded;
         let is_modified = recorded.modified || recorded.note.is_some() || !recorded.went_on();
         Self { message: Shown::of(message), what: what(message), is_modified }
@@ -116,7 +116,7 @@ fn fate(recorded: &Recorded) -> String {
 }
 
 impl Evidence {
-    pub fn of(sent: Option<Sent>, message: &Told) -> Self {
+    pub(super) fn of(sent: Option<Sent>, message: &Told) -> Self {
         let took = message.duration_ns().map(|ns| format!(" after {}", duration(ns))).unwrap_or_default();
         let how = match message.status() {
             Some(Status::Ok) if message.recorded.modified => format!(": modified, ok{took}"),
@@ -132,13 +132,13 @@ impl Evidence {
         Self { sequence, title, sent: sent.map(|sent| sent.message), got: Some(Shown::of(message)) }
     }
 
-    pub fn unanswered(sent: Sent) -> Self {
+    pub(super) fn unanswered(sent: Sent) -> Self {
         let title = format!("{}: never answered", code(&sent.what));
         Self { sequence: sent.message.sequence, title, sent: Some(sent.message), got: None }
     }
 }
 
-pub fn sections(out: &mut dyn Write, evidence: &[Evidence], left_out: u64) -> io::Result<()> {
+pub(super) fn sections(out: &mut dyn Write, evidence: &[Evidence], left_out: u64) -> io::Result<()> {
     if evidence.is_empty() {
         return Ok(());
     }

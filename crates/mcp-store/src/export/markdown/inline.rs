@@ -7,7 +7,7 @@ use mcp_wire::visible::{visible, visible_lines};
 const SHOWN: usize = 160;
 
 /// Text in a line, as code.
-pub fn code(text: &str) -> String {
+pub(super) fn code(text: &str) -> String {
     let shown = visible(text).to_string();
     let mut shown = match shown.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}…", &shown[..end]),
@@ -23,12 +23,12 @@ pub fn code(text: &str) -> String {
 }
 
 /// The same in a cell of a table, which a bar would end even inside code.
-pub fn code_cell(text: &str) -> String {
+pub(super) fn code_cell(text: &str) -> String {
     code(text).replace('|', "\\|")
 }
 
 /// Text over several lines.
-pub fn block(language: &str, text: &str) -> String {
+pub(super) fn block(language: &str, text: &str) -> String {
     let shown = visible_lines(text).to_string();
     let fence = "`".repeat((longest_run(&shown) + 1).max(3));
     format!("{fence}{language}\n{shown}\n{fence}")
@@ -39,7 +39,7 @@ fn longest_run(text: &str) -> usize {
 }
 
 /// A duration as people say it.
-pub fn duration(ns: u64) -> String {
+pub(super) fn duration(ns: u64) -> String {
     match ns {
         0..1_000_000 => format!("{} µs", ns / 1_000),
         1_000_000..10_000_000 => format!("{:.1} ms", ns as f64 / 1e6),

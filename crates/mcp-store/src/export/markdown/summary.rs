@@ -15,7 +15,7 @@ use crate::story::{MessageKind, Status, Told};
 const NAMED_MAX: usize = 8;
 
 #[derive(Default)]
-pub struct Facts {
+pub(super) struct Facts {
     servers: BTreeSet<String>,
     clients: BTreeSet<String>,
     revisions: BTreeSet<String>,
@@ -38,7 +38,7 @@ const KINDS: [(&str, &[MessageKind]); 5] = [
 ];
 
 impl Facts {
-    pub fn add(&mut self, message: &Told) {
+    pub(super) fn add(&mut self, message: &Told) {
         for (count, (_, kinds)) in self.counts.iter_mut().zip(KINDS) {
             *count += u64::from(kinds.contains(&message.kind));
         }
@@ -63,7 +63,7 @@ impl Facts {
         }
     }
 
-    pub fn write(&self, out: &mut dyn Write, session: &Summary, ending: &Ending) -> io::Result<()> {
+    pub(super) fn write(&self, out: &mut dyn Write, session: &Summary, ending: &Ending) -> io::Result<()> {
         let header = &session.header;
         let server = header.server_command.as_deref().or(header.server_url.as_deref()).unwrap_or("unknown");
         writeln!(out, "# MCP session {}\n", &header.id.to_string()[..8])?;

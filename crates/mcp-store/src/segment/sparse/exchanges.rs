@@ -25,7 +25,7 @@ pub(crate) struct ExchangeParts {
 
 impl ExchangeParts {
     /// Takes note of a record that is about the exchange. Of two the first counts.
-    pub fn add(&mut self, head: &RecordHead, offset: u64) {
+    pub(crate) fn add(&mut self, head: &RecordHead, offset: u64) {
         let first = |part: &mut u64| *part = if *part == 0 { offset } else { *part };
         match (head.kind, head.direction) {
             (RecordKind::Exchange, Direction::ClientToServer) => first(&mut self.request),
@@ -40,7 +40,7 @@ impl ExchangeParts {
         }
     }
 
-    pub fn are_all(&self) -> bool {
+    pub(crate) fn are_all(&self) -> bool {
         self.request > 0 && self.answer > 0 && self.end > 0
     }
 }
@@ -56,19 +56,19 @@ pub(super) struct Exchanges {
 
 impl Exchanges {
     /// What stands far from where the exchange began, and from where on to look for the rest.
-    pub fn find(&self, exchange: u64) -> (ExchangeParts, Option<u64>) {
+    pub(super) fn find(&self, exchange: u64) -> (ExchangeParts, Option<u64>) {
         let late = self.late.get(&exchange).copied().unwrap_or_default();
         let at = self.places.partition_point(|place| place.sequence <= exchange).checked_sub(1);
         (late, at.map(|at| self.places[at].offset))
     }
 
     /// Where the head of this number stands.
-    pub fn head(&self, number: u64) -> Option<u64> {
+    pub(super) fn head(&self, number: u64) -> Option<u64> {
         let at = self.heads.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         Some(self.heads[at].1)
     }
 
-    pub fn publish(&mut self, growth: &mut ExchangesGrowth) {
+    pub(super) fn publish(&mut self, growth: &mut ExchangesGrowth) {
         self.places.append(&mut growth.places);
         for (head, offset) in growth.late.drain(..) {
             self.late.entry(head.sequence).or_default().add(&head, offset);
@@ -94,7 +94,7 @@ pub(super) struct ExchangesGrowth {
 }
 
 impl ExchangesGrowth {
-    pub fn add(&mut self, head: &RecordHead, offset: u64) {
+    pub(super) fn add(&mut self, head: &RecordHead, offset: u64) {
         while self.near.front().is_some_and(|place| offset.saturating_sub(place.offset) >= NEAR_BYTES) {
             self.near.pop_front();
         }
@@ -116,11 +116,11 @@ impl ExchangesGrowth {
     }
 
     /// None of it was written. What comes next is near to nothing.
-    pub fn forgotten(&self) -> Self {
+    pub(super) fn forgotten(&self) -> Self {
         Self { last: self.last, ..Self::default() }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.places.is_empty() && self.late.is_empty() && self.heads.is_empty()
     }
 }

@@ -90,7 +90,7 @@ impl Resume {
 }
 
 /// Reads what came in an exchange.
-pub struct Reader<'a> {
+pub(super) struct Reader<'a> {
     pub side: &'a Rc<HttpSide>,
     pub link: &'a Rc<Link>,
     pub exchange: &'a Rc<Exchange>,
@@ -101,7 +101,7 @@ pub struct Reader<'a> {
 }
 
 /// Whom an answer is for.
-pub enum Audience {
+pub(super) enum Audience {
     /// The client; others wait until it has come.
     Client(RefCell<Option<Place>>),
     /// Nobody else, who only want to know whether there was a good one.
@@ -110,19 +110,19 @@ pub enum Audience {
 
 /// A message of a client's opening that is sent once more.
 #[derive(Default)]
-pub struct Opening {
+pub(super) struct Opening {
     is_agreed: Cell<bool>,
     asked: RefCell<Option<Asked>>,
 }
 
 impl Audience {
-    pub fn is_satisfied(&self) -> bool {
+    pub(super) fn is_satisfied(&self) -> bool {
         matches!(self, Self::Ourselves(opening) if opening.is_agreed.get())
     }
 
     /// Takes note of a message that is about to leave, unless that was done when it came. False if it
     /// must stay.
-    pub fn takes_note(&self, link: &Link, exchange: &Exchange, message: &Message) -> bool {
+    pub(super) fn takes_note(&self, link: &Link, exchange: &Exchange, message: &Message) -> bool {
         let Self::Ourselves(opening) = self else { return true };
         let Some(sequence) = link.repeat_for_client(exchange.lane(b"", None), message) else { return false };
         *opening.asked.borrow_mut() = message.id().map(|id| Asked { id, sequence });
@@ -132,7 +132,7 @@ impl Audience {
 
 impl Reader<'_> {
     /// A body that is read to its end: one message, or something else.
-    pub async fn whole(&self, parts: &Parts, body: ServerBody) {
+    pub(super) async fn whole(&self, parts: &Parts, body: ServerBody) {
         let mut place = None;
         match self.read_whole(body, &mut place).await {
             Ok(bytes) => self.take_whole(parts, bytes).await,
@@ -142,7 +142,7 @@ impl Reader<'_> {
 
     /// A body that came with a status of failure. True if it says that the server does not know the session; nothing of
     /// it is passed on then.
-    pub async fn refused(&self, parts: &Parts, body: ServerBody, may_be_lost: bool) -> bool {
+    pub(super) async fn refused(&self, parts: &Parts, body: ServerBody, may_be_lost: bool) -> bool {
         let bytes = match self.read_whole(body, &mut None).await {
             Ok(bytes) => bytes,
             Err(refusal) => {
@@ -252,7 +252,7 @@ impl Reader<'_> {
     }
 
     /// A stream that ends with the answer, or breaks before it and is asked for the rest.
-    pub async fn events(&self, era: Era, body: ServerBody) -> Outcome {
+    pub(super) async fn events(&self, era: Era, body: ServerBody) -> Outcome {
         let mut resume = Resume::default();
         self.read_events(body, &mut resume).await;
         loop {
@@ -288,7 +288,7 @@ impl Reader<'_> {
         }
     }
 
-    pub async fn read_events(&self, mut body: ServerBody, resume: &mut Resume) {
+    pub(super) async fn read_events(&self, mut body: ServerBody, resume: &mut Resume) {
         let since = Instant::now();
         let mut deframer = SseDeframer::new(self.link.runtime.message_bytes_max);
         let mut cuts = Vec::new();

@@ -482,7 +482,7 @@ fn as_event(event: &SseEvent, data: &Bytes) -> Bytes {
 }
 
 impl Stream {
-    pub fn new(limit: usize, upstream: &Rc<Upstream>) -> Self {
+    pub(super) fn new(limit: usize, upstream: &Rc<Upstream>) -> Self {
         let (deframer, upstream) = (SseDeframer::new(limit), Rc::clone(upstream));
         Self { deframer, upstream, registered: None, inbox: Rc::default() }
     }

@@ -154,7 +154,7 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    pub fn push(&self, message: &Bytes) {
+    pub(super) fn push(&self, message: &Bytes) {
         let mut event = Gather::default();
         encode_event(None, message, &mut event);
         self.waiting.borrow_mut().push_back(event.to_bytes());
@@ -164,7 +164,7 @@ impl Inbox {
     }
 
     /// The next event, if there is one; if not, `cx` is told of it.
-    pub fn poll(&self, cx: &mut Context<'_>) -> Option<Bytes> {
+    pub(super) fn poll(&self, cx: &mut Context<'_>) -> Option<Bytes> {
         let next = self.waiting.borrow_mut().pop_front();
         if next.is_none() {
             self.reader.replace(Some(cx.waker().clone()));

@@ -6,11 +6,11 @@ use crate::news::News;
 use crate::state::common::Overlay;
 use crate::testing::{app, hear, press};
 
-pub fn breakpoint(name: &str, filter: &str, owner: Owner) -> Breakpoint {
+pub(crate) fn breakpoint(name: &str, filter: &str, owner: Owner) -> Breakpoint {
     Breakpoint { name: name.into(), filter: filter.into(), owner, hits: 3 }
 }
 
-pub fn rule(name: &str, verdict: VerdictKind) -> Rule {
+pub(crate) fn rule(name: &str, verdict: VerdictKind) -> Rule {
     Rule {
         name: name.into(),
         filter: "op:delete".into(),
@@ -21,7 +21,7 @@ pub fn rule(name: &str, verdict: VerdictKind) -> Rule {
     }
 }
 
-pub fn policy(rules: Vec<Rule>, answers: Vec<Answered>) -> Policy {
+pub(crate) fn policy(rules: Vec<Rule>, answers: Vec<Answered>) -> Policy {
     Policy {
         version: "1a2b3c".into(),
         file: Some("/etc/rules.json".into()),

@@ -10,7 +10,7 @@ use crate::diff::{Diff, diff_json};
 use crate::json::{Document, Pretty, Tree, Wrap};
 
 #[derive(Default)]
-pub struct Shown {
+pub(crate) struct Shown {
     /// Whose.
     of: Option<u64>,
     document: Option<Arc<Document>>,
@@ -25,7 +25,7 @@ pub struct Shown {
 
 impl Shown {
     /// It is another now.
-    pub fn forget(&mut self, sequence: u64) {
+    pub(crate) fn forget(&mut self, sequence: u64) {
         if self.of == Some(sequence) {
             *self = Self::default();
         } else {
@@ -48,25 +48,25 @@ impl Shown {
         self.document.clone()
     }
 
-    pub fn pretty(&mut self, message: &Message) -> Option<&Pretty> {
+    pub(crate) fn pretty(&mut self, message: &Message) -> Option<&Pretty> {
         let document = self.document(message)?;
         Some(self.pretty.get_or_insert_with(|| Pretty::new(document)))
     }
 
-    pub fn tree(&mut self, message: &Message) -> Option<&Tree> {
+    pub(crate) fn tree(&mut self, message: &Message) -> Option<&Tree> {
         let document = self.document(message)?;
         Some(self.tree.get_or_insert_with(|| Tree::new(document)))
     }
 
     /// The bytes as they came, in lines of a width.
-    pub fn raw(&mut self, message: &Message, width: usize) -> &mut Wrap {
+    pub(crate) fn raw(&mut self, message: &Message, width: usize) -> &mut Wrap {
         self.turn_to(message);
         self.raw.take_if(|raw| raw.width() != width);
         self.raw.get_or_insert_with(|| Wrap::new(bytes(message), width))
     }
 
     /// What it was against what was sent, or another message against this one.
-    pub fn diff(&mut self, message: &Message, other: Option<&Message>) -> Option<&Diff> {
+    pub(crate) fn diff(&mut self, message: &Message, other: Option<&Message>) -> Option<&Diff> {
         self.turn_to(message);
         let which = (message.sequence, other.map(|other| other.sequence));
         if self.compared != Some(which) {
@@ -81,7 +81,7 @@ impl Shown {
         self.diff.as_ref()
     }
 
-    pub fn pair(&mut self, pair: &Message) -> Option<&Pretty> {
+    pub(crate) fn pair(&mut self, pair: &Message) -> Option<&Pretty> {
         self.pair.take_if(|(of, _)| *of != pair.sequence);
         if self.pair.is_none() {
             self.pair = Some((pair.sequence, Pretty::new(read(pair)?)));
@@ -96,7 +96,7 @@ fn read(message: &Message) -> Option<Arc<Document>> {
 }
 
 /// What came, as text: what is no UTF-8 in it is replaced.
-pub fn bytes(message: &Message) -> String {
+pub(crate) fn bytes(message: &Message) -> String {
     match (&message.raw, &message.raw_base64) {
         (Some(raw), _) => raw.get().to_owned(),
         (None, Some(base64)) => {

@@ -12,14 +12,14 @@ const PLAIN_LINES_MAX: usize = 2_000;
 const PLAIN_LINE_CELLS_MAX: usize = 500;
 
 #[derive(Default)]
-pub struct Drawn {
+pub(crate) struct Drawn {
     request: Option<((u64, u64), Text)>,
     answer: Option<(u64, Text)>,
     diff: Option<(Compared, Diff)>,
 }
 
 /// A text as lines.
-pub enum Text {
+pub(crate) enum Text {
     Json(Pretty),
     /// Clean lines.
     Plain(Vec<String>),
@@ -44,7 +44,7 @@ impl Text {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Json(pretty) => pretty.len(),
             Self::Plain(lines) => lines.len(),
@@ -53,21 +53,21 @@ impl Text {
 }
 
 impl Drawn {
-    pub fn request(&mut self, tab: &Tab) -> &Text {
+    pub(crate) fn request(&mut self, tab: &Tab) -> &Text {
         let which = (tab.id, tab.edition);
         self.request.take_if(|(of, _)| *of != which);
         &self.request.get_or_insert_with(|| (which, Text::new(&tab.text))).1
     }
 
     /// An answer by its sequence.
-    pub fn answer(&mut self, sequence: u64, text: &Arc<str>) -> &Text {
+    pub(crate) fn answer(&mut self, sequence: u64, text: &Arc<str>) -> &Text {
         self.answer.take_if(|(of, _)| *of != sequence);
         &self.answer.get_or_insert_with(|| (sequence, Text::new(text))).1
     }
 
     /// The shown run against what it is compared with: what that is, and where they differ. Words why
     /// there is nothing to compare.
-    pub fn diff(&mut self, tab: &Tab) -> Result<(String, &Diff), &'static str> {
+    pub(crate) fn diff(&mut self, tab: &Tab) -> Result<(String, &Diff), &'static str> {
         let run = tab.shown_run().ok_or("nothing was sent yet")?;
         let answer = run.answer().ok_or("there is no answer to compare yet")?;
         let (title, other) = match tab.against {

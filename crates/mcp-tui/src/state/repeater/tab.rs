@@ -12,15 +12,15 @@ use crate::state::detail::bytes;
 use crate::view::words;
 
 /// Runs of one request; the oldest goes.
-pub const RUNS_MAX: usize = 100;
+pub(super) const RUNS_MAX: usize = 100;
 /// Between two looks for an answer, in milliseconds; the first comes sooner.
 const LOOK_AFTER: u64 = 300;
-pub const LOOK_EVERY: u64 = 500;
+pub(super) const LOOK_EVERY: u64 = 500;
 
 /// The id of an answer: each run has one of its own.
-pub const ID: &str = "$.id";
+pub(super) const ID: &str = "$.id";
 
-pub struct Tab {
+pub(crate) struct Tab {
     pub id: u64,
     /// A request of the client in whose place it is sent.
     pub sequence: u64,
@@ -49,7 +49,7 @@ pub struct Tab {
 
 /// What the answer of a run is compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Against {
+pub(crate) enum Against {
     #[default]
     Nothing,
     RunBefore,
@@ -60,7 +60,7 @@ pub enum Against {
 }
 
 /// The answer that the client got.
-pub enum Original {
+pub(crate) enum Original {
     Unknown,
     /// Looked for behind this sequence, in so many pages so far.
     Looking {
@@ -71,7 +71,7 @@ pub enum Original {
     NotFound,
 }
 
-pub struct Run {
+pub(crate) struct Run {
     pub id: u64,
     /// From 1.
     pub number: u64,
@@ -80,7 +80,7 @@ pub struct Run {
     pub became: Became,
 }
 
-pub enum Became {
+pub(crate) enum Became {
     Sending,
     Waiting(Waiting),
     /// It was a notification: nothing answers it.
@@ -91,7 +91,7 @@ pub enum Became {
     Answered(Answer),
 }
 
-pub struct Waiting {
+pub(crate) struct Waiting {
     pub sequence: u64,
     /// Since when, in milliseconds.
     pub since: u64,
@@ -101,7 +101,7 @@ pub struct Waiting {
     pub is_given_up: bool,
 }
 
-pub struct Answer {
+pub(crate) struct Answer {
     pub sequence: u64,
     /// In a word or two, and clean.
     pub status: String,
@@ -111,7 +111,7 @@ pub struct Answer {
     pub content: Content,
 }
 
-pub enum Content {
+pub(crate) enum Content {
     /// It was too long for a list.
     Coming,
     Here(Arc<str>),
@@ -121,7 +121,7 @@ pub enum Content {
 }
 
 impl Answer {
-    pub fn of(message: &Message) -> Self {
+    pub(crate) fn of(message: &Message) -> Self {
         let content = match message.raw_omitted {
             true => Content::Coming,
             false => Content::Here(bytes(message).into()),
@@ -136,7 +136,7 @@ impl Answer {
         }
     }
 
-    pub fn text(&self) -> Option<&Arc<str>> {
+    pub(crate) fn text(&self) -> Option<&Arc<str>> {
         match &self.content {
             Content::Here(text) => Some(text),
             _ => None,
@@ -145,7 +145,7 @@ impl Answer {
 }
 
 impl Run {
-    pub fn answer(&self) -> Option<&Answer> {
+    pub(crate) fn answer(&self) -> Option<&Answer> {
         match &self.became {
             Became::Answered(answer) => Some(answer),
             _ => None,
@@ -153,7 +153,7 @@ impl Run {
     }
 
     /// The message to look at: the answer, or what was sent.
-    pub fn sequence(&self) -> Option<u64> {
+    pub(crate) fn sequence(&self) -> Option<u64> {
         match &self.became {
             Became::Answered(answer) => Some(answer.sequence),
             Became::Waiting(waiting) => Some(waiting.sequence),
@@ -164,7 +164,7 @@ impl Run {
 }
 
 impl Tab {
-    pub fn new(id: u64, repeat: Repeat, is_as_sent: bool) -> Self {
+    pub(crate) fn new(id: u64, repeat: Repeat, is_as_sent: bool) -> Self {
         let text: Arc<str> = repeat.raw.into();
         Self {
             id,
@@ -187,12 +187,12 @@ impl Tab {
         }
     }
 
-    pub fn is_edited(&self) -> bool {
+    pub(crate) fn is_edited(&self) -> bool {
         self.text != self.taken
     }
 
     /// A new run, which is looked at from now on.
-    pub fn begin(&mut self, id: u64) {
+    pub(crate) fn begin(&mut self, id: u64) {
         self.runs_so_far += 1;
         let run = Run { id, number: self.runs_so_far, edition: self.edition, became: Became::Sending };
         self.runs.push_back(run);
@@ -202,36 +202,36 @@ impl Tab {
         self.show(self.runs.len() - 1);
     }
 
-    pub fn show(&mut self, run: usize) {
+    pub(crate) fn show(&mut self, run: usize) {
         if self.shown != run {
             self.answer_scroll = Scroll::default();
         }
         self.shown = run.min(self.runs.len().saturating_sub(1));
     }
 
-    pub fn shown_run(&self) -> Option<&Run> {
+    pub(crate) fn shown_run(&self) -> Option<&Run> {
         self.runs.get(self.shown)
     }
 
     /// The last run before the shown one that has an answer.
-    pub fn run_before(&self) -> Option<&Run> {
+    pub(crate) fn run_before(&self) -> Option<&Run> {
         self.runs.iter().take(self.shown).rev().find(|run| run.answer().is_some())
     }
 
     /// The run that somebody marked, if it is another.
-    pub fn marked_run(&self) -> Option<&Run> {
+    pub(crate) fn marked_run(&self) -> Option<&Run> {
         let shown = self.shown_run().map(|run| run.number);
         self.runs.iter().find(|run| Some(run.number) == self.marked && shown != self.marked)
     }
 
     /// Marks the run that is looked at, or takes its mark away.
-    pub fn mark(&mut self) {
+    pub(crate) fn mark(&mut self) {
         let shown = self.shown_run().map(|run| run.number);
         self.marked = shown.filter(|_| self.marked != shown);
     }
 
     /// A run was sent as this message.
-    pub fn sent(&mut self, run: u64, sequence: u64, now: u64) {
+    pub(crate) fn sent(&mut self, run: u64, sequence: u64, now: u64) {
         let has_id = Document::parse(Arc::clone(&self.text)).is_ok_and(|document| document.member(0, "id").is_some());
         let Some(run) = self.runs.iter_mut().find(|other| other.id == run) else { return };
         run.became = match has_id {
@@ -244,12 +244,12 @@ impl Tab {
     }
 
     /// Answers to the text as it is now, the newest first.
-    pub fn answers(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub(crate) fn answers(&self) -> impl Iterator<Item = &Arc<str>> {
         let runs = self.runs.iter().rev().filter(|run| run.edition == self.edition);
         runs.filter_map(|run| run.answer()?.text())
     }
 
-    pub fn all_answers(&mut self) -> impl Iterator<Item = &mut Answer> {
+    pub(crate) fn all_answers(&mut self) -> impl Iterator<Item = &mut Answer> {
         let original = match &mut self.original {
             Original::Known(answer) => Some(answer),
             _ => None,

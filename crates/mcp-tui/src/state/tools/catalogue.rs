@@ -10,12 +10,12 @@ use super::offer::{Offer, Sort};
 use crate::json::Document;
 
 /// Offers of a server, and their bytes, that are kept. A person cannot choose from more.
-pub const OFFERS_MAX: usize = 10_000;
-pub const BYTES_MAX: usize = 64 << 20;
+pub(super) const OFFERS_MAX: usize = 10_000;
+pub(super) const BYTES_MAX: usize = 64 << 20;
 
 /// Lists that were seen, and what they come to.
 #[derive(Default)]
-pub struct Catalogue {
+pub(crate) struct Catalogue {
     lists: BTreeMap<u64, List>,
     /// In the order in which they were listed, one sort after the other.
     pub offers: Vec<Arc<Offer>>,
@@ -41,7 +41,7 @@ struct List {
 
 impl Catalogue {
     /// Takes answers, in any order. Returns those that have to be fetched whole.
-    pub fn take<'a>(&mut self, messages: impl DoubleEndedIterator<Item = &'a Message>) -> Vec<u64> {
+    pub(crate) fn take<'a>(&mut self, messages: impl DoubleEndedIterator<Item = &'a Message>) -> Vec<u64> {
         let mut missing = Vec::new();
         let mut whole = Vec::new();
         // The newest first, for what is beyond the bound is left out.
@@ -135,25 +135,25 @@ impl Catalogue {
         }
     }
 
-    pub fn is_coming(&self, sequence: u64) -> bool {
+    pub(crate) fn is_coming(&self, sequence: u64) -> bool {
         self.lists.get(&sequence).is_some_and(|list| list.is_coming)
     }
 
-    pub fn tool(&self, name: &str) -> Option<&Arc<Offer>> {
+    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<Offer>> {
         self.tools.get(name)
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.offers.is_empty()
     }
 
     /// How many there are of a sort.
-    pub fn count(&self, sort: Sort) -> usize {
+    pub(crate) fn count(&self, sort: Sort) -> usize {
         self.offers.iter().filter(|offer| offer.sort == sort).count()
     }
 
     /// What all definitions come to.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.offers.iter().map(|offer| offer.definition.len() as u64).sum()
     }
 }

@@ -8,7 +8,7 @@ use crate::json::{Document, NodeId, Shape};
 use crate::text;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub(crate) enum Sort {
     Tool,
     Prompt,
     Resource,
@@ -16,9 +16,9 @@ pub enum Sort {
 }
 
 impl Sort {
-    pub const ALL: [Self; 4] = [Self::Tool, Self::Prompt, Self::Resource, Self::Template];
+    pub(crate) const ALL: [Self; 4] = [Self::Tool, Self::Prompt, Self::Resource, Self::Template];
 
-    pub fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Tool => "tool",
             Self::Prompt => "prompt",
@@ -28,7 +28,7 @@ impl Sort {
     }
 
     /// What a method lists.
-    pub fn listed_by(method: Option<&str>) -> Option<Self> {
+    pub(crate) fn listed_by(method: Option<&str>) -> Option<Self> {
         Some(match method? {
             "tools/list" => Self::Tool,
             "prompts/list" => Self::Prompt,
@@ -39,7 +39,7 @@ impl Sort {
     }
 
     /// The member of a result that has them.
-    pub fn member(self) -> &'static str {
+    pub(crate) fn member(self) -> &'static str {
         match self {
             Self::Tool => "tools",
             Self::Prompt => "prompts",
@@ -60,7 +60,7 @@ impl Sort {
 
 /// None of its texts is clean.
 #[derive(Debug)]
-pub struct Offer {
+pub(crate) struct Offer {
     pub sort: Sort,
     pub name: String,
     pub title: Option<String>,
@@ -87,7 +87,7 @@ const HINTS: [(&str, &str); 4] = [
 
 impl Offer {
     /// Reads an item of a list; `None` if it has no name.
-    pub fn read(sort: Sort, definition: &str, listed: &Message) -> Option<Self> {
+    pub(crate) fn read(sort: Sort, definition: &str, listed: &Message) -> Option<Self> {
         let document = Document::parse(definition).ok()?;
         if document.shape(0) != Shape::Object {
             return None;
@@ -109,13 +109,13 @@ impl Offer {
     }
 
     /// What it says of itself, on one line: title, then the first line of the description. Not clean.
-    pub fn about(&self) -> String {
+    pub(crate) fn about(&self) -> String {
         let first = self.description.as_deref().and_then(|words| words.trim_start().lines().next());
         [self.title.as_deref(), first].into_iter().flatten().collect::<Vec<_>>().join(": ")
     }
 
     /// Whether all these words, in lower case, are in what it says of itself.
-    pub fn has(&self, words: &[String]) -> bool {
+    pub(crate) fn has(&self, words: &[String]) -> bool {
         let fields = [Some(self.sort.word()), Some(&self.name), self.title.as_deref(), self.description.as_deref()];
         let text = fields.into_iter().flatten().collect::<Vec<_>>().join("\n").to_lowercase();
         words.iter().all(|word| text.contains(word))

@@ -11,7 +11,7 @@ const CHARS_MAX: usize = 40;
 const CELLS_MAX: usize = 120;
 
 /// Arguments of a tool or a prompt, the address of a resource; of anything else nothing.
-pub fn of(message: &Message) -> String {
+pub(super) fn of(message: &Message) -> String {
     let (MessageKind::Request, Some(raw)) = (message.kind, &message.raw) else { return String::new() };
     let Ok(document) = Document::parse(raw.get()) else { return String::new() };
     let Some(params) = document.member(0, "params") else { return String::new() };

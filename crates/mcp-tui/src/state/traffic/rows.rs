@@ -12,7 +12,7 @@ use super::arguments;
 const ROWS_MAX: usize = 4_000;
 
 #[derive(Debug)]
-pub struct Row {
+pub(crate) struct Row {
     /// Without its content.
     pub message: Message,
     /// The answer, if it is a request that has one.
@@ -23,7 +23,7 @@ pub struct Row {
 
 impl Row {
     /// The arguments in short; `content` is the whole message, if that is at hand.
-    pub fn arguments(&self, content: Option<&Message>) -> &str {
+    pub(crate) fn arguments(&self, content: Option<&Message>) -> &str {
         if let (None, Some(content)) = (self.arguments.get(), content) {
             let _ = self.arguments.set(arguments::of(content));
         }
@@ -31,14 +31,14 @@ impl Row {
     }
 
     /// It left otherwise than it came.
-    pub fn forget_arguments(&mut self) {
+    pub(crate) fn forget_arguments(&mut self) {
         self.arguments.take();
     }
 }
 
 /// What is known of a request's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub(crate) struct Answered {
     pub sequence: u64,
     pub status: Option<String>,
     pub code: Option<i64>,
@@ -46,71 +46,71 @@ pub struct Answered {
 }
 
 #[derive(Debug, Default)]
-pub struct Rows {
+pub(crate) struct Rows {
     rows: VecDeque<Row>,
 }
 
 impl Rows {
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    pub fn at(&self, at: usize) -> Option<&Row> {
+    pub(crate) fn at(&self, at: usize) -> Option<&Row> {
         self.rows.get(at)
     }
 
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Row> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &Row> {
         self.rows.iter()
     }
 
-    pub fn range(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = &Row> {
+    pub(crate) fn range(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = &Row> {
         self.rows.range(range)
     }
 
-    pub fn first_sequence(&self) -> Option<u64> {
+    pub(crate) fn first_sequence(&self) -> Option<u64> {
         self.rows.front().map(|row| row.message.sequence)
     }
 
-    pub fn last_sequence(&self) -> Option<u64> {
+    pub(crate) fn last_sequence(&self) -> Option<u64> {
         self.rows.back().map(|row| row.message.sequence)
     }
 
     /// The first row that is not before a sequence.
-    pub fn lower_bound(&self, sequence: u64) -> usize {
+    pub(crate) fn lower_bound(&self, sequence: u64) -> usize {
         self.rows.partition_point(|row| row.message.sequence < sequence)
     }
 
-    pub fn position(&self, sequence: u64) -> Option<usize> {
+    pub(crate) fn position(&self, sequence: u64) -> Option<usize> {
         let at = self.lower_bound(sequence);
         self.at(at).filter(|row| row.message.sequence == sequence).map(|_| at)
     }
 
-    pub fn get(&self, sequence: u64) -> Option<&Row> {
+    pub(crate) fn get(&self, sequence: u64) -> Option<&Row> {
         self.at(self.position(sequence)?)
     }
 
-    pub fn get_mut(&mut self, sequence: u64) -> Option<&mut Row> {
+    pub(crate) fn get_mut(&mut self, sequence: u64) -> Option<&mut Row> {
         let at = self.position(sequence)?;
         self.rows.get_mut(at)
     }
 
     /// The sequence of the row that is nearest.
-    pub fn nearest(&self, sequence: u64) -> Option<u64> {
+    pub(crate) fn nearest(&self, sequence: u64) -> Option<u64> {
         let at = self.lower_bound(sequence).min(self.len().saturating_sub(1));
         self.at(at).map(|row| row.message.sequence)
     }
 
-    pub fn replace(&mut self, messages: Vec<Message>) {
+    pub(crate) fn replace(&mut self, messages: Vec<Message>) {
         self.rows.clear();
         self.append_all(messages);
     }
 
     /// Returns whether rows at the beginning had to go.
-    pub fn append(&mut self, message: Message) -> bool {
+    pub(crate) fn append(&mut self, message: Message) -> bool {
         if self.last_sequence().is_some_and(|last| last >= message.sequence) {
             return false;
         }
@@ -124,12 +124,12 @@ impl Rows {
     }
 
     /// The same for several.
-    pub fn append_all(&mut self, messages: Vec<Message>) -> bool {
+    pub(crate) fn append_all(&mut self, messages: Vec<Message>) -> bool {
         messages.into_iter().fold(false, |is_full, message| self.append(message) | is_full)
     }
 
     /// Puts earlier messages in front. Returns whether rows at the end had to go.
-    pub fn prepend(&mut self, messages: Vec<Message>) -> bool {
+    pub(crate) fn prepend(&mut self, messages: Vec<Message>) -> bool {
         let first = self.first_sequence().unwrap_or(u64::MAX);
         for message in messages.into_iter().rev().filter(|message| message.sequence < first) {
             let mut row = row(message);

@@ -10,7 +10,7 @@ struct Instance {
     last: u64,
 }
 
-pub fn message(sequence: u64) -> Message {
+pub(super) fn message(sequence: u64) -> Message {
     let is_request = sequence % 2 == 1;
     serde_json::from_value(json!({
         "id": format!("id-{sequence}"), "sequence": sequence, "timestamp": "2026-11-17T10:00:00Z",

@@ -12,7 +12,7 @@ const ROUNDS_MAX: usize = 50;
 const STEPS_MAX: usize = 100;
 
 #[derive(Debug, Default)]
-pub struct Operation {
+pub(crate) struct Operation {
     /// The tool, or else the method; clean.
     pub name: String,
     pub is_to_server: bool,
@@ -26,7 +26,7 @@ pub struct Operation {
 
 /// A request and its answer. Times are microseconds since 1970.
 #[derive(Debug)]
-pub struct Round {
+pub(crate) struct Round {
     pub request: u64,
     /// Of the request there is only what its answer says.
     is_guessed: bool,
@@ -39,7 +39,7 @@ pub struct Round {
 }
 
 #[derive(Debug)]
-pub struct AnswerMark {
+pub(crate) struct AnswerMark {
     pub sequence: u64,
     pub at: i64,
     pub held: i64,
@@ -50,7 +50,7 @@ pub struct AnswerMark {
 
 /// How it went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub(crate) enum Ending {
     Open,
     Good,
     Bad,
@@ -61,14 +61,14 @@ pub enum Ending {
 
 /// A time in which nothing was done but waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waits {
+pub(crate) enum Waits {
     /// Somebody held the message.
     Held,
     /// The server asked back, and the client took its time.
     ForClient,
 }
 
-pub fn microseconds(rfc3339: &str) -> Option<i64> {
+pub(super) fn microseconds(rfc3339: &str) -> Option<i64> {
     rfc3339.parse::<Timestamp>().ok().map(Timestamp::as_microsecond)
 }
 
@@ -78,7 +78,7 @@ fn from_ns(ns: Option<u64>) -> i64 {
 
 impl Round {
     /// A message of it that is there for certain.
-    pub fn known_message(&self) -> u64 {
+    pub(crate) fn known_message(&self) -> u64 {
         match (&self.answer, self.is_guessed) {
             (Some(answer), true) => answer.sequence,
             _ => self.request,
@@ -86,7 +86,7 @@ impl Round {
     }
 
     /// When it was over, if it is.
-    pub fn end(&self) -> Option<i64> {
+    pub(crate) fn end(&self) -> Option<i64> {
         let answered = self.answer.as_ref().map(|answer| answer.at.saturating_add(answer.held));
         answered.or(self.ended.map(|_| self.start.saturating_add(self.held)))
     }
@@ -100,7 +100,7 @@ impl Operation {
         self.name = text::clean(name).into_owned();
     }
 
-    pub fn ask(&mut self, message: &Message, at: i64) {
+    pub(crate) fn ask(&mut self, message: &Message, at: i64) {
         if self.rounds.is_empty() {
             self.named(message);
         }
@@ -123,7 +123,7 @@ impl Operation {
         }
     }
 
-    pub fn answer(&mut self, message: &Message, request: u64, at: i64) {
+    pub(crate) fn answer(&mut self, message: &Message, request: u64, at: i64) {
         let duration_ns = message.duration_ns;
         if self.rounds.is_empty() {
             self.named(message);
@@ -146,13 +146,13 @@ impl Operation {
         });
     }
 
-    pub fn step(&mut self, at: i64) {
+    pub(crate) fn step(&mut self, at: i64) {
         if self.steps.len() < STEPS_MAX && !self.steps.contains(&at) {
             self.steps.push(at);
         }
     }
 
-    pub fn decide(&mut self, outcome: &Outcome) {
+    pub(crate) fn decide(&mut self, outcome: &Outcome) {
         let held = from_ns(Some(outcome.held_ns));
         for round in &mut self.rounds {
             if round.request == outcome.sequence {
@@ -165,11 +165,11 @@ impl Operation {
         }
     }
 
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.ending() == Ending::Open
     }
 
-    pub fn ending(&self) -> Ending {
+    pub(crate) fn ending(&self) -> Ending {
         match self.rounds.last() {
             _ if self.is_denied => Ending::Denied,
             Some(Round { answer: Some(answer), .. }) if answer.is_bad => Ending::Bad,
@@ -180,7 +180,7 @@ impl Operation {
     }
 
     /// How it went, in a word or two.
-    pub fn status(&self) -> &str {
+    pub(crate) fn status(&self) -> &str {
         match (self.ending(), self.rounds.last()) {
             (Ending::Denied, _) => "denied",
             (_, Some(Round { answer: Some(answer), .. })) => &answer.status,
@@ -189,12 +189,12 @@ impl Operation {
         }
     }
 
-    pub fn start(&self) -> Option<i64> {
+    pub(crate) fn start(&self) -> Option<i64> {
         self.rounds.first().map(|round| round.start)
     }
 
     /// When it was over; now, if it is not.
-    pub fn end(&self, now: i64) -> Option<i64> {
+    pub(crate) fn end(&self, now: i64) -> Option<i64> {
         self.rounds.last().map(|round| self.end_of(round, now))
     }
 
@@ -203,7 +203,7 @@ impl Operation {
         round.end().unwrap_or(open_until)
     }
 
-    pub fn duration_ns(&self) -> Option<u64> {
+    pub(crate) fn duration_ns(&self) -> Option<u64> {
         match (self.rounds.as_slice(), self.is_open()) {
             (_, true) | ([], _) => None,
             ([round], _) => round.answer.as_ref()?.duration_ns,
@@ -214,12 +214,12 @@ impl Operation {
     }
 
     /// When work was done on it, in microseconds.
-    pub fn work(&self, now: i64) -> impl Iterator<Item = (i64, i64)> {
+    pub(crate) fn work(&self, now: i64) -> impl Iterator<Item = (i64, i64)> {
         self.rounds.iter().map(move |round| (round.start, self.end_of(round, now)))
     }
 
     /// When nothing was done but waiting, given which requests are held now.
-    pub fn waits(&self, now: i64, is_held: impl Fn(u64) -> bool) -> Vec<(Waits, i64, i64)> {
+    pub(crate) fn waits(&self, now: i64, is_held: impl Fn(u64) -> bool) -> Vec<(Waits, i64, i64)> {
         let mut waits = Vec::new();
         let mut before = None;
         for round in &self.rounds {
