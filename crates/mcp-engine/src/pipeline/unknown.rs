@@ -19,14 +19,22 @@ use crate::policy::Ruling;
 /// Calls of hidden tools, per conversation, that wait for the server's answer to a missing one; the proxy answers
 /// further ones itself.
 const OPEN_MAX: usize = 256;
+/// Bytes of a name as JSON that is remembered. The proxy itself answers a call of a longer one, which no server has.
+const NAME_BYTES_MAX: usize = 1_024;
+/// Stand-ins of one message that get their names back: a name may be longer than its stand-in, and a hostile server
+/// could fill a message with stand-ins.
+const RENAMED_MAX: usize = 1_000;
 /// Calls that are over and whose names are still restored: a server may log after it answered.
 const OVER_MAX: usize = 64;
+
+/// Digits of the number at the end of a stand-in.
+const DIGITS: usize = 8;
 
 /// Calls of hidden tools, with the names that the server got.
 pub(super) struct Unknown {
     /// What the names begin with that servers get in place of hidden ones.
     prefix: String,
-    count: u64,
+    count: u32,
     calls: VecDeque<Call>,
 }
 
@@ -36,8 +44,8 @@ struct Call {
     id: Option<Id>,
     /// It was answered or cancelled.
     is_over: bool,
-    /// The name that the server got.
-    stand_in: String,
+    /// The number at the end of the name that the server got.
+    number: u32,
     /// The name that the client gave, as JSON has it between quotes.
     name: String,
 }
@@ -58,10 +66,11 @@ impl Unknown {
         }
         let bytes = call.message.bytes();
         let params = scan::member_at(bytes, ["params"])?;
-        let name = serde_json::to_string(&*call.message.name()?).ok()?;
+        let name = call.message.name().filter(|name| name.len() <= NAME_BYTES_MAX)?;
+        let name = serde_json::to_string(&*name).ok().filter(|name| name.len() <= NAME_BYTES_MAX)?;
         let said = |member| scan::member_at(bytes, ["params", member]).map(|span| &bytes[span.range()]);
-        self.count += 1;
-        let stand_in = format!("{}{:08x}", self.prefix, self.count);
+        self.count = self.count.wrapping_add(1);
+        let (number, prefix) = (self.count, &self.prefix);
         let mut replaced = b"{".to_vec();
         for member in ["_meta", "task"] {
             if let Some(json) = said(member) {
@@ -71,25 +80,40 @@ impl Unknown {
             }
         }
         let arguments = if said("arguments") == Some(b"null") { "null" } else { "{}" };
-        replaced.extend_from_slice(format!(r#""name":"{stand_in}","arguments":{arguments}}}"#).as_bytes());
+        replaced.extend_from_slice(format!(r#""name":"{prefix}{number:08x}","arguments":{arguments}}}"#).as_bytes());
         let name = name[1..name.len() - 1].to_owned();
         let (sequence, conversation, id) = (call.sequence, call.conversation, call.message.id());
-        self.calls.push_back(Call { sequence, conversation, id, is_over: false, stand_in, name });
+        self.calls.push_back(Call { sequence, conversation, id, is_over: false, number, name });
         Some(Message::new(splice(bytes, params, &replaced)))
     }
 
     /// The server's message with the client's names restored, if it has stand-ins.
     pub(super) fn named_again(&mut self, message: &ProxyMessage) -> Option<Message> {
-        let bytes = message.message.bytes();
-        let has_any = memmem::find(bytes, self.prefix.as_bytes()).is_some();
-        let mut renamed = has_any.then(|| bytes.to_vec());
-        for call in &self.calls {
-            if let Some(bytes) = &mut renamed {
-                *bytes = replaced(bytes, call.stand_in.as_bytes(), call.name.as_bytes());
-            }
-        }
+        let renamed = self.renamed(message.message.bytes());
         self.end_where(|call| Some(call.sequence) == message.correlated);
         renamed.map(|bytes| Message::new(Bytes::from(bytes)))
+    }
+
+    /// `bytes` with the names of clients in place of stand-ins, if there are any.
+    fn renamed(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let (mut whole, mut taken_to) = (Vec::new(), 0);
+        for at in memmem::find_iter(bytes, self.prefix.as_bytes()).take(RENAMED_MAX) {
+            let digits = at + self.prefix.len();
+            let end = digits + DIGITS;
+            let number = bytes.get(digits..end).and_then(|digits| std::str::from_utf8(digits).ok());
+            let number = number.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+            let Some(call) = number.and_then(|number| self.calls.iter().find(|call| call.number == number)) else {
+                continue;
+            };
+            whole.extend_from_slice(&bytes[taken_to..at]);
+            whole.extend_from_slice(call.name.as_bytes());
+            taken_to = end;
+        }
+        if taken_to == 0 {
+            return None;
+        }
+        whole.extend_from_slice(&bytes[taken_to..]);
+        Some(whole)
     }
 
     /// A client takes back a request.
@@ -113,18 +137,6 @@ impl Unknown {
     pub(super) fn forget(&mut self, conversation: u32) {
         self.calls.retain(|call| call.conversation != conversation);
     }
-}
-
-/// `bytes` with `other` wherever `word` stands.
-fn replaced(bytes: &[u8], word: &[u8], other: &[u8]) -> Vec<u8> {
-    let (mut whole, mut taken_to) = (Vec::with_capacity(bytes.len()), 0);
-    for at in memmem::find_iter(bytes, word) {
-        whole.extend_from_slice(&bytes[taken_to..at]);
-        whole.extend_from_slice(other);
-        taken_to = at + word.len();
-    }
-    whole.extend_from_slice(&bytes[taken_to..]);
-    whole
 }
 
 impl Pipeline {
@@ -193,5 +205,45 @@ impl Pipeline {
         }
         let named = self.unknown.named_again(message)?;
         Some(std::mem::replace(&mut message.message, named))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unknown(names: &[(u32, &str)]) -> Unknown {
+        let call = |(number, name): &(u32, &str)| Call {
+            sequence: 1,
+            conversation: 1,
+            id: None,
+            is_over: false,
+            number: *number,
+            name: (*name).to_owned(),
+        };
+        Unknown { prefix: "tool_".into(), count: 9, calls: names.iter().map(call).collect() }
+    }
+
+    #[track_caller]
+    fn check(said: &str, expected: Option<&str>) {
+        let renamed = unknown(&[(1, "delete"), (0xab, "tool_00000001")]).renamed(said.as_bytes());
+        assert_eq!(renamed.as_deref().map(String::from_utf8_lossy).as_deref(), expected);
+    }
+
+    #[test]
+    fn stand_ins_get_their_names_back_once() {
+        check("no tool_00000001, no tool_000000ab!", Some("no delete, no tool_00000001!"));
+        check("tool_00000001", Some("delete"));
+        check("tool_00000002 tool_0000000 tool_", None);
+        check("nothing", None);
+    }
+
+    /// A server that has seen one stand-in may fill a message with it.
+    #[test]
+    fn a_message_full_of_stand_ins_grows_by_so_much_only() {
+        let name = "x".repeat(NAME_BYTES_MAX);
+        let said = "tool_00000001".repeat(100_000);
+        let renamed = unknown(&[(1, &name)]).renamed(said.as_bytes()).expect("there are stand-ins");
+        assert!(renamed.len() <= said.len() + RENAMED_MAX * NAME_BYTES_MAX, "{}", renamed.len());
     }
 }
