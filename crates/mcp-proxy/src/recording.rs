@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use mcp_engine::pipeline::wall_ns;
 use mcp_engine::record::Place;
 use mcp_engine::{Evidence, OnStoreFailure, Recorder, RecorderOptions};
+use mcp_store::session_file::FileSession;
 use mcp_store::{Session, SessionHeader, StateDir, StoreError, session_file};
 use uuid::Uuid;
 
@@ -49,7 +50,9 @@ pub(crate) fn begin(
     if let Some(file) = &session_file {
         session_file::make_dir_of(file)?;
         session_file::may_be_written(file)?;
-        if !args.force && file.symlink_metadata().is_ok() {
+        // A run that came to nothing leaves a file without messages; the next run replaces it.
+        let is_empty = || FileSession::open(file).is_ok_and(|it| it.is_empty(file, state.as_ref().ok()));
+        if !args.force && file.symlink_metadata().is_ok() && !is_empty() {
             return Err(exists(file));
         }
         session_file::write_placeholder(file, &header)?;

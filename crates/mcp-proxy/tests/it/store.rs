@@ -178,6 +178,9 @@ fn a_session_file_that_exists_is_replaced_only_by_force() {
     assert!(sandbox.stdout(["inspect", "s.json"]).contains("#002 ← precious id=1"));
     assert!(sandbox.output(["run", "--session-file", "s.json", "--force", "--", "true"]).status.success());
     assert!(!std::fs::read_to_string(sandbox.path("s.json")).unwrap().contains("precious"));
+    // That run had no messages, and neither has one whose server cannot be started.
+    assert!(!sandbox.output(["run", "--session-file", "s.json", "--", "./nonesuch"]).status.success());
+    assert!(sandbox.output(["run", "--session-file", "s.json", "--", "true"]).status.success());
 }
 
 #[test]

@@ -145,6 +145,11 @@ impl FileSession {
         places.into_iter().flatten().find(|segment| self.is_placeholder() && segment.exists())
     }
 
+    /// Whether the session has no message, here or in its segment.
+    pub fn is_empty(&self, path: &Path, state: Option<&StateDir>) -> bool {
+        self.messages == 0 && self.unfinished(path, state).is_none()
+    }
+
     /// Everything in the order in which it happened.
     pub fn entries(&self) -> Result<FileEntries, StoreError> {
         let open = || -> Result<FileEntries, Fault> {
