@@ -289,6 +289,12 @@ def main():
             for home in list(homes):
                 Home.kill(home.processes())
             return 130
+    for leg in legs:
+        passes, _ = results[leg]
+        # Some scenarios are held to times. A direct run says nothing of the proxy, and is repeated with the machine to itself.
+        if not leg.way.is_proxied and (isinstance(passes, RunFailed) or sum(passes.values()) < leg.tool.baseline):
+            print(f"{leg}: fewer passes than the baseline; it is run again alone")
+            results[leg] = leg.run(proxy)
     is_well = bool(legs) and report(results)
     print(f"{len(legs)} runs in {time.monotonic() - begin:.0f} s: {'nothing is lost' if is_well else 'FAILED'}")
     return 0 if is_well else 1
